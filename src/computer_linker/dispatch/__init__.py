@@ -1,0 +1,1 @@
+"""The one road from a surface to an operation."""

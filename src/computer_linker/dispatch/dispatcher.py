@@ -1,0 +1,254 @@
+"""The one road: scope, operation, capability, parse, policy, confirm, intent, run, outcome, envelope.
+
+Nothing else turns an exception into a failure, and nothing else audits.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+
+from computer_linker.audit.log import AuditLog
+from computer_linker.computer.base import Computer
+from computer_linker.errors import (
+    Aborted,
+    ConfirmRequired,
+    ExecutionFailed,
+    InvalidRequest,
+    LinkError,
+    TimedOut,
+)
+from computer_linker.dispatch.intent import Intent
+from computer_linker.dispatch.lanes import Lanes
+from computer_linker.model.effect import Effect
+from computer_linker.model.envelope import Call, Reply, failure_of, parse_call
+from computer_linker.model.event import Event
+from computer_linker.model.ids import new_ulid
+from computer_linker.model.principal import Principal
+from computer_linker.model.scope import Scope
+from computer_linker.policy.engine import find_scope, judge, refuse
+from computer_linker.registry.catalog import Catalog
+from computer_linker.registry.context import Context, Progress
+from computer_linker.registry.operation import Operation
+from computer_linker.registry.services import Services
+
+log = logging.getLogger(__name__)
+
+Confirm = Callable[[Call, Operation, Scope, Principal, str], Awaitable[None]]
+"""Returns when a person has said yes to exactly this call; raises ConfirmRequired otherwise."""
+
+
+class Dispatcher:
+    """Runs calls. One instance serves every surface."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        services: Services,
+        computer: Computer,
+        audit: AuditLog,
+        confirm: Confirm | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.services = services
+        self.computer = computer
+        self.audit = audit
+        self.confirm = confirm
+        self.lanes = Lanes()
+        self.under_way = 0
+
+    async def call_wire(self, value: Any, principal: Principal, report: Progress | None = None) -> Reply:
+        """Run a request whose outer shape has not been checked yet."""
+        try:
+            call = parse_call(value)
+        except InvalidRequest as error:
+            shown = value if isinstance(value, dict) else {}
+            return await self._refused_at_the_door(shown, principal, error)
+        return await self.call(call, principal, report)
+
+    async def call(
+        self, call: Call, principal: Principal, report: Progress | None = None, parent: str | None = None
+    ) -> Reply:
+        """Run one call to its envelope. Only cancellation leaves this function as an exception."""
+        started = time.perf_counter()
+        event = _event_for(call.scope, call.op, principal, parent)
+        self.under_way += 1
+        try:
+            return await self._run(call, principal, report, event, started)
+        except LinkError as error:
+            return await self._failed(event, started, error)
+        except anyio.get_cancelled_exc_class():
+            await self._cancelled(event, started)
+            raise
+        except Exception:
+            log.exception("operation %s %s failed", event.operation_id, call.op)
+            error = ExecutionFailed(
+                "The operation failed inside the service. The service's log has the reason under this operation id.",
+            )
+            return await self._failed(event, started, error)
+        finally:
+            self.under_way -= 1
+
+    async def _run(
+        self, call: Call, principal: Principal, report: Progress | None, event: Event, started: float
+    ) -> Reply:
+        scope = find_scope(self.services.config, call.scope, principal)
+        op = self.catalog.find(call.op)
+        event.op = op.name
+        event.capability = ",".join(sorted(op.needs | op.needs_any)) or None
+        verdict = judge(scope, op, principal)
+        event.decision = verdict.decision
+        if verdict.decision != "allow":
+            event.reason = verdict.reason
+        refuse(verdict, op)
+        arguments = op.parse(call.target, call.input, call.options)
+        if type(call.target) is str:
+            event.target = call.target
+        if verdict.decision == "ask":
+            await self._confirmed(call, op, scope, principal, event.operation_id)
+        ctx, intent = self._context(call, op, scope, principal, report, event)
+        result = await self._within_limits(ctx, op, arguments, intent)
+        return await self._succeeded(ctx, event, started, result)
+
+    def _context(
+        self,
+        call: Call,
+        op: Operation,
+        scope: Scope,
+        principal: Principal,
+        report: Progress | None,
+        event: Event,
+    ) -> tuple[Context, Intent | None]:
+        intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
+
+        async def dispatch(inner: Call) -> Reply:
+            return await self.call(inner, principal, report, parent=event.operation_id)
+
+        ctx = Context(
+            operation_id=event.operation_id,
+            op=op.name,
+            scope=scope,
+            principal=principal,
+            computer=self.computer,
+            services=self.services,
+            dispatch=dispatch,
+            durable_intent=_nothing_to_record if intent is None else intent.durable,
+            report=report,
+        )
+        return ctx, intent
+
+    async def _within_limits(
+        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None
+    ) -> Any:
+        limit = ctx.scope.policy.max_runtime_seconds
+        # An operation that keeps its own time gets a little more, so that its own answer comes first.
+        seconds = limit + 10 if op.deadline_s is None else min(op.deadline_s, limit)
+        try:
+            with anyio.fail_after(seconds):
+                if op.lane is None:
+                    return await self._after_intent(ctx, op, arguments, intent)
+                async with self.lanes.hold(op.lane, ctx.principal):
+                    return await self._after_intent(ctx, op, arguments, intent)
+        except TimeoutError:
+            raise TimedOut(f"{op.name} took longer than {seconds:g} seconds and was stopped.", seconds=seconds) from None
+
+    async def _after_intent(
+        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None
+    ) -> Any:
+        if intent is None:
+            return await op.run(ctx, **arguments)
+        async with intent.recording(overlaps=op.awaits_intent):
+            return await op.run(ctx, **arguments)
+
+    async def _confirmed(self, call: Call, op: Operation, scope: Scope, principal: Principal, operation_id: str) -> None:
+        if self.confirm is None:
+            raise ConfirmRequired(
+                f"{op.name} needs a person's yes in scope {scope.id}, and nobody can be asked here.",
+                operationId=operation_id,
+            )
+        await self.confirm(call, op, scope, principal, operation_id)
+
+    async def _succeeded(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
+        event.ok = True
+        event.effect = ctx.effect
+        event.boundary = ctx.boundary
+        event.summary = ctx.notes
+        await self._close(event, started)
+        envelope: dict[str, Any] = {
+            "ok": True,
+            "operationId": event.operation_id,
+            "scope": event.scope,
+            "op": event.op,
+            "startedAt": event.started_at,
+            "durationMs": event.duration_ms,
+            "data": result,
+            "warnings": ctx.warnings,
+        }
+        if ctx.effect is not None:
+            envelope["effect"] = ctx.effect
+        return Reply(envelope, ctx.attachments)
+
+    async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
+        event.ok = False
+        event.error_code = error.code
+        if event.decision == "allow" and error.code in ("permission_denied", "path_out_of_scope"):
+            event.decision = "deny"
+            event.reason = str(error.details.get("rule") or error.code)
+        with anyio.CancelScope(shield=True):
+            await self._close(event, started)
+        return Reply(
+            {
+                "ok": False,
+                "operationId": event.operation_id,
+                "scope": event.scope,
+                "op": event.op,
+                "startedAt": event.started_at,
+                "durationMs": event.duration_ms,
+                "error": failure_of(error.code, error.message, retryable=error.retryable, details=error.details),
+            }
+        )
+
+    async def _cancelled(self, event: Event, started: float) -> None:
+        event.ok = False
+        event.error_code = Aborted.code
+        with anyio.CancelScope(shield=True):
+            await self._close(event, started)
+
+    async def _close(self, event: Event, started: float) -> None:
+        event.duration_ms = round((time.perf_counter() - started) * 1000, 3)
+        if event.intended:
+            await self.audit.outcome(event)
+        else:
+            await self.audit.record(event)
+
+    async def _refused_at_the_door(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
+        scope, op = value.get("scope"), value.get("op")
+        event = _event_for(
+            scope if isinstance(scope, str) else "", op if isinstance(op, str) else "", principal, None
+        )
+        return await self._failed(event, time.perf_counter(), error)
+
+
+async def _nothing_to_record() -> None:
+    return None
+
+
+def _event_for(scope: str, op: str, principal: Principal, parent: str | None) -> Event:
+    return Event(
+        operation_id=new_ulid(),
+        started_at=_now(),
+        scope=scope[:64],
+        op=op[:64],
+        principal=principal.id,
+        session=principal.session,
+        connection=principal.connection,
+        client=principal.client,
+        parent=parent,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

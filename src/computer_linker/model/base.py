@@ -1,0 +1,31 @@
+"""The one base of every model on the wire: frozen, strict, closed, camelCase outside and snake_case inside."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Model(BaseModel):
+    """A frozen value. Python names its fields in snake_case, the wire in camelCase, and nothing else is taken."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        defer_build=True,
+        protected_namespaces=(),
+    )
+
+    @classmethod
+    def from_wire(cls, value: Any) -> Self:
+        """Parse what came from outside: camelCase names only."""
+        return cls.model_validate(value, by_alias=True, by_name=False)
+
+    def to_wire(self) -> dict[str, Any]:
+        """The camelCase object as plain JSON values."""
+        return self.model_dump(mode="json", by_alias=True)

@@ -1,0 +1,76 @@
+"""The stable outer shape of every request and every answer."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.effect import Known
+
+_CALL_FIELDS = frozenset({"scope", "op", "target", "input", "options", "confirm"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One requested operation, its outer shape checked and nothing else."""
+
+    scope: str
+    op: str
+    target: Any = None
+    input: Any = None
+    options: Any = None
+    confirm: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Bytes that travel beside the envelope, such as a screenshot's pixels."""
+
+    mime: str
+    data: bytes
+
+
+@dataclass(slots=True)
+class Reply:
+    """The envelope as plain JSON values (or models), and what travels beside it."""
+
+    envelope: dict[str, Any]
+    attachments: list[Attachment] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.envelope["ok"])
+
+
+def parse_call(value: Any) -> Call:
+    """The outer envelope of a request. Raises InvalidRequest for anything misspelt or of a wrong type."""
+    if type(value) is not dict:
+        raise InvalidRequest("An operation is an object {scope, op, target?, input?, options?, confirm?}.")
+    if not value.keys() <= _CALL_FIELDS:
+        unknown = sorted(value.keys() - _CALL_FIELDS)
+        raise InvalidRequest(
+            f"Unknown field {unknown[0]!r}. The envelope has scope, op, target, input, options and confirm.", unknown=unknown
+        )
+    scope, op = value.get("scope"), value.get("op")
+    if type(scope) is not str or not scope:
+        raise InvalidRequest("`scope` must name one of the scopes that get_computer_info lists.")
+    if type(op) is not str or not op:
+        raise InvalidRequest("`op` must be an operation name such as file.read.")
+    return Call(scope, op, value.get("target"), value.get("input"), value.get("options"), _token(value.get("confirm")))
+
+
+def _token(confirm: Any) -> str | None:
+    if confirm is None:
+        return None
+    if type(confirm) is not dict or confirm.keys() != {"token"} or type(confirm["token"]) is not str:
+        raise InvalidRequest("`confirm` is {token}: the token that confirm.issue gave and a person approved.")
+    return str(confirm["token"])
+
+
+def failure_of(code: str, message: str, *, retryable: bool, details: dict[str, Any]) -> dict[str, Any]:
+    """The `error` object of a failed envelope."""
+    return {"code": code, "message": message, "retryable": retryable, "details": details}
+
+
+def known_effect(value: Known | None) -> dict[str, Known]:
+    """The `effect` field where there is one."""
+    return {} if value is None else {"effect": value}

@@ -1,0 +1,69 @@
+"""A path held beneath a scope's root, with the rules of that scope."""
+
+from dataclasses import dataclass
+
+from computer_linker.errors import InvalidRequest, PathOutOfScope
+
+_MAX_PATH = 4096
+_MAX_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class PathRules:
+    """What a scope says of names inside it; judged on the name asked for and again on the object opened."""
+
+    allow_sensitive: bool = False
+    allow_protected: bool = False
+    denied: tuple[str, ...] = ()
+    read_only: tuple[tuple[str, ...], ...] = ()
+    """Sub-folders that a narrower scope without `fs:write` covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootedPath:
+    """A name beneath a root. Only policy/paths.py makes one from a request."""
+
+    root: str
+    parts: tuple[str, ...]
+    rules: PathRules
+    prefix: str = ""
+    """How the root is written in a request: empty for the first root, `@1/` for the second."""
+
+    @property
+    def shown(self) -> str:
+        """The path as a client writes it."""
+        return self.prefix + "/".join(self.parts) if self.parts else (self.prefix.rstrip("/") or ".")
+
+    @property
+    def name(self) -> str:
+        return self.parts[-1] if self.parts else "."
+
+    @property
+    def parent(self) -> "RootedPath":
+        return RootedPath(self.root, self.parts[:-1], self.rules, self.prefix)
+
+    def child(self, *names: str) -> "RootedPath":
+        return RootedPath(self.root, (*self.parts, *names), self.rules, self.prefix)
+
+
+def split_target(target: str) -> tuple[str, ...]:
+    """The names of a relative target. Raises for what is absolute, escapes, or is no path at all."""
+    if len(target) > _MAX_PATH:
+        raise InvalidRequest(f"A target has at most {_MAX_PATH} characters.")
+    if "\0" in target:
+        raise InvalidRequest("A target cannot contain a NUL character.")
+    if target.startswith("/") or target.startswith("\\\\") or target[1:3] in (":\\", ":/"):
+        raise PathOutOfScope("Targets are relative to the scope's root; absolute paths are refused.")
+    parts: list[str] = []
+    for name in target.split("/"):
+        if name in ("", "."):
+            continue
+        if name == "..":
+            if not parts:
+                raise PathOutOfScope("The target leaves the scope's root.")
+            parts.pop()
+            continue
+        if len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME:
+            raise InvalidRequest(f"A name in the target is longer than {_MAX_NAME} bytes.")
+        parts.append(name)
+    return tuple(parts)

@@ -1,0 +1,23 @@
+"""Who calls, how they proved it, and over which connection."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Proof = Literal["local_user", "owner_token", "oauth", "loopback", "peer", "cli"]
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """One caller. `id` is stable for the person or client, `session` for one conversation, `connection` for one link."""
+
+    id: str
+    proof: Proof
+    session: str
+    connection: str
+    client: str | None = None
+    grants: frozenset[str] | None = None
+    """Scope ids (or `scope:capability`) an OAuth client was given; None is everything the config allows."""
+
+    @property
+    def is_remote(self) -> bool:
+        return self.proof in ("oauth", "peer")

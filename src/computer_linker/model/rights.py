@@ -1,0 +1,23 @@
+"""What policy needs to know of an operation, so that policy need not know the registry."""
+
+from typing import Literal, Protocol
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+
+ScopeKind = Literal["folder", "computer", "any"]
+
+
+class Rights(Protocol):
+    """The rights an operation asks for."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def needs(self) -> frozenset[Capability]: ...
+    @property
+    def needs_any(self) -> frozenset[Capability]: ...
+    @property
+    def effect(self) -> Effect: ...
+    @property
+    def on(self) -> ScopeKind: ...

@@ -1,0 +1,74 @@
+"""A scope: a named permission boundary, and the policy inside it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability, with_implied
+
+SandboxMode = Literal["required", "auto", "off"]
+ConfirmMode = Literal["never", "act", "all"]
+
+
+class CommandRule(Model):
+    """A command pattern that carries its own examples; they are checked when the config loads."""
+
+    pattern: Annotated[str, Field(min_length=1)]
+    matches: list[str] = []
+    not_matches: list[str] = []
+
+
+class ScopePolicy(Model):
+    """Limits and conditions of one scope. A request can only narrow them."""
+
+    max_runtime_seconds: Annotated[int, Field(gt=0, le=86_400)] = 1800
+    max_output_bytes: Annotated[int, Field(gt=0, le=8_000_000)] = 200_000
+    allowed_commands: list[str | CommandRule] | None = None
+    denied_commands: list[str | CommandRule] = []
+    allow_shell: bool = False
+    sandbox: SandboxMode = "auto"
+    network: bool = False
+    environment: list[str] = []
+    confirm: ConfirmMode = "never"
+    allow_protected: bool = False
+    allow_sensitive: bool = False
+    denied_paths: list[str] = []
+    allow_displays: bool = True
+    allow_windows: bool = True
+    allow_processes: bool = True
+    excluded_applications: list[str] = []
+
+
+class Scope(Model):
+    """A named permission boundary: folders, or this computer's screen and desktop."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    name: str = ""
+    type: Literal["folder", "computer"] = "folder"
+    roots: list[str] = []
+    capabilities: list[str] = []
+    policy: ScopePolicy = ScopePolicy()
+
+    @field_validator("capabilities")
+    @classmethod
+    def _known_capabilities(cls, value: list[str]) -> list[str]:
+        known = {capability.value for capability in Capability}
+        for name in value:
+            if name not in known:
+                raise ValueError(f"unknown capability {name!r}")
+        return value
+
+    @model_validator(mode="after")
+    def _folders_have_roots(self) -> "Scope":
+        if self.type == "folder" and not self.roots:
+            raise ValueError("a folder scope needs at least one root")
+        for root in self.roots:
+            if not root.startswith("/") and not (len(root) > 2 and root[1] == ":"):
+                raise ValueError(f"root {root!r} must be an absolute path")
+        return self
+
+    @property
+    def granted(self) -> frozenset[Capability]:
+        """The capabilities given, with what they imply."""
+        return with_implied(frozenset(Capability(name) for name in self.capabilities))

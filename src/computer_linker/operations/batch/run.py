@@ -1,0 +1,64 @@
+"""batch.run: several operations in one request, each checked and audited by itself."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
+from computer_linker.model.effect import Effect
+from computer_linker.model.envelope import Call
+from computer_linker.registry import Context, Example, operation
+
+
+class BatchItem(Model):
+    op: Annotated[str, Field(min_length=1, max_length=64)]
+    scope: Annotated[str | None, Field(description="Another scope than the batch's own.")] = None
+    target: Any = None
+    input: dict[str, Any] | None = None
+    options: dict[str, Any] | None = None
+    confirm: dict[str, str] | None = None
+
+
+class BatchInput(Model):
+    operations: Annotated[list[BatchItem], Field(min_length=1, max_length=25)]
+
+
+class BatchOptions(Model):
+    stop_on_error: Annotated[bool, Field(description="Leave out the rest after the first failure.")] = False
+
+
+class BatchResults(Model):
+    results: Annotated[list[dict[str, Any]], Field(description="One envelope an operation, in order.")]
+
+
+@operation(
+    "batch.run",
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="mixed",
+    deadline_s=None,
+    examples=[
+        Example(
+            "Look at two files at once.",
+            {"input": {"operations": [{"op": "file.stat", "target": "notes.txt"}, {"op": "file.list", "target": "."}]}},
+        )
+    ],
+)
+async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions()) -> BatchResults:
+    """Run up to 25 operations in order. Each is checked, confirmed and audited as if it had come alone."""
+    if any(item.op == "batch.run" for item in input.operations):
+        raise InvalidRequest("A batch cannot contain a batch.")
+    results: list[dict[str, Any]] = []
+    for number, item in enumerate(input.operations, start=1):
+        ctx.progress(f"{item.op} ({number} of {len(input.operations)})", number - 1, len(input.operations))
+        call = Call(
+            item.scope or ctx.scope.id, item.op, item.target, item.input, item.options, (item.confirm or {}).get("token")
+        )
+        reply = await ctx.dispatch(call)
+        ctx.attachments.extend(reply.attachments)
+        results.append(reply.envelope)
+        if options.stop_on_error and not reply.ok:
+            break
+    ctx.note(operations=len(results), failed=sum(1 for result in results if not result["ok"]))
+    return BatchResults(results=results)

@@ -1,0 +1,86 @@
+"""Allow, ask or deny, with a reason. The order is the product's: scope, operation, capability, scope type, then specifics."""
+
+from dataclasses import dataclass, field
+
+from computer_linker.config.schema import Config
+from computer_linker.errors import InvalidRequest, PermissionDenied, UnknownScope
+from computer_linker.model.effect import Effect
+from computer_linker.model.event import Decision
+from computer_linker.model.principal import Principal
+from computer_linker.model.scope import Scope
+from computer_linker.model.rights import Rights
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided and why; `needs` and `missing` are capability names."""
+
+    decision: Decision
+    reason: str
+    needs: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def find_scope(config: Config, scope_id: str, principal: Principal) -> Scope:
+    """The scope of exactly this id, if this caller may know of it."""
+    scope = config.scope(scope_id)
+    if scope is None or not _granted_to(principal, scope_id):
+        raise UnknownScope(
+            f"There is no scope {scope_id[:80]!r}. get_computer_info lists the scopes you can use.",
+        )
+    return scope
+
+
+def judge(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
+    """Whether this operation may run in this scope for this caller, before its request is even parsed."""
+    needs = sorted(rights.needs | rights.needs_any)
+    missing = missing_capabilities(scope, rights, principal)
+    if missing:
+        return Verdict("deny", f"Scope {scope.id} does not allow {', '.join(missing)}.", needs, missing)
+    if rights.on not in ("any", scope.type):
+        return Verdict("deny", f"{rights.name} needs a {rights.on} scope; {scope.id} is a {scope.type} scope.", needs)
+    if needs_confirmation(scope, rights.effect):
+        return Verdict("ask", f"Scope {scope.id} asks a person before {rights.name}.", needs)
+    return Verdict("allow", f"Scope {scope.id} allows it.", needs)
+
+
+def refuse(verdict: Verdict, rights: Rights) -> None:
+    """Raise what a `deny` verdict means on the wire."""
+    if verdict.decision != "deny":
+        return
+    if verdict.missing:
+        raise PermissionDenied(verdict.reason, needs=verdict.needs, missing=verdict.missing)
+    raise InvalidRequest(verdict.reason, scopeType=rights.on)
+
+
+def missing_capabilities(scope: Scope, rights: Rights, principal: Principal) -> list[str]:
+    """What the scope, or this caller's grant, lacks."""
+    granted = scope.granted
+    missing = {capability for capability in rights.needs if capability not in granted}
+    missing |= {c for c in rights.needs if not _capability_granted_to(principal, scope.id, c)}
+    if rights.needs_any and not any(
+        c in granted and _capability_granted_to(principal, scope.id, c) for c in rights.needs_any
+    ):
+        missing |= rights.needs_any
+    return sorted(missing)
+
+
+def needs_confirmation(scope: Scope, effect: Effect) -> bool:
+    """True when the scope wants a person to say yes to this kind of effect."""
+    match scope.policy.confirm:
+        case "never":
+            return False
+        case "act":
+            return effect is Effect.ACT
+        case "all":
+            return effect is not Effect.OBSERVE
+
+
+def _granted_to(principal: Principal, scope_id: str) -> bool:
+    grants = principal.grants
+    return grants is None or any(grant == scope_id or grant.startswith(scope_id + ":") for grant in grants)
+
+
+def _capability_granted_to(principal: Principal, scope_id: str, capability: str) -> bool:
+    grants = principal.grants
+    return grants is None or scope_id in grants or f"{scope_id}:{capability}" in grants

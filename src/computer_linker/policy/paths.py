@@ -1,0 +1,108 @@
+"""From a target to a RootedPath: refuses escapes, sensitive and protected names, before any disk is touched."""
+
+import fnmatch
+from functools import lru_cache
+from pathlib import PurePath
+
+from computer_linker.config.schema import Config
+from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.model.capability import Capability
+from computer_linker.model.paths import PathRules, RootedPath, split_target
+from computer_linker.model.scope import Scope
+from computer_linker.policy.names import is_protected, is_sensitive
+
+
+def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = False) -> RootedPath:
+    """The path beneath the scope's root that `target` names, checked against the scope's rules."""
+    if scope.type != "folder":
+        raise InvalidRequest(f"Scope {scope.id} has no folders; use a folder scope for paths.")
+    index, rest, prefix = _root_of(scope, target)
+    root = scope.roots[index]
+    path = RootedPath(root, split_target(rest), rules_of(scope, root, config), prefix)
+    check_name(path, for_writing=for_writing)
+    return path
+
+
+def check_name(path: RootedPath, *, for_writing: bool) -> None:
+    """Refuse a name the scope's rules forbid. The files facet asks again for the object it really opened."""
+    rules = path.rules
+    if for_writing and not rules.allow_protected and is_protected(path.parts):
+        raise PermissionDenied(
+            f"{path.shown} is protected: other programs execute or trust it. "
+            "The owner can allow it with the scope's policy `allowProtected`.",
+            path=path.shown,
+            rule="protected",
+        )
+    if not rules.allow_sensitive and is_sensitive(path.parts):
+        raise PermissionDenied(
+            f"{path.shown} usually holds a secret, so this scope does not open it. "
+            "The owner can allow it with the scope's policy `allowSensitive`.",
+            path=path.shown,
+            rule="sensitive",
+        )
+    if rules.denied and is_denied(path.parts, rules.denied):
+        raise PermissionDenied(f"{path.shown} is denied by this scope's policy.", path=path.shown, rule="denied")
+    if for_writing and any(path.parts[: len(folder)] == folder for folder in rules.read_only):
+        raise PermissionDenied(
+            f"{path.shown} lies in a narrower scope that is read-only.", path=path.shown, rule="narrower_scope"
+        )
+
+
+def is_hidden_by(parts: tuple[str, ...], rules: PathRules) -> bool:
+    """True for a name that listings and searches must leave out."""
+    if not rules.allow_sensitive and is_sensitive(parts):
+        return True
+    return bool(rules.denied) and is_denied(parts, rules.denied)
+
+
+@lru_cache(maxsize=4096)
+def is_denied(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
+    """True when the path or a folder above it matches one of the scope's `deniedPaths` globs."""
+    for size in range(1, len(parts) + 1):
+        shown = "/".join(parts[:size]).casefold()
+        for pattern in patterns:
+            plain = pattern.casefold().rstrip("/")
+            if fnmatch.fnmatchcase(shown, plain) or (plain.endswith("/**") and fnmatch.fnmatchcase(shown, plain[:-3])):
+                return True
+    return False
+
+
+def rules_of(scope: Scope, root: str, config: Config) -> PathRules:
+    """The scope's rules for one root, with the read-only sub-folders that narrower scopes cover."""
+    key = (id(config), scope.id, root)
+    found = _RULES.get(key)
+    if found is not None and found[0] is config and found[1] is scope:
+        return found[2]
+    policy = scope.policy
+    rules = PathRules(
+        policy.allow_sensitive, policy.allow_protected, tuple(policy.denied_paths), _read_only_below(scope, root, config)
+    )
+    if len(_RULES) > 512:
+        _RULES.clear()
+    _RULES[key] = (config, scope, rules)
+    return rules
+
+
+_RULES: dict[tuple[int, str, str], tuple[Config, Scope, PathRules]] = {}
+
+
+def _read_only_below(scope: Scope, root: str, config: Config) -> tuple[tuple[str, ...], ...]:
+    base = PurePath(root)
+    folders: list[tuple[str, ...]] = []
+    for other in config.scopes:
+        if other.id == scope.id or other.type != "folder" or Capability.FS_WRITE in other.granted:
+            continue
+        for path in map(PurePath, other.roots):
+            if path != base and path.is_relative_to(base):
+                folders.append(path.relative_to(base).parts)
+    return tuple(folders)
+
+
+def _root_of(scope: Scope, target: str) -> tuple[int, str, str]:
+    """Which root a target names: `@1/a.txt` is a.txt in the second root of a scope that has several."""
+    if len(scope.roots) > 1 and target.startswith("@"):
+        head, _, rest = target.partition("/")
+        if head[1:].isdigit() and int(head[1:]) < len(scope.roots):
+            index = int(head[1:])
+            return index, rest, f"@{index}/" if index else ""
+    return 0, target, ""

@@ -1,0 +1,93 @@
+"""The catalogue: every operation found in a package, checked while it is collected."""
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from types import ModuleType
+
+from computer_linker.errors import UnknownOperation
+from computer_linker.model.base import Model
+from computer_linker.model.scope import Scope
+from computer_linker.registry.operation import Operation
+
+_PARAMETERS = ("target", "input", "options")
+
+
+class CatalogError(Exception):
+    """An operation is not fit to be served; the message names the file and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Operations by name, aliases included."""
+
+    operations: dict[str, Operation]
+    by_name: dict[str, Operation]
+
+    def find(self, name: str) -> Operation:
+        """The operation of this name or alias."""
+        found = self.by_name.get(name)
+        if found is None:
+            raise UnknownOperation(
+                f"There is no operation {name[:80]!r}. get_computer_info with include=[\"operations\"] lists them.",
+                similar=_similar(name, self.by_name),
+            )
+        return found
+
+    def for_scope(self, scope: Scope) -> list[Operation]:
+        """The operations a scope's type and capabilities allow."""
+        granted = scope.granted
+        return [
+            op
+            for op in self.operations.values()
+            if op.on in ("any", scope.type)
+            and op.needs <= granted
+            and (not op.needs_any or op.needs_any & granted)
+        ]
+
+
+def collect(package: ModuleType) -> Catalog:
+    """Import every module of `package` and gather its operation. Raises CatalogError for the first that is unfit."""
+    operations: dict[str, Operation] = {}
+    by_name: dict[str, Operation] = {}
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if module.ispkg:
+            continue
+        found = [value for value in vars(importlib.import_module(module.name)).values() if isinstance(value, Operation)]
+        own = [op for op in found if op.run.__module__ == module.name]
+        for op in own:
+            check(op, module.name.removeprefix(package.__name__ + "."))
+            operations[op.name] = op
+            for name in (op.name, *op.aliases):
+                if name in by_name:
+                    raise CatalogError(f"{module.name}: the name {name} is taken by {by_name[name].run.__module__}")
+                by_name[name] = op
+    return Catalog(dict(sorted(operations.items())), by_name)
+
+
+def check(op: Operation, place: str) -> None:
+    """Refuse an operation whose name differs from its file, or that lacks what is derived from it."""
+    if op.name != place:
+        raise CatalogError(f"operations/{place.replace('.', '/')}.py defines {op.name}; name and file must agree")
+    if op.run.__name__ != op.name.replace(".", "_"):
+        raise CatalogError(f"{op.name}: the function must be called {op.name.replace('.', '_')}")
+    if not op.summary:
+        raise CatalogError(f"{op.name}: the function needs a docstring, it reaches users")
+    if not op.examples:
+        raise CatalogError(f"{op.name}: at least one example is needed")
+    for name in op.parameters:
+        if name not in _PARAMETERS:
+            raise CatalogError(f"{op.name}: parameter {name} is not one of ctx, target, input, options")
+
+
+def check_types(op: Operation) -> None:
+    """Refuse an operation whose input, options or result is not a Model (slower: it resolves annotations)."""
+    result = op.hints.get("return")
+    if not (isinstance(result, type) and issubclass(result, Model)):
+        raise CatalogError(f"{op.name}: the result must be a Model")
+
+
+def _similar(name: str, known: dict[str, Operation]) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(name[:80], known, n=3, cutoff=0.6)

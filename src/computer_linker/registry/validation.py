@@ -1,0 +1,36 @@
+"""Turns a validation error into one sentence that names the field; input values are never repeated."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+
+from computer_linker.errors import InvalidRequest
+
+
+@contextmanager
+def explain_validation(place: str) -> Iterator[None]:
+    """Raise InvalidRequest for pydantic's ValidationError."""
+    try:
+        yield
+    except ValidationError as error:
+        problems = [
+            {"field": _field(place, item["loc"]), "problem": _problem(item)}
+            for item in error.errors(include_url=False, include_input=False, include_context=False)[:10]
+        ]
+        first = problems[0]
+        raise InvalidRequest(f"`{first['field']}`: {first['problem']}.", problems=problems) from None
+
+
+def _field(place: str, location: tuple[Any, ...]) -> str:
+    # A union's branch names are part of the location; only real fields and indexes help a reader.
+    return ".".join([place, *(str(part) for part in location if isinstance(part, int) or str(part).isidentifier())])
+
+
+def _problem(item: Any) -> str:
+    if item["type"] == "extra_forbidden":
+        return "there is no such field"
+    if item["type"] == "missing":
+        return "is needed"
+    return str(item["msg"]).removeprefix("Value error, ").rstrip(".")
