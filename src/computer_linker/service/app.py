@@ -1,0 +1,48 @@
+"""The composition root: the only place that chooses which computer, and joins the parts to one road."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from computer_linker import operations
+from computer_linker.audit.store import AuditStore
+from computer_linker.computer.base import Computer
+from computer_linker.computer.local.probe import this_computer
+from computer_linker.config.schema import Config
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.registry.catalog import Catalog, collect
+from computer_linker.registry.services import Services
+
+
+@dataclass(frozen=True)
+class App:
+    """One service of one state folder."""
+
+    home: Path
+    catalog: Catalog
+    services: Services
+    computer: Computer
+    dispatcher: Dispatcher
+
+    @property
+    def config(self) -> Config:
+        return self.services.config
+
+
+@asynccontextmanager
+async def open_app(
+    home: Path, config: Callable[[], Config], computer: Computer | None = None
+) -> AsyncIterator[App]:
+    """Join the parts; everything they hold is let go at the end."""
+    services = Services(home, config)
+    catalog = collect(operations)
+    machine = computer or this_computer()
+    services.provide(Computer, machine)
+    services.provide(Catalog, catalog)
+    try:
+        dispatcher = Dispatcher(catalog, services, machine, services.use(AuditStore))
+        services.provide(Dispatcher, dispatcher)
+        yield App(home, catalog, services, machine, dispatcher)
+    finally:
+        await services.aclose()
