@@ -1,0 +1,1 @@
+"""This machine: one folder a system; probe.py chooses."""
