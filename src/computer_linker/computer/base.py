@@ -1,15 +1,116 @@
-"""Computer: one attribute a facet."""
+"""Computer: a machine as one attribute a facet, what it can do, and the helpers everyone needs."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from computer_linker.computer.facets.absent import Absent
+from computer_linker.computer.manifest import FACETS, FacetName, FacetState, Manifest
 
 if TYPE_CHECKING:
+    from computer_linker.computer.facets.accessibility import Accessibility
+    from computer_linker.computer.facets.apps import Apps
+    from computer_linker.computer.facets.clipboard import Clipboard
+    from computer_linker.computer.facets.facts import Facts
     from computer_linker.computer.facets.files import Files
+    from computer_linker.computer.facets.keyboard import Keyboard
+    from computer_linker.computer.facets.notifications import Notifications
+    from computer_linker.computer.facets.pointer import Button, Modifier, Pointer
+    from computer_linker.computer.facets.processes import Processes
+    from computer_linker.computer.facets.screen import Screen
+    from computer_linker.computer.facets.windows import Windows
+    from computer_linker.model.geometry import Point
 
 
 class Computer:
-    """A machine as a set of facets. Subclasses provide each facet they have."""
+    """A machine as a set of facets. A facet nobody provided refuses every use and says why."""
 
     files: "Files"
+    processes: "Processes"
+    facts: "Facts"
+    screen: "Screen"
+    pointer: "Pointer"
+    keyboard: "Keyboard"
+    windows: "Windows"
+    apps: "Apps"
+    clipboard: "Clipboard"
+    accessibility: "Accessibility"
+    notifications: "Notifications"
+
+    def __init__(self) -> None:
+        self._states: dict[str, FacetState] = {}
+
+    def provide(self, facet: FacetName, part: Any, *, backend: str, is_proven: bool = True) -> None:
+        """Put a facet in place and say what provides it."""
+        setattr(self, facet, part)
+        self._states[facet] = (
+            part.state
+            if isinstance(part, Absent)
+            else FacetState(state="present", backend=backend, is_proven=is_proven)
+        )
+
+    def capabilities(self) -> Manifest:
+        """What can be used now, what cannot, why, and the remedy. Asks nothing of the system, so it is instant."""
+        states: dict[str, FacetState] = {}
+        for facet in FACETS:
+            part = getattr(self, facet)
+            if isinstance(part, Absent):
+                states[facet] = part.state
+            else:
+                states[facet] = self._states.get(facet) or FacetState(state="present")
+        return Manifest(facets=states)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for a facet that was never set.
+        if name in FACETS:
+            return Absent(name, f"This computer has no {name}.")
+        raise AttributeError(name)
+
+    async def click(
+        self, at: "Point", button: "Button" = "left", count: int = 1, modifiers: Sequence["Modifier"] = ()
+    ) -> None:
+        """Click a desktop point."""
+        await self.pointer.click(at, button=button, count=count, modifiers=modifiers)
+
+    async def drag(self, start: "Point", end: "Point", button: "Button" = "left") -> None:
+        """Drag from one desktop point to another."""
+        await self.pointer.drag([start, end], button=button)
+
+    async def scroll(self, at: "Point", dx: int = 0, dy: int = 0) -> None:
+        """Turn the wheel at a desktop point; positive is right and down."""
+        await self.pointer.scroll(at, dx=dx, dy=dy)
+
+    async def press(self, key: str, count: int = 1) -> None:
+        """Press one key."""
+        await self.keyboard.press([key], count=count)
+
+    async def hotkey(self, *keys: str) -> None:
+        """Press a chord."""
+        await self.keyboard.press(keys)
+
+    async def type_text(self, text: str) -> str:
+        """Enter text where the focus is; says by which method, `keys` or `paste`."""
+        from computer_linker.computer.text_entry import enter_text
+
+        return await enter_text(self, text)
+
+    async def clipboard_text(self) -> str | None:
+        """The clipboard's text, where it has one."""
+        raw = await self.clipboard.read("text/plain")
+        return None if raw is None else raw.decode("utf-8", errors="replace")
+
+    async def clipboard_set_text(self, text: str) -> None:
+        """Put text on the clipboard."""
+        from computer_linker.computer.facets.clipboard import text_clip
+
+        await self.clipboard.write(text_clip(text))
 
     async def aclose(self) -> None:
         """Let go of what the facets hold."""
+        for facet in FACETS:
+            close = (
+                None
+                if isinstance(part := self.__dict__.get(facet), Absent)
+                else getattr(part, "aclose", None)
+            )
+            if close is not None:
+                await close()

@@ -1,0 +1,1 @@
+"""The abilities of a computer, one Protocol a file."""

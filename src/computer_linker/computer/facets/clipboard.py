@@ -1,0 +1,46 @@
+"""Clipboard: what the person copied, and what they will paste."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """One clipboard content in every form its owner offers, by media type (`text/plain`, `image/png`, ...)."""
+
+    forms: dict[str, bytes]
+
+    @property
+    def text(self) -> str | None:
+        """The text, where there is one."""
+        raw = self.forms.get("text/plain")
+        return None if raw is None else raw.decode("utf-8", errors="replace")
+
+
+def text_clip(text: str) -> Clip:
+    """A content of plain text."""
+    return Clip({"text/plain": text.encode()})
+
+
+class Clipboard(Protocol):
+    """The desktop's clipboard."""
+
+    async def types(self) -> list[str]:
+        """The media types on offer; empty when the clipboard is."""
+        ...
+
+    async def read(self, media_type: str = "text/plain", *, max_bytes: int = 32_000_000) -> bytes | None:
+        """The content in one form; None when it is not on offer.
+
+        Raises:
+            LimitExceeded: it is larger than `max_bytes`.
+        """
+        ...
+
+    async def write(self, clip: Clip) -> None:
+        """Replace the content; it stays for as long as this computer is held open."""
+        ...
+
+    async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
+        """The content in the forms that can be given back later (text, images, file lists)."""
+        ...

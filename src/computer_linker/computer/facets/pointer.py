@@ -1,0 +1,39 @@
+"""Pointer: moving, clicking, dragging and scrolling in desktop coordinates."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from computer_linker.model.geometry import Point
+
+Button = Literal["left", "middle", "right", "back", "forward"]
+Modifier = Literal["ctrl", "alt", "shift", "super"]
+
+
+class Pointer(Protocol):
+    """The one pointer of a desktop. Every button and key is released again, whatever happens."""
+
+    async def position(self) -> Point:
+        """Where the pointer is."""
+        ...
+
+    async def move(self, to: Point) -> None:
+        """Move the pointer without pressing anything."""
+        ...
+
+    async def click(
+        self, at: Point, *, button: Button = "left", count: int = 1, modifiers: Sequence[Modifier] = ()
+    ) -> None:
+        """Move there, then press and release `count` times with the modifiers held."""
+        ...
+
+    async def drag(
+        self, path: Sequence[Point], *, button: Button = "left", modifiers: Sequence[Modifier] = ()
+    ) -> None:
+        """Press at the first point, move through the others, release at the last."""
+        ...
+
+    async def scroll(
+        self, at: Point, *, dx: int = 0, dy: int = 0, modifiers: Sequence[Modifier] = ()
+    ) -> None:
+        """Turn the wheel there: whole notches, positive is right and down."""
+        ...

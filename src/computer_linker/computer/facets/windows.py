@@ -1,0 +1,38 @@
+"""Windows: listing, focusing, placing and closing them."""
+
+from typing import Protocol
+
+from computer_linker.model.geometry import Point, Rect, Window
+
+
+class Windows(Protocol):
+    """The windows of a desktop. Each act returns after the window system showed the result."""
+
+    async def list(self) -> list[Window]:
+        """All windows, the topmost first."""
+        ...
+
+    async def focused(self) -> Window | None:
+        """The window that has the keyboard."""
+        ...
+
+    async def at(self, point: Point) -> Window | None:
+        """The window a click at this point would reach, menus and tooltips included; None on the bare desktop."""
+        ...
+
+    async def focus(self, window_id: str) -> Window:
+        """Raise the window and give it the keyboard.
+
+        Raises:
+            NotFound: there is no such window.
+            ExecutionFailed: the window system did not do it in time.
+        """
+        ...
+
+    async def place(self, window_id: str, bounds: Rect) -> Window:
+        """Move and resize the window's content; the answer says where it came to lie."""
+        ...
+
+    async def close(self, window_id: str) -> bool:
+        """Ask the window to close; True once it is gone, False when it stayed (it may be asking to save)."""
+        ...

@@ -1,0 +1,1 @@
+"""Know-how built on facets or on programs."""
