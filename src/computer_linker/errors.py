@@ -92,12 +92,14 @@ class StaleReference(LinkError):
     code = "stale_reference"
 
 
-class ConfigInvalid(Exception):
-    """The config file cannot be used as it is; the message names the field, `hint` what would help."""
+class ConfigInvalid(ExecutionFailed):
+    """The config file cannot be used as it is; the message names the field, `hint` what would help.
+
+    On the wire it is `execution_failed`: while the file is invalid every call is refused with this message.
+    """
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(message, hint=hint)
         self.hint = hint
 
 

@@ -1,11 +1,15 @@
 """config.json as the wire contract has it."""
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
+
+SCHEMA_VERSION = 1
+DEFAULT_PORT = 3939
 
 
 class Config(Model):
@@ -14,19 +18,43 @@ class Config(Model):
     schema_version: Literal[1] = 1
     machine_id: Annotated[str, Field(min_length=1, max_length=128)]
     machine_name: Annotated[str, Field(min_length=1, max_length=128)]
-    host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 3939
-    owner_token: Annotated[str, Field(min_length=16)] | None = None
+    host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_PORT
+    owner_token: Annotated[str, Field(min_length=16, max_length=512)] | None = None
     public_base_url: str | None = None
+    public_mcp_only: bool = False
     scopes: list[Scope] = []
+
+    @field_validator("owner_token")
+    @classmethod
+    def _token_fits_a_header(cls, value: str | None) -> str | None:
+        if value is not None and not (value.isascii() and value.isprintable() and " " not in value):
+            raise ValueError("must be printable ASCII without spaces, as it travels in a header")
+        return value
+
+    @field_validator("public_base_url")
+    @classmethod
+    def _address_is_an_origin(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or parts.query
+            or parts.fragment
+            or parts.username
+        ):
+            raise ValueError("must be an address such as https://linker.example.com")
+        return value
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> "Config":
         seen: set[str] = set()
         for scope in self.scopes:
-            if scope.id in seen:
+            if scope.id.casefold() in seen:
                 raise ValueError(f"two scopes have the id {scope.id!r}")
-            seen.add(scope.id)
+            seen.add(scope.id.casefold())
         return self
 
     def scope(self, scope_id: str) -> Scope | None:

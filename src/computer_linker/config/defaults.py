@@ -1,0 +1,32 @@
+"""What set-up gives when nothing more is asked for, and the execution policy it attaches when commands are."""
+
+from typing import Any
+
+READ = ("fs:read", "search:read", "git:read", "history:read")
+WRITE = ("fs:write",)
+SHELL = ("command:run", "process:manage", "package:run")
+CODEX = ("codex:run",)
+SCREEN = ("screen:capture",)
+EXECUTES = frozenset({"command:run", "package:run", "codex:run"})
+"""Capabilities that start programs, and so want an allow list."""
+
+BOOTSTRAP_SCOPE = "current"
+"""The scope an unconfigured older service exposed; set-up with a folder removes it."""
+
+_ALLOWED = (
+    "npm *", "npx *", "pnpm *", "yarn *", "bun *", "node *", "python *", "python3 *", "pytest *", "uv *", "make *",
+    "cargo *", "go *", "git *", "codex *",
+)  # fmt: skip
+_DENIED = ("rm -rf *", "del /s *", "rmdir /s *", "format *", "shutdown *", "npm publish *", "git push *")
+
+
+def execution_policy() -> dict[str, Any]:
+    """Project commands only, with finite time and output, inside the kernel's boundary where there is one."""
+    return {
+        "maxRuntimeSeconds": 1800,
+        "maxOutputBytes": 200_000,
+        "allowedCommands": list(_ALLOWED),
+        "deniedCommands": list(_DENIED),
+        "sandbox": "auto",
+        "network": False,
+    }

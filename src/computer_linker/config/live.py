@@ -1,0 +1,51 @@
+"""The config as it is now: read again when the file changed, refusing while it cannot be used."""
+
+import os
+from pathlib import Path
+
+from computer_linker.config.load import CONFIG_NAME, Check, read_document, stamp_of, validated
+from computer_linker.config.runtime import effective
+from computer_linker.config.schema import Config
+from computer_linker.errors import ConfigInvalid
+
+
+class LiveConfig:
+    """One state folder's config. A new token or scope holds from the next call on; a broken file stops every call."""
+
+    def __init__(self, home: Path, check: Check | None = None) -> None:
+        self.home = home
+        self._check = check
+        self._path = os.fspath(home / CONFIG_NAME)
+        self._stamp: tuple[int, ...] = ()
+        self._config: Config | None = None
+        self._refusal: ConfigInvalid | None = None
+
+    def current(self) -> Config:
+        """The config the file has now. Raises ConfigInvalid for as long as it cannot be used."""
+        try:
+            # One stat a call, about a microsecond: cheaper than being a moment late about a revoked right.
+            stamp = stamp_of(os.stat(self._path, follow_symlinks=False))  # noqa: PTH116  # a Path costs more than the call
+        except OSError:
+            stamp = ()
+        if stamp != self._stamp or not stamp:
+            self._reload()
+        if self._config is None:
+            raise self._refused()
+        return self._config
+
+    def __call__(self) -> Config:
+        return self.current()
+
+    def _reload(self) -> None:
+        self._config, self._refusal, self._stamp = None, None, ()
+        try:
+            document = read_document(self.home)
+            self._stamp = document.stamp
+            self._config = effective(validated(document, self.home, self._check), self.home)
+        except ConfigInvalid as error:
+            self._refusal = error
+
+    def _refused(self) -> ConfigInvalid:
+        # A fresh exception each time: one that is raised twice grows its traceback.
+        refusal = self._refusal
+        return ConfigInvalid(refusal.message, refusal.hint) if refusal is not None else ConfigInvalid("no config")

@@ -1,0 +1,60 @@
+"""Whose a file is and who else may write it: the state is used only when nobody else could have changed it."""
+
+import os
+import stat
+from pathlib import Path
+
+from computer_linker.errors import ConfigInvalid
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+READABLE_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def make_folder(folder: Path) -> None:
+    """Make the state folder, private from its first moment; an existing one is left as it is."""
+    try:
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigInvalid(
+            f"the state folder cannot be made: {error.strerror}", "set COMPUTER_LINKER_HOME to a folder you may write"
+        ) from error
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ConfigInvalid unless the folder is ours and nobody else can put files into it."""
+    try:
+        found = folder.stat()
+    except OSError as error:
+        raise ConfigInvalid(
+            f"the state folder cannot be opened: {error.strerror}", "run: computer-linker setup"
+        ) from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise ConfigInvalid("the state folder is not a folder", "set COMPUTER_LINKER_HOME to a folder")
+    check_owner(found, "the state folder", f"chmod 700 {folder}")
+    _check_above(folder.resolve())
+
+
+def check_owner(found: os.stat_result, what: str, remedy: str) -> None:
+    """Raise ConfigInvalid when another user owns the object, or another user may write it."""
+    if not hasattr(os, "geteuid"):
+        return
+    if found.st_uid not in (os.geteuid(), 0):
+        raise ConfigInvalid(f"{what} belongs to another user (uid {found.st_uid})", "use a state folder of your own")
+    if found.st_mode & _WRITABLE_BY_OTHERS:
+        mode = stat.S_IMODE(found.st_mode)
+        raise ConfigInvalid(f"{what} can be written by other users (mode {mode:04o})", f"run: {remedy}")
+
+
+def _check_above(folder: Path) -> None:
+    """A folder anyone may rename entries in cannot hold the state: its owner could swap the whole folder."""
+    if not hasattr(os, "geteuid"):
+        return
+    for parent in folder.parents:
+        mode = parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise ConfigInvalid(
+                f"the state folder lies below {parent}, which any user can change",
+                f"run: chmod o-w {parent}, or set COMPUTER_LINKER_HOME elsewhere",
+            )

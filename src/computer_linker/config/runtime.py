@@ -1,0 +1,66 @@
+"""From the file to what the service goes by: roots resolved once, the state folder held out of every scope."""
+
+import glob
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from computer_linker.config.load import parse
+from computer_linker.config.schema import Config
+from computer_linker.errors import ConfigInvalid
+from computer_linker.model.scope import Scope
+
+_PUBLIC_URL_NAMES = ("COMPUTER_LINKER_PUBLIC_BASE_URL", "LOCALPORT_PUBLIC_BASE_URL")
+
+
+def effective(config: Config, home: Path, environment: Mapping[str, str] | None = None) -> Config:
+    """The config with resolved roots. Raises ConfigInvalid for a root that no scope may have."""
+    state = Path(os.path.realpath(home))
+    scopes = [_held(index, scope, state) for index, scope in enumerate(config.scopes)]
+    changes: dict[str, object] = {"scopes": scopes}
+    given = environment if environment is not None else os.environ
+    address = next((given[name] for name in _PUBLIC_URL_NAMES if given.get(name, "").strip()), None)
+    if address is not None:
+        changes["public_base_url"] = parse({**config.to_wire(), "publicBaseUrl": address.strip()}).public_base_url
+    return config.model_copy(update=changes)
+
+
+def forbidden_root(root: str, state: Path) -> str | None:
+    """Why no scope may have this root; None when it may."""
+    if ".." in Path(root).parts:
+        return "has `..` in it; write the folder it means"
+    resolved = Path(os.path.realpath(root))
+    if resolved == Path(resolved.anchor):
+        return "is the whole file system; name the folders you mean"
+    if resolved == state or resolved.is_relative_to(state):
+        return "lies in the service's own state folder"
+    return None
+
+
+def state_inside(root: str, state: Path) -> str | None:
+    """The state folder's path inside this root, when the root contains it."""
+    resolved = Path(os.path.realpath(root))
+    return str(state.relative_to(resolved)) if state.is_relative_to(resolved) else None
+
+
+def _held(index: int, scope: Scope, state: Path) -> Scope:
+    if scope.type != "folder":
+        return scope
+    denied = list(scope.policy.denied_paths)
+    for number, root in enumerate(scope.roots):
+        problem = forbidden_root(root, state)
+        if problem is not None:
+            raise ConfigInvalid(
+                f"config.json: `scopes.{index}.roots.{number}` {problem}", "correct that root; nothing was changed"
+            )
+        inside = state_inside(root, state)
+        if inside is not None:
+            denied.append(glob.escape(inside.replace(os.sep, "/")))
+    policy = scope.policy
+    if denied != policy.denied_paths:
+        policy = policy.model_copy(update={"denied_paths": denied})
+    # Resolved once, here: a link that is pointed elsewhere later does not move the scope.
+    roots = [os.path.realpath(root) for root in scope.roots]
+    if roots == scope.roots and policy is scope.policy:
+        return scope
+    return scope.model_copy(update={"roots": roots, "policy": policy})

@@ -1,0 +1,139 @@
+"""Write config.json: old or new, never half; private from the first byte; one writer at a time."""
+
+import copy
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from computer_linker.config.load import CONFIG_NAME, Check, Document, parse, read_document, validated
+from computer_linker.config.machine import machine_name, new_machine_id, with_identity
+from computer_linker.config.private import FILE_MODE, check_folder, make_folder
+from computer_linker.config.schema import SCHEMA_VERSION, Config
+from computer_linker.errors import ConfigInvalid
+
+_LOCK_NAME = "config.lock"
+_LEGACY_COPY = "config.legacy.json"
+Edit = Callable[[dict[str, Any]], None]
+
+
+def exists(home: Path) -> bool:
+    """True when there is a config file, readable or not."""
+    return os.path.lexists(home / CONFIG_NAME)
+
+
+def ensure(home: Path, owner_token: str | None) -> bool:
+    """Make the state folder and a first config without scopes; True when made now. An existing file is left alone."""
+    make_folder(home)
+    check_folder(home)
+    if exists(home):
+        return False
+    with _locked(home):
+        if exists(home):
+            return False
+        _replace(home, first_document(owner_token))
+    return True
+
+
+def first_document(owner_token: str | None) -> dict[str, Any]:
+    """The config of a machine nobody has set up yet: loopback only, nothing exposed."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "machineId": new_machine_id(),
+        "machineName": machine_name(),
+        "host": "127.0.0.1",
+        "port": 3939,
+        "ownerToken": owner_token,
+        "publicBaseUrl": None,
+        "scopes": [],
+    }
+
+
+def update(home: Path, edit: Edit, check: Check | None = None) -> Config:
+    """Read, change (`edit` works in place) and store as one step; the result is validated before a byte is written."""
+    with _locked(home):
+        document = read_document(home)
+        validated(document, home, check)
+        changed = with_identity(copy.deepcopy(document.value), home)
+        edit(changed)
+        config = parse(changed)
+        problems = check(config) if check is not None else []
+        if problems:
+            raise ConfigInvalid(f"config.json would not be valid: {problems[0].rstrip('.')}", "nothing was changed")
+        if changed != document.value or document.legacy:
+            _keep_legacy(home, document)
+            _replace(home, changed)
+    return config
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """Hold the advisory lock; it goes with the descriptor, so a killed holder leaves nothing behind."""
+    try:
+        fd = os.open(home / _LOCK_NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), FILE_MODE)
+    except OSError as error:
+        raise ConfigInvalid(
+            f"the state folder cannot be written: {error.strerror}", f"look at the rights and free space of {home}"
+        ) from error
+    try:
+        _wait_for_lock(fd)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _wait_for_lock(fd: int) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        import msvcrt
+
+        msvcrt.locking(fd, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]  # Windows only
+        return
+    fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def _replace(home: Path, value: dict[str, Any]) -> None:
+    raw = json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8") + b"\n"
+    _write_whole(home, CONFIG_NAME, raw)
+
+
+def _keep_legacy(home: Path, document: Document) -> None:
+    """The older form is kept as it was, once, before the present form takes its place."""
+    if document.legacy and not os.path.lexists(home / _LEGACY_COPY):
+        _write_whole(home, _LEGACY_COPY, document.raw)
+
+
+def _write_whole(home: Path, name: str, raw: bytes) -> None:
+    """Temporary file, fsync, rename, fsync of the folder: after any crash the name has the old or the new bytes."""
+    temporary: str | None = None
+    try:
+        fd, temporary = tempfile.mkstemp(prefix=f".{name}-", dir=home)
+        with os.fdopen(fd, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(fd)
+        Path(temporary).replace(home / name)
+        temporary = None
+        _sync_folder(home)
+    except OSError as error:
+        raise ConfigInvalid(
+            f"{name} cannot be written: {error.strerror}; the file is as it was",
+            f"look at the rights and free space of {home}",
+        ) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _sync_folder(home: Path) -> None:
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,136 @@
+"""Findings, and the repairs that have one right answer."""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.config.diagnose import diagnose
+from computer_linker.config.load import load
+from computer_linker.config.repair import repair
+from computer_linker.config.store import ensure, update
+from computer_linker.errors import ConfigInvalid
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    ensure(folder, "t" * 32)
+    return folder
+
+
+def scope(
+    root: Path, scope_id: str = "app", capabilities: tuple[str, ...] = ("fs:read",), **policy: Any
+) -> dict[str, Any]:
+    root.mkdir(exist_ok=True)
+    return {"id": scope_id, "type": "folder", "roots": [str(root)], "capabilities": [*capabilities], "policy": policy}
+
+
+def configure(home: Path, *scopes: dict[str, Any], **changes: Any) -> None:
+    update(home, lambda value: value.update(scopes=list(scopes), **changes))
+
+
+def codes(home: Path) -> list[tuple[str, str]]:
+    return [(finding.severity, finding.code) for finding in diagnose(load(home), home)]
+
+
+def test_a_plain_config_has_no_findings(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "root"))
+    assert codes(home) == []
+
+
+def test_every_finding_has_a_remedy(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    configure(
+        home,
+        scope(tmp_path / "a", "current"),
+        scope(tmp_path / "a", "one"),
+        scope(tmp_path / "a", "two", ("fs:read", "command:run"), sandbox="off"),
+        {**scope(tmp_path / "gone", "gone"), "roots": [str(tmp_path / "nowhere"), str(tmp_path / "file")]},
+        scope(tmp_path, "around", ("fs:read", "fs:write")),
+        ownerToken=None,
+        publicBaseUrl="http://linker.example.com",
+    )
+    found = diagnose(load(home), home)
+    assert all(finding.message and finding.remedy for finding in found)
+    assert {finding.code for finding in found} == {
+        "bootstrap_scope", "duplicate_scope", "same_folder", "no_command_policy", "sandbox_off", "root_missing",
+        "root_not_a_folder", "root_contains_state", "no_owner_token", "public_url_not_https", "overlap",
+    }  # fmt: skip
+    assert found[0].severity == "error"
+
+
+def test_an_open_address_without_a_token_is_an_error(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "root"), host="0.0.0.0", ownerToken=None)
+    assert ("error", "no_owner_token") in codes(home)
+    configure(home, scope(tmp_path / "root"), host="0.0.0.0", ownerToken="t" * 32)
+    assert codes(home) == [("warning", "not_loopback")]
+
+
+def test_no_scope_at_all_is_an_error(home: Path) -> None:
+    assert codes(home) == [("error", "no_scopes")]
+
+
+def test_the_first_run_scope_goes_when_there_is_another(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a", "current"), scope(tmp_path / "b", "app"))
+    assert repair(home) == ["Removed the first-run scope `current`."]
+    assert [kept.id for kept in load(home).scopes] == ["app"]
+
+
+def test_the_first_run_scope_stays_when_it_is_the_only_one(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a", "current"))
+    assert repair(home) == []
+    assert [kept.id for kept in load(home).scopes] == ["current"]
+
+
+def test_exact_duplicates_go_and_different_ones_stay(home: Path, tmp_path: Path) -> None:
+    configure(
+        home,
+        scope(tmp_path / "a", "one"),
+        scope(tmp_path / "a", "two"),
+        scope(tmp_path / "a", "three"),
+        scope(tmp_path / "a", "writer", ("fs:read", "fs:write")),
+        scope(tmp_path / "a", "slow", maxRuntimeSeconds=5),
+    )
+    assert repair(home) == ["Removed scope two, the same as one.", "Removed scope three, the same as one."]
+    assert [kept.id for kept in load(home).scopes] == ["one", "writer", "slow"]
+
+
+def test_a_missing_command_policy_is_filled_and_what_is_said_stays(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a", "app", ("command:run",), maxRuntimeSeconds=5, sandbox="required"))
+    assert repair(home) == ["Gave scope app the default list of allowed commands."]
+    policy = load(home).scopes[0].policy
+    assert policy.allowed_commands and "git *" in policy.allowed_commands
+    assert (policy.max_runtime_seconds, policy.sandbox, policy.network) == (5, "required", False)
+
+
+def test_an_empty_list_of_commands_is_a_choice_and_stays(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a", "app", ("command:run",), allowedCommands=[]))
+    assert repair(home) == []
+    assert load(home).scopes[0].policy.allowed_commands == []
+
+
+def test_rights_that_let_others_read_are_tightened(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a"))
+    home.chmod(0o755)
+    (home / "config.json").chmod(0o644)
+    assert codes(home) == [("warning", "state_readable")] * 2
+    assert len(repair(home)) == 2
+    assert stat.S_IMODE((home / "config.json").stat().st_mode) == 0o600
+    assert codes(home) == []
+
+
+def test_a_repair_done_twice_changes_nothing_the_second_time(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a", "current"), scope(tmp_path / "b", "app", ("codex:run",)))
+    repair(home)
+    before = (home / "config.json").read_bytes()
+    assert repair(home) == []
+    assert (home / "config.json").read_bytes() == before
+
+
+def test_a_file_that_does_not_load_is_not_repaired(home: Path) -> None:
+    (home / "config.json").write_text('{"machineId": "m", "scopes": 5}')
+    with pytest.raises(ConfigInvalid):
+        repair(home)
+    assert (home / "config.json").read_text() == '{"machineId": "m", "scopes": 5}'

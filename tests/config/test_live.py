@@ -1,0 +1,106 @@
+"""The config as it is now."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.config.live import LiveConfig
+from computer_linker.config.runtime import effective
+from computer_linker.config.store import ensure, update
+from computer_linker.errors import ConfigInvalid, ExecutionFailed
+from computer_linker.policy.paths import is_denied, rules_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    ensure(folder, "t" * 32)
+    return folder
+
+
+def add_scope(home: Path, root: Path, scope_id: str = "app") -> None:
+    scope: dict[str, Any] = {"id": scope_id, "roots": [str(root)], "capabilities": ["fs:read"]}
+    update(home, lambda value: value["scopes"].append(scope))
+
+
+def test_a_change_holds_from_the_next_call_on(home: Path, tmp_path: Path) -> None:
+    live = LiveConfig(home)
+    assert live.current().scopes == []
+    add_scope(home, tmp_path)
+    assert [scope.id for scope in live.current().scopes] == ["app"]
+    update(home, lambda value: value.update(ownerToken="n" * 32))
+    assert live.current().owner_token == "n" * 32
+
+
+def test_an_unchanged_file_is_not_read_again(home: Path) -> None:
+    live = LiveConfig(home)
+    assert live.current() is live.current()
+
+
+def test_a_broken_file_stops_every_call_until_it_is_corrected(home: Path) -> None:
+    live = LiveConfig(home)
+    good = (home / "config.json").read_text()
+    live.current()
+    (home / "config.json").write_text(good.replace('"port": 3939', '"port": "3939"'))
+    for _ in range(2):
+        with pytest.raises(ConfigInvalid, match="`port`"):
+            live.current()
+    (home / "config.json").write_text(good)
+    assert live.current().port == 3939
+
+
+def test_a_file_that_becomes_writable_for_others_stops_every_call(home: Path) -> None:
+    live = LiveConfig(home)
+    live.current()
+    (home / "config.json").chmod(0o666)
+    with pytest.raises(ConfigInvalid, match="other users"):
+        live.current()
+    (home / "config.json").chmod(0o600)
+    assert live.current().port == 3939
+
+
+def test_a_file_that_is_gone_stops_every_call(home: Path) -> None:
+    live = LiveConfig(home)
+    live.current()
+    (home / "config.json").unlink()
+    with pytest.raises(ConfigInvalid):
+        live.current()
+
+
+def test_the_refusal_has_a_code_of_the_wire() -> None:
+    assert issubclass(ConfigInvalid, ExecutionFailed)
+    assert ConfigInvalid("x", "y").details == {"hint": "y"}
+
+
+def test_the_state_folder_is_kept_out_of_a_scope_around_it(home: Path, tmp_path: Path) -> None:
+    add_scope(home, tmp_path)
+    config = LiveConfig(home).current()
+    rules = rules_of(config.scopes[0], config.scopes[0].roots[0], config)
+    assert is_denied(("state",), rules.denied)
+    assert is_denied(("state", "config.json"), rules.denied)
+    assert not is_denied(("other", "config.json"), rules.denied)
+    assert "deniedPaths" not in json.dumps(json.loads((home / "config.json").read_text()))
+
+
+def test_a_root_is_resolved_when_the_config_is_read(home: Path, tmp_path: Path) -> None:
+    real, other = tmp_path / "real", tmp_path / "other"
+    real.mkdir()
+    other.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    add_scope(home, link)
+    live = LiveConfig(home)
+    assert live.current().scopes[0].roots == [str(real)]
+    link.unlink()
+    link.symlink_to(other)
+    assert live.current().scopes[0].roots == [str(real)]
+
+
+def test_the_public_address_can_come_from_the_environment(home: Path) -> None:
+    config = LiveConfig(home).current()
+    address = "https://linker.example.com"
+    assert effective(config, home, {"COMPUTER_LINKER_PUBLIC_BASE_URL": address}).public_base_url == address
+    with pytest.raises(ConfigInvalid, match="publicBaseUrl"):
+        effective(config, home, {"COMPUTER_LINKER_PUBLIC_BASE_URL": "nonsense"})
