@@ -13,16 +13,17 @@ import anyio
 
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
+from computer_linker.dispatch.intent import Intent
+from computer_linker.dispatch.lanes import Lanes
 from computer_linker.errors import (
     Aborted,
+    ConfigInvalid,
     ConfirmRequired,
     ExecutionFailed,
     InvalidRequest,
     LinkError,
     TimedOut,
 )
-from computer_linker.dispatch.intent import Intent
-from computer_linker.dispatch.lanes import Lanes
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, failure_of, parse_call
 from computer_linker.model.event import Event
@@ -65,9 +66,28 @@ class Dispatcher:
         try:
             call = parse_call(value)
         except InvalidRequest as error:
-            shown = value if isinstance(value, dict) else {}
-            return await self._refused_at_the_door(shown, principal, error)
+            return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
         return await self.call(call, principal, report)
+
+    async def refuse(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
+        """Audit and answer a request that a surface or the envelope's shape already rules out."""
+        scope, op = value.get("scope"), value.get("op")
+        event = _event_for(scope if isinstance(scope, str) else "", op if isinstance(op, str) else "", principal, None)
+        return await self._failed(event, time.perf_counter(), error)
+
+    async def introspect(self, name: str, principal: Principal, work: Callable[[], Awaitable[dict[str, Any]]]) -> Reply:
+        """Run a tool that is not an operation (get_computer_info, get_operation_history) with the same audit and failures."""
+        started = time.perf_counter()
+        event = _event_for("", name, principal, None)
+        try:
+            answer = await work()
+        except LinkError as error:
+            return await self._failed(event, started, error)
+        except ConfigInvalid as error:
+            return await self._failed(event, started, _config_refusal(error))
+        event.ok = True
+        await self._close(event, started)
+        return Reply(answer)
 
     async def call(
         self, call: Call, principal: Principal, report: Progress | None = None, parent: str | None = None
@@ -80,6 +100,8 @@ class Dispatcher:
             return await self._run(call, principal, report, event, started)
         except LinkError as error:
             return await self._failed(event, started, error)
+        except ConfigInvalid as error:
+            return await self._failed(event, started, _config_refusal(error))
         except anyio.get_cancelled_exc_class():
             await self._cancelled(event, started)
             raise
@@ -153,17 +175,19 @@ class Dispatcher:
                 async with self.lanes.hold(op.lane, ctx.principal):
                     return await self._after_intent(ctx, op, arguments, intent)
         except TimeoutError:
-            raise TimedOut(f"{op.name} took longer than {seconds:g} seconds and was stopped.", seconds=seconds) from None
+            raise TimedOut(
+                f"{op.name} took longer than {seconds:g} seconds and was stopped.", seconds=seconds
+            ) from None
 
-    async def _after_intent(
-        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None
-    ) -> Any:
+    async def _after_intent(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         if intent is None:
             return await op.run(ctx, **arguments)
         async with intent.recording(overlaps=op.awaits_intent):
             return await op.run(ctx, **arguments)
 
-    async def _confirmed(self, call: Call, op: Operation, scope: Scope, principal: Principal, operation_id: str) -> None:
+    async def _confirmed(
+        self, call: Call, op: Operation, scope: Scope, principal: Principal, operation_id: str
+    ) -> None:
         if self.confirm is None:
             raise ConfirmRequired(
                 f"{op.name} needs a person's yes in scope {scope.id}, and nobody can be asked here.",
@@ -224,12 +248,10 @@ class Dispatcher:
         else:
             await self.audit.record(event)
 
-    async def _refused_at_the_door(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
-        scope, op = value.get("scope"), value.get("op")
-        event = _event_for(
-            scope if isinstance(scope, str) else "", op if isinstance(op, str) else "", principal, None
-        )
-        return await self._failed(event, time.perf_counter(), error)
+
+def _config_refusal(error: ConfigInvalid) -> LinkError:
+    """Nothing runs while the config is not valid."""
+    return ExecutionFailed(f"Nothing runs while the config is not valid: {error.message}.", hint=error.hint)
 
 
 async def _nothing_to_record() -> None:

@@ -7,8 +7,8 @@ from computer_linker.errors import InvalidRequest, PermissionDenied, UnknownScop
 from computer_linker.model.effect import Effect
 from computer_linker.model.event import Decision
 from computer_linker.model.principal import Principal
-from computer_linker.model.scope import Scope
 from computer_linker.model.rights import Rights
+from computer_linker.model.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Verdict:
 def find_scope(config: Config, scope_id: str, principal: Principal) -> Scope:
     """The scope of exactly this id, if this caller may know of it."""
     scope = config.scope(scope_id)
-    if scope is None or not _granted_to(principal, scope_id):
+    if scope is None or not sees_scope(principal, scope_id):
         raise UnknownScope(
             f"There is no scope {scope_id[:80]!r}. get_computer_info lists the scopes you can use.",
         )
@@ -57,10 +57,8 @@ def missing_capabilities(scope: Scope, rights: Rights, principal: Principal) -> 
     """What the scope, or this caller's grant, lacks."""
     granted = scope.granted
     missing = {capability for capability in rights.needs if capability not in granted}
-    missing |= {c for c in rights.needs if not _capability_granted_to(principal, scope.id, c)}
-    if rights.needs_any and not any(
-        c in granted and _capability_granted_to(principal, scope.id, c) for c in rights.needs_any
-    ):
+    missing |= {c for c in rights.needs if not _has_capability(principal, scope.id, c)}
+    if rights.needs_any and not any(c in granted and _has_capability(principal, scope.id, c) for c in rights.needs_any):
         missing |= rights.needs_any
     return sorted(missing)
 
@@ -76,11 +74,12 @@ def needs_confirmation(scope: Scope, effect: Effect) -> bool:
             return effect is not Effect.OBSERVE
 
 
-def _granted_to(principal: Principal, scope_id: str) -> bool:
+def sees_scope(principal: Principal, scope_id: str) -> bool:
+    """True when this caller may know that the scope exists."""
     grants = principal.grants
     return grants is None or any(grant == scope_id or grant.startswith(scope_id + ":") for grant in grants)
 
 
-def _capability_granted_to(principal: Principal, scope_id: str, capability: str) -> bool:
+def _has_capability(principal: Principal, scope_id: str, capability: str) -> bool:
     grants = principal.grants
     return grants is None or scope_id in grants or f"{scope_id}:{capability}" in grants

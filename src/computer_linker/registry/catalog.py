@@ -29,7 +29,7 @@ class Catalog:
         found = self.by_name.get(name)
         if found is None:
             raise UnknownOperation(
-                f"There is no operation {name[:80]!r}. get_computer_info with include=[\"operations\"] lists them.",
+                f'There is no operation {name[:80]!r}. get_computer_info with include=["operations"] lists them.',
                 similar=_similar(name, self.by_name),
             )
         return found
@@ -40,9 +40,7 @@ class Catalog:
         return [
             op
             for op in self.operations.values()
-            if op.on in ("any", scope.type)
-            and op.needs <= granted
-            and (not op.needs_any or op.needs_any & granted)
+            if op.on in ("any", scope.type) and op.needs <= granted and (not op.needs_any or op.needs_any & granted)
         ]
 
 

@@ -11,9 +11,9 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.paths import rooted
-from computer_linker.registry.services import Service, Services
+from computer_linker.registry.services import Services
 
-S = TypeVar("S", bound=Service)
+S = TypeVar("S")
 Progress = Callable[[str, float | None, float | None], None]
 
 

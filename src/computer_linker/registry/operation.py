@@ -14,7 +14,6 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.rights import ScopeKind
 from computer_linker.registry.validation import explain_validation
 
-
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed"]
 
 
@@ -67,8 +66,7 @@ class Operation:
     @cached_property
     def _parsers(self) -> list[tuple[str, Callable[[Any], Any], Any]]:
         return [
-            (name, _parser(name, self.hints[name]), parameter.default)
-            for name, parameter in self.parameters.items()
+            (name, _parser(name, self.hints[name]), parameter.default) for name, parameter in self.parameters.items()
         ]
 
     def parse(self, target: Any, input: Any, options: Any) -> dict[str, Any]:

@@ -2,23 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 from computer_linker.config.schema import Config
 
-
-class Service(Protocol):
-    """A long-lived part: `open` makes it; an `aclose` coroutine, where it has one, ends it."""
-
-    @classmethod
-    def open(cls, services: "Services") -> Self: ...
-
-
-S = TypeVar("S", bound=Service)
+S = TypeVar("S")
 
 
 class Services:
-    """Finds a long-lived part by its type, so that a new part needs no list kept by hand."""
+    """Finds a long-lived part by its type, so that a new part needs no list kept by hand.
+
+    A part is a class with `open(services)` that makes it; an `aclose` coroutine, where it has one, ends it.
+    """
 
     def __init__(self, home: Path, config: Callable[[], Config]) -> None:
         self.home = home
@@ -34,7 +29,7 @@ class Services:
         """The one instance of `kind`."""
         made = self._made.get(kind)
         if made is None:
-            made = self._made[kind] = kind.open(self)
+            made = self._made[kind] = kind.open(self)  # type: ignore[attr-defined]  # by convention, see above
         return made  # type: ignore[no-any-return]  # keyed by its own type
 
     def peek(self, kind: type[S]) -> S | None:
@@ -44,6 +39,10 @@ class Services:
     def provide(self, kind: type, instance: Any) -> None:
         """Put in an instance made elsewhere, such as the computer the service chose."""
         self._made[kind] = instance
+
+    def made(self) -> list[Any]:
+        """The parts in use. One whose `is_busy()` is true keeps an on-demand service from ending itself."""
+        return list(self._made.values())
 
     async def aclose(self) -> None:
         """Close all parts, the newest first."""

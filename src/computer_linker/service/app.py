@@ -29,11 +29,17 @@ class App:
     def config(self) -> Config:
         return self.services.config
 
+    async def has_work(self) -> bool:
+        """True while a long-lived part still has something running, such as a managed process."""
+        for part in self.services.made():
+            busy = getattr(part, "is_busy", None)
+            if busy is not None and busy():
+                return True
+        return False
+
 
 @asynccontextmanager
-async def open_app(
-    home: Path, config: Callable[[], Config], computer: Computer | None = None
-) -> AsyncIterator[App]:
+async def open_app(home: Path, config: Callable[[], Config], computer: Computer | None = None) -> AsyncIterator[App]:
     """Join the parts; everything they hold is let go at the end."""
     services = Services(home, config)
     catalog = collect(operations)

@@ -53,7 +53,12 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
     for number, item in enumerate(input.operations, start=1):
         ctx.progress(f"{item.op} ({number} of {len(input.operations)})", number - 1, len(input.operations))
         call = Call(
-            item.scope or ctx.scope.id, item.op, item.target, item.input, item.options, (item.confirm or {}).get("token")
+            item.scope or ctx.scope.id,
+            item.op,
+            item.target,
+            item.input,
+            item.options,
+            (item.confirm or {}).get("token"),
         )
         reply = await ctx.dispatch(call)
         ctx.attachments.extend(reply.attachments)

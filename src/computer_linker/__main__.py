@@ -1,0 +1,22 @@
+"""The console script. `stdio` must start in milliseconds, so nothing heavy is imported before it is ruled out."""
+
+import sys
+
+
+def main() -> int:
+    """Run the command line given in sys.argv."""
+    if sys.argv[1:2] == ["stdio"] and len(sys.argv) == 2:
+        from computer_linker.transports.stdio import main as stdio
+
+        return stdio()
+    if sys.argv[1:3] == ["serve", "--socket-only"]:
+        from computer_linker.service.start import main as start
+
+        return start(sys.argv[3:])
+    from computer_linker.cli.app import main as cli
+
+    return cli(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""JSON from outside, read strictly: no doubled keys, no NaN, no lone surrogates, nothing unbounded."""
+
+import json
+import re
+from typing import Any
+
+from computer_linker.errors import InvalidRequest
+
+MAX_DEPTH = 64
+_MAX_DIGITS = 64
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class NotJson(InvalidRequest):
+    """The text is not JSON at all (a JSON-RPC parse error), as against JSON we refuse."""
+
+
+def read_json(raw: bytes | str) -> Any:
+    """Parse `raw`. Raises NotJson for broken text and InvalidRequest for what we refuse to read."""
+    try:
+        text = raw if isinstance(raw, str) else raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise NotJson("The message is not valid UTF-8.") from None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(text)
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise NotJson(f"The message is not valid JSON (at character {error.pos}).") from None
+    except RecursionError:
+        raise InvalidRequest(f"The message is nested deeper than {MAX_DEPTH} levels.") from None
+    if "\\u" in text and _SURROGATE.search(text):
+        _check_surrogates(value)
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise InvalidRequest("The message has an object with a doubled key.")
+    return made
+
+
+def _constant(name: str) -> Any:
+    raise InvalidRequest(f"{name} is not JSON.")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise InvalidRequest(f"The message has a number of more than {_MAX_DIGITS} digits.")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise InvalidRequest("The message has a number too large to represent.")
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float
+)
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for char in re.findall(r"[\[\]{}]", _STRINGS.sub("", text)):
+        depth += 1 if char in "[{" else -1
+        if depth > MAX_DEPTH:
+            raise InvalidRequest(f"The message is nested deeper than {MAX_DEPTH} levels.")
+
+
+def _check_surrogates(value: Any) -> None:
+    """Refuse strings that cannot be UTF-8; they have no one meaning on disk or on the wire."""
+    match value:
+        case str():
+            if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+                raise InvalidRequest("The message has a lone surrogate in a string.")
+        case dict():
+            for key, item in value.items():
+                _check_surrogates(key)
+                _check_surrogates(item)
+        case list():
+            for item in value:
+                _check_surrogates(item)
+        case _:
+            pass

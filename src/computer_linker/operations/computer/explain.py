@@ -1,0 +1,71 @@
+"""computer.explain: would this operation be allowed here, and if not, what is missing."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.errors import LinkError
+from computer_linker.model.base import Model
+from computer_linker.model.effect import Effect
+from computer_linker.policy.engine import judge
+from computer_linker.registry import Context, Example, Operation, operation
+from computer_linker.registry.catalog import Catalog
+
+
+class ExplainInput(Model):
+    op: Annotated[str, Field(min_length=1, max_length=64)]
+    target: Any = None
+    input: dict[str, Any] | None = None
+    options: dict[str, Any] | None = None
+
+
+class Explanation(Model):
+    allowed: Annotated[bool, Field(description="False when the call would be refused as it stands.")]
+    decision: Annotated[str, Field(description="allow, ask (a person must say yes) or deny.")]
+    reason: str
+    needs: list[str]
+    missing: list[str]
+    boundary: Annotated[
+        str, Field(description="What holds the operation: the kernel for paths, a sandbox for commands.")
+    ]
+
+
+@operation(
+    "computer.explain",
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    examples=[Example("May I write this file?", {"input": {"op": "file.write", "target": "notes.txt"}})],
+)
+async def computer_explain(ctx: Context, input: ExplainInput) -> Explanation:
+    """Say whether an operation would be allowed in this scope, without doing it."""
+    wanted = ctx.services.use(Catalog).find(input.op)
+    verdict = judge(ctx.scope, wanted, ctx.principal)
+    decision, reason = verdict.decision, verdict.reason
+    if decision != "deny":
+        problem = _refusal(ctx, wanted, input)
+        if problem is not None:
+            decision, reason = "deny", problem
+    return Explanation(
+        allowed=decision == "allow",
+        decision=decision,
+        reason=reason,
+        needs=verdict.needs,
+        missing=verdict.missing,
+        boundary=wanted.boundary,
+    )
+
+
+def _refusal(ctx: Context, wanted: Operation, asked: ExplainInput) -> str | None:
+    """Why the request itself would be refused, by the checks that touch nothing."""
+    reason = wanted.unavailable() if wanted.unavailable is not None else None
+    if reason is not None:
+        return reason
+    try:
+        if asked.input is not None or "input" not in wanted.parameters:
+            wanted.parse(asked.target, asked.input, asked.options)
+        if wanted.on == "folder" and isinstance(asked.target, str) and wanted.boundary == "path-enforced":
+            ctx.path(asked.target, for_writing=wanted.effect is not Effect.OBSERVE)
+    except LinkError as error:
+        return error.message
+    return None

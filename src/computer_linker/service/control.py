@@ -1,0 +1,52 @@
+"""What the command line asks of the running service over its socket: tools, and the service's own life."""
+
+import asyncio
+from typing import Any
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.principal import Principal
+from computer_linker.service.app import App
+from computer_linker.transports.mcp.tools import Tools, check_arguments
+
+
+class Controls:
+    """Answers one control request: `{"tool", "arguments"}` or `{"action"}`."""
+
+    def __init__(self, app: App, tools: Tools, stop: asyncio.Event) -> None:
+        self._app = app
+        self._tools = tools
+        self._stop = stop
+        self.local_url: str | None = None
+
+    async def __call__(self, request: dict[str, Any], principal: Principal) -> dict[str, Any]:
+        if type(request) is not dict:
+            raise InvalidRequest("A control request is an object.")
+        if "tool" in request:
+            return await self._tool(request, principal)
+        match request.get("action"):
+            case "hello":
+                return {"ok": True, "localUrl": self.local_url}
+            case "make_way":
+                return self._make_way()
+            case "stop":
+                self._stop.set()
+                return {"ok": True}
+            case _:
+                raise InvalidRequest("There is no such control action.")
+
+    async def _tool(self, request: dict[str, Any], principal: Principal) -> dict[str, Any]:
+        name = request["tool"]
+        if name == "computer_operation":
+            reply = await self._app.dispatcher.call_wire(check_arguments(request.get("arguments")), principal)
+            return reply.envelope
+        if type(name) is not str or not self._tools.has(name):
+            raise InvalidRequest("There is no such tool.")
+        reply = await self._tools.call(name, check_arguments(request.get("arguments")), principal)
+        return reply.envelope
+
+    def _make_way(self) -> dict[str, Any]:
+        """An on-demand service ends for one that a person starts; a service with a port of its own stays."""
+        if self.local_url is not None:
+            return {"ok": False, "localUrl": self.local_url}
+        self._stop.set()
+        return {"ok": True}

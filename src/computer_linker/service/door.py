@@ -1,0 +1,150 @@
+"""The private socket: who comes in, what they want (MCP or control), and when an on-demand service may end itself."""
+
+import asyncio
+import logging
+import os
+import pwd
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pydantic_core import to_json
+
+from computer_linker import home as places
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.ids import new_handle
+from computer_linker.model.json_text import read_json
+from computer_linker.model.principal import Principal
+from computer_linker.transports.mcp.lane import Lane, Talk
+from computer_linker.transports.mcp.wire import Wire
+
+log = logging.getLogger(__name__)
+
+_GREETING_DEADLINE_S = 10
+_MAX_CONTROL = 16 * 1024 * 1024
+
+Control = Callable[[dict[str, Any], Principal], Awaitable[dict[str, Any]]]
+
+
+class Door:
+    """Accepts local clients. Only this user (and root) gets in, as the kernel says."""
+
+    def __init__(self, listener: socket.socket, lane: Lane, control: Control) -> None:
+        self._listener = listener
+        self._lane = lane
+        self._control = control
+        self._guests: set[asyncio.Task[None]] = set()
+        self.last_active = time.monotonic()
+
+    @property
+    def guests(self) -> int:
+        return len(self._guests)
+
+    async def serve(self) -> None:
+        """Accept until cancelled."""
+        loop = asyncio.get_running_loop()
+        self._listener.setblocking(False)
+        while True:
+            link, _ = await loop.sock_accept(self._listener)
+            task = loop.create_task(self._welcome(link))
+            self._guests.add(task)
+            task.add_done_callback(self._gone)
+
+    async def close(self) -> None:
+        """Send everyone away."""
+        for task in list(self._guests):
+            task.cancel()
+        if self._guests:
+            await asyncio.wait(list(self._guests), timeout=10)
+
+    def _gone(self, task: asyncio.Task[None]) -> None:
+        self._guests.discard(task)
+        self.last_active = time.monotonic()
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a local connection failed", exc_info=task.exception())
+
+    async def _welcome(self, link: socket.socket) -> None:
+        with link:
+            if places.peer_uid(link) not in (os.getuid(), 0):
+                return
+            link.setblocking(False)
+            async with asyncio.timeout(_GREETING_DEADLINE_S):
+                greeting, rest, descriptors = await _greeting(link)
+            try:
+                if greeting == places.GREETING_FDS and len(descriptors) == 2:
+                    await self._serve_descriptors(link, *descriptors)
+                elif greeting == places.GREETING_STREAM:
+                    await self._wire(link.fileno(), link.fileno()).serve(rest)
+                elif greeting == places.GREETING_CONTROL:
+                    await self._serve_control(link, rest)
+            finally:
+                for fd in descriptors:
+                    os.close(fd)
+
+    async def _serve_descriptors(self, link: socket.socket, read_fd: int, write_fd: int) -> None:
+        """Serve on the client's own pipes; the shim's socket only tells that the shim is still there."""
+        loop = asyncio.get_running_loop()
+        wire = loop.create_task(self._wire(read_fd, write_fd).serve())
+        shim = loop.create_task(loop.sock_recv(link, 1))
+        try:
+            await asyncio.wait([wire, shim], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (wire, shim):
+                task.cancel()
+            await asyncio.wait([wire, shim], timeout=15)
+            try:
+                link.send(b"bye")
+            except OSError:
+                pass
+
+    def _wire(self, read_fd: int, write_fd: int) -> Wire:
+        connection = new_handle("conn")
+        user = f"local:{_user_name()}"
+
+        def principal(talk: Talk) -> Principal:
+            return Principal(user, "local_user", session=connection, connection=connection, client=talk.client)
+
+        return Wire(self._lane, principal, read_fd, write_fd)
+
+    async def _serve_control(self, link: socket.socket, raw: bytes) -> None:
+        """One request, one answer, for the command line."""
+        loop = asyncio.get_running_loop()
+        while not raw.endswith(b"\n"):
+            data = await loop.sock_recv(link, 65536)
+            if not data or len(raw) > _MAX_CONTROL:
+                return
+            raw += data
+        who = Principal(f"local:{_user_name()}", "cli", new_handle("cli"), new_handle("conn"), "computer-linker")
+        try:
+            answer = await self._control(read_json(raw), who)
+        except InvalidRequest as error:
+            answer = {"error": error.message}
+        await loop.sock_sendall(link, to_json(answer, by_alias=True) + b"\n")
+
+
+async def _greeting(link: socket.socket) -> tuple[bytes, bytes, list[int]]:
+    """The first line, the bytes behind it, and the descriptors that came with it."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            data, descriptors, flags, _ = socket.recv_fds(link, 64, 2)
+        except BlockingIOError:
+            ready = loop.create_future()
+            loop.add_reader(link.fileno(), lambda: ready.done() or ready.set_result(None))
+            try:
+                await ready
+            finally:
+                loop.remove_reader(link.fileno())
+            continue
+        if flags & socket.MSG_CTRUNC:
+            log.warning("descriptors were lost on the way in")
+        line, _, rest = data.partition(b"\n")
+        return line + b"\n", rest, descriptors
+
+
+def _user_name() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

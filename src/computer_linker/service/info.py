@@ -1,0 +1,170 @@
+"""get_computer_info: what this computer is, what it can do, and what this caller may use."""
+
+import os
+import platform
+from typing import Any, Literal
+
+import anyio
+
+from computer_linker import __version__
+from computer_linker.config.schema import Config
+from computer_linker.model.capability import Capability
+from computer_linker.model.principal import Principal
+from computer_linker.model.scope import Scope
+from computer_linker.policy.engine import missing_capabilities, sees_scope
+from computer_linker.registry.operation import Operation
+from computer_linker.service.app import App
+
+InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
+_DEFAULT: list[InfoPart] = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "exposure"]
+
+
+async def computer_info(
+    app: App, principal: Principal, include: list[InfoPart] | None, local_url: str | None
+) -> dict[str, Any]:
+    """The parts asked for; all but the long operation catalogue when nothing is."""
+    parts = _DEFAULT if include is None else include
+    config = app.config
+    answer: dict[str, Any] = {}
+    for part in dict.fromkeys(parts):
+        match part:
+            case "identity":
+                answer |= {"machineId": config.machine_id, "machineName": config.machine_name}
+            case "platform":
+                answer["platform"] = _platform()
+            case "service":
+                answer["service"] = _service(config, local_url)
+            case "tools":
+                answer["tools"] = await anyio.to_thread.run_sync(_tools)
+            case "scopes":
+                answer["scopes"] = [_scope(app, scope, principal) for scope in _seen(config, principal)]
+            case "policy":
+                answer["policy"] = {scope.id: scope.policy.to_wire() for scope in _seen(config, principal)}
+            case "status":
+                answer["status"] = await anyio.to_thread.run_sync(_status, app, config, local_url)
+            case "operations":
+                answer["operations"] = [describe(op) for op in app.catalog.operations.values() if _is_here(op)]
+                answer["capabilities"] = _absent(app)
+            case "exposure":
+                answer["exposure"] = _exposure(config, local_url)
+    return answer
+
+
+def describe(op: Operation) -> dict[str, Any]:
+    """One operation as a client needs it, so that nothing is hardcoded."""
+    from computer_linker.registry.schema import parameter_schemas, result_schema
+
+    parameters = parameter_schemas(op)
+    return {
+        "name": op.name,
+        "summary": op.summary,
+        "effect": op.effect.value,
+        "needs": sorted(op.needs),
+        "needsAny": sorted(op.needs_any),
+        "scopeType": op.on,
+        "boundary": op.boundary,
+        "aliases": list(op.aliases),
+        "target": parameters.properties.get("target"),
+        "input": parameters.properties.get("input"),
+        "options": parameters.properties.get("options"),
+        "required": parameters.required,
+        "result": result_schema(op),
+        "example": {"title": op.examples[0].title, **op.examples[0].request},
+    }
+
+
+def allowed_operations(app: App, scope: Scope, principal: Principal) -> list[str]:
+    """What this caller can really call in this scope, on this machine."""
+    return [
+        op.name
+        for op in app.catalog.for_scope(scope)
+        if not missing_capabilities(scope, op, principal) and _is_here(op)
+    ]
+
+
+def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
+    policy = scope.policy
+    limits = {"maxRuntimeSeconds": policy.max_runtime_seconds, "maxOutputBytes": policy.max_output_bytes}
+    return {
+        "id": scope.id,
+        "name": scope.name or scope.id,
+        "type": scope.type,
+        "roots": len(scope.roots),
+        "capabilities": scope.capabilities,
+        "allowedOperations": allowed_operations(app, scope, principal),
+        "capabilityPolicy": {
+            "granted": sorted(scope.granted),
+            "limits": limits,
+            "network": policy.network,
+            "confirm": policy.confirm,
+            "sandbox": policy.sandbox,
+            "boundary": _boundary(app, scope),
+        },
+    }
+
+
+def _boundary(app: App, scope: Scope) -> dict[str, Any]:
+    """What really holds: for paths always the kernel, for commands what the probe found."""
+    from computer_linker.providers.sandbox import measured_boundary
+
+    runs = scope.granted & {Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN}
+    return {"paths": "kernel", "commands": measured_boundary(scope.policy) if runs else None}
+
+
+def _is_here(op: Operation) -> bool:
+    return op.unavailable is None or op.unavailable() is None
+
+
+def _absent(app: App) -> dict[str, Any]:
+    absent = {}
+    for op in app.catalog.operations.values():
+        reason = op.unavailable() if op.unavailable is not None else None
+        if reason is not None:
+            absent[op.name] = {"available": False, "reason": reason}
+    return absent
+
+
+def _seen(config: Config, principal: Principal) -> list[Scope]:
+    return [scope for scope in config.scopes if sees_scope(principal, scope.id)]
+
+
+def _platform() -> dict[str, Any]:
+    return {
+        "os": platform.system().lower(),
+        "arch": platform.machine(),
+        "release": platform.release(),
+        "shell": os.environ.get("SHELL"),
+        "runtime": f"python {platform.python_version()}",
+    }
+
+
+def _service(config: Config, local_url: str | None) -> dict[str, Any]:
+    public = f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url else None
+    return {
+        "version": __version__,
+        "transports": ["stdio", "socket", *(["http"] if local_url else [])],
+        "localUrl": local_url,
+        "publicUrl": public,
+    }
+
+
+def _tools() -> dict[str, Any]:
+    from computer_linker.service.doctor import tool_readiness
+
+    return tool_readiness()
+
+
+def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
+    from computer_linker.service.doctor import readiness
+
+    return readiness(config, app.home, serving_http=local_url is not None)
+
+
+def _exposure(config: Config, local_url: str | None) -> dict[str, Any]:
+    loopback = config.host in ("127.0.0.1", "localhost", "::1")
+    return {
+        "loopbackOnly": loopback and config.public_base_url is None,
+        "localUrl": local_url,
+        "publicUrl": config.public_base_url,
+        "authRequired": config.owner_token is not None,
+    }

@@ -1,0 +1,89 @@
+"""The two tools that tell rather than do: get_computer_info and get_operation_history."""
+
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field
+
+from computer_linker.audit.store import AuditStore
+from computer_linker.errors import PermissionDenied, UnknownScope
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.envelope import Reply
+from computer_linker.model.principal import Principal
+from computer_linker.policy.engine import sees_scope
+from computer_linker.registry.validation import explain_validation
+from computer_linker.service.app import App
+from computer_linker.service.info import InfoPart, computer_info
+
+
+class InfoRequest(Model):
+    include: list[InfoPart] | None = None
+
+
+class HistoryRequest(Model):
+    view: str
+    scope: str | None = None
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    query: Annotated[str, Field(max_length=1000)] | None = None
+    cursor: Annotated[str, Field(max_length=400)] | None = None
+
+
+class Listening(Protocol):
+    """Where the service can be reached over HTTP."""
+
+    local_url: str | None
+
+
+class ServiceIntrospection:
+    """Answers from the live config, the catalogue and the history."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.http: Listening | None = None
+
+    async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
+        async def work() -> dict[str, Any]:
+            with explain_validation("arguments"):
+                request = InfoRequest.from_wire(arguments)
+            return await computer_info(
+                self._app, principal, request.include, self.http.local_url if self.http else None
+            )
+
+        return await self._app.dispatcher.introspect("get_computer_info", principal, work)
+
+    async def operation_history(self, arguments: dict[str, Any], principal: Principal) -> Reply:
+        async def work() -> dict[str, Any]:
+            with explain_validation("arguments"):
+                request = HistoryRequest.from_wire(arguments)
+            return await self._history(request, principal)
+
+        return await self._app.dispatcher.introspect("get_operation_history", principal, work)
+
+    async def _history(self, request: HistoryRequest, principal: Principal) -> dict[str, Any]:
+        from computer_linker.audit.views import answer
+
+        visible = self._visible_scopes(principal)
+        if request.scope is not None:
+            scope = self._app.config.scope(request.scope)
+            if scope is None or not sees_scope(principal, request.scope):
+                raise UnknownScope(f"There is no scope {request.scope[:80]!r}.")
+            if request.scope not in visible:
+                raise PermissionDenied(f"Scope {request.scope} does not allow history:read.", missing=["history:read"])
+            visible = {request.scope}
+        elif not visible:
+            raise PermissionDenied("No scope you can use allows history:read.", missing=["history:read"])
+        return await answer(
+            self._app.services.use(AuditStore),
+            view=request.view,
+            scopes=visible,
+            limit=request.limit,
+            query=request.query,
+            cursor=request.cursor,
+        )
+
+    def _visible_scopes(self, principal: Principal) -> set[str]:
+        return {
+            scope.id
+            for scope in self._app.config.scopes
+            if Capability.HISTORY_READ in scope.granted and sees_scope(principal, scope.id)
+        }

@@ -1,0 +1,167 @@
+"""The life of a service: open the parts, serve the socket and HTTP, end cleanly."""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from computer_linker import home as places
+from computer_linker.config.live import LiveConfig
+from computer_linker.config.store import ensure
+from computer_linker.errors import ConfigInvalid
+from computer_linker.service.app import App, open_app
+from computer_linker.service.control import Controls
+from computer_linker.service.door import Door
+from computer_linker.service.introspection import ServiceIntrospection
+from computer_linker.service.start import take_lock
+from computer_linker.transports.mcp.lane import Lane
+from computer_linker.transports.mcp.tools import Tools
+
+log = logging.getLogger(__name__)
+
+
+class CannotServe(Exception):
+    """The service did not start; the message is one line for a person, `hint` says what would help."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message, self.hint = message, hint
+
+
+def serve_socket(home: str, lock: int, listener: Any, idle_exit_s: float | None) -> int:
+    """The on-demand service: socket only, ending itself when idle. `lock` is held for as long as this runs."""
+    _log_to_stderr()
+    try:
+        _run(_serve(Path(home), _as_socket(listener), None, idle_exit_s))
+    except (ConfigInvalid, CannotServe) as error:
+        sys.stderr.write(f"error: {error.message}\nhint: {error.hint}\n")
+        return 1
+    return 0
+
+
+def serve(
+    home: Path, host: str | None = None, port: int | None = None, ready: Callable[[str], None] | None = None
+) -> None:
+    """Serve the socket and HTTP until a signal ends it. Raises CannotServe or ConfigInvalid, having changed nothing."""
+    _log_to_stderr()
+    ensure(home, secrets.token_urlsafe(32))
+    lock = _lock_or_take_over(home)
+    try:
+        _run(_serve(home, _as_socket(places.listen(os.fspath(home))), (host, port, ready), None))
+    finally:
+        os.close(lock)
+
+
+async def _serve(
+    home: Path,
+    listener: socket.socket,
+    http: tuple[str | None, int | None, Callable[[str], None] | None] | None,
+    idle_exit_s: float | None,
+) -> None:
+    ensure(home, secrets.token_urlsafe(32))
+    live = LiveConfig(home)
+    live.current()
+    async with open_app(home, live) as app:
+        introspection = ServiceIntrospection(app)
+        tools = Tools(app.dispatcher, introspection)
+        stop = asyncio.Event()
+        controls = Controls(app, tools, stop)
+        door = Door(listener, Lane(tools), controls)
+        _stop_on_signals(stop)
+        tasks = [asyncio.create_task(door.serve())]
+        if http is not None:
+            from computer_linker.transports.http.server import HttpServer
+
+            server = HttpServer(app.services, app.dispatcher, tools, introspection)
+            await server.listen(*http)
+            introspection.http = server
+            tasks.append(asyncio.create_task(server.serve()))
+        if idle_exit_s is not None:
+            tasks.append(asyncio.create_task(_stop_when_idle(app, door, stop, idle_exit_s)))
+        await _until_stopped(tasks, stop)
+        _unlink_socket(home, listener)
+        await door.close()
+
+
+async def _until_stopped(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -> None:
+    waiting = asyncio.create_task(stop.wait())
+    await asyncio.wait([*tasks, waiting], return_when=asyncio.FIRST_COMPLETED)
+    failed = [task for task in tasks if task.done() and not task.cancelled() and task.exception() is not None]
+    for task in (*tasks, waiting):
+        task.cancel()
+    await asyncio.wait([*tasks, waiting], timeout=15)
+    for task in failed:
+        error = task.exception()
+        if error is not None:
+            raise error
+
+
+async def _stop_when_idle(app: App, door: Door, stop: asyncio.Event, idle_exit_s: float) -> None:
+    """End a service that a shim started once nobody is connected and nothing is under way."""
+    while True:
+        quiet_for = time.monotonic() - door.last_active
+        busy = door.guests or app.dispatcher.under_way or await app.has_work()
+        if not busy and quiet_for >= idle_exit_s:
+            stop.set()
+            return
+        await asyncio.sleep(max(0.05, idle_exit_s if busy else idle_exit_s - quiet_for))
+
+
+def _lock_or_take_over(home: Path) -> int:
+    """The state folder's lock. An on-demand service is asked to make way; one that serves HTTP is not."""
+    from computer_linker.client.socket_client import ask_service
+
+    lock = take_lock(os.fspath(home))
+    if lock is not None:
+        return lock
+    answer = ask_service(home, {"action": "make_way"})
+    deadline = time.monotonic() + 15
+    while answer is not None and answer.get("ok") and time.monotonic() < deadline:
+        lock = take_lock(os.fspath(home))
+        if lock is not None:
+            return lock
+        time.sleep(0.02)
+    where = (answer or {}).get("localUrl")
+    raise CannotServe(
+        f"a service already runs for this state folder{f' at {where}' if where else ''}",
+        "use it, or stop it first: computer-linker stop",
+    )
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+        return
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+
+
+def _as_socket(listener: Any) -> socket.socket:
+    """The listener as a full socket object (the early one is the bare C type)."""
+    return socket.socket(fileno=listener.detach())
+
+
+def _unlink_socket(home: Path, listener: socket.socket) -> None:
+    listener.close()
+    (home / places.SOCKET_NAME).unlink(missing_ok=True)
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for noisy in ("mcp", "uvicorn.access"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)

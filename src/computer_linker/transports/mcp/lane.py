@@ -1,0 +1,155 @@
+"""The lean lane: answers the requests of a three-tool server itself, in both protocol eras, and leaves the rest to the SDK.
+
+It takes only what is plainly well formed; anything else goes to the SDK, which knows every error of the protocol.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic_core import to_json
+
+from computer_linker import __version__
+from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSION = "2026-07-28"
+META_VERSION = "io.modelcontextprotocol/protocolVersion"
+META_CLIENT = "io.modelcontextprotocol/clientInfo"
+META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+SERVER_INFO = {"name": "computer-linker", "title": "Computer Linker", "version": __version__}
+
+Era = Literal["undecided", "handshake", "modern"]
+
+
+@dataclass(slots=True)
+class Talk:
+    """What is known of one client on one connection."""
+
+    era: Era = "undecided"
+    version: str | None = None
+    client: str | None = None
+    client_capabilities: dict[str, Any] | None = None
+    handshake: dict[str, Any] | None = None
+    """The initialize request, kept so that the SDK can be brought up to date when it is needed."""
+
+
+class Lane:
+    """Ready-made answers, and the question whether a request is plainly a tool call."""
+
+    def __init__(self, tools: Tools) -> None:
+        self.tools = tools
+
+    def answer(self, message: dict[str, Any], talk: Talk) -> bytes | None:
+        """The result of a request that needs no work, as JSON; None when it is not one of these."""
+        method, params = message.get("method"), message.get("params")
+        if method == "initialize":
+            return self._initialize(message, params, talk)
+        if method == "ping":
+            return b"{}" if talk.era != "modern" and params in (None, {}) else None
+        if method == "tools/list":
+            return self._list(params, talk)
+        if method == "server/discover" and self._is_modern(params, talk):
+            return self._discovered
+        return None
+
+    def tool_call(self, message: dict[str, Any], talk: Talk) -> tuple[str, dict[str, Any], Any] | None:
+        """Tool name, arguments and progress token of a plain call to one of our tools; None for anything else."""
+        params = message.get("params")
+        if type(params) is not dict:
+            return None
+        name, arguments = params.get("name"), params.get("arguments")
+        if type(name) is not str or not self.tools.has(name):
+            return None
+        if arguments is None:
+            arguments = {}
+        if type(arguments) is not dict:
+            return None
+        if talk.era == "handshake":
+            if not params.keys() <= _HANDSHAKE_CALL:
+                return None
+        elif not params.keys() <= _MODERN_CALL or not self._is_modern(params, talk):
+            return None
+        meta = params.get("_meta")
+        token = meta.get("progressToken") if type(meta) is dict else None
+        return name, arguments, token
+
+    def wrap(self, members: bytes, talk: Talk) -> bytes:
+        """A result's JSON from its members, with what the era adds."""
+        return b"{" + members + (self._modern_tail if talk.era == "modern" else b"") + b"}"
+
+    def _initialize(self, message: dict[str, Any], params: Any, talk: Talk) -> bytes | None:
+        if talk.era == "modern" or type(params) is not dict:
+            return None
+        version, client = params.get("protocolVersion"), params.get("clientInfo")
+        capabilities = params.get("capabilities")
+        if type(version) is not str or type(client) is not dict or type(capabilities) is not dict:
+            return None
+        if type(client.get("name")) is not str or type(client.get("version")) is not str:
+            return None
+        talk.era, talk.handshake = "handshake", message
+        talk.version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+        talk.client = client_name(client)
+        talk.client_capabilities = capabilities
+        return to_json(
+            {
+                "protocolVersion": talk.version,
+                "capabilities": {"tools": {"listChanged": False}},
+                "serverInfo": SERVER_INFO,
+                "instructions": INSTRUCTIONS,
+            }
+        )
+
+    def _list(self, params: Any, talk: Talk) -> bytes | None:
+        if talk.era == "handshake":
+            return b"{" + self._listed + b"}" if params is None or params.keys() <= {"_meta"} else None
+        if self._is_modern(params, talk) and params.keys() <= {"_meta"}:
+            return b"{" + self._listed + b',"ttlMs":0,"cacheScope":"private"' + self._modern_tail + b"}"
+        return None
+
+    def _is_modern(self, params: Any, talk: Talk) -> bool:
+        """True for a complete 2026-07-28 envelope; the first one decides the era of an undecided connection."""
+        if talk.era == "handshake" or type(params) is not dict:
+            return False
+        meta = params.get("_meta")
+        if type(meta) is not dict or meta.get(META_VERSION) != MODERN_VERSION:
+            return False
+        capabilities, client = meta.get(META_CAPABILITIES), meta.get(META_CLIENT)
+        if type(capabilities) is not dict or not (client is None or type(client) is dict):
+            return False
+        talk.era, talk.version = "modern", MODERN_VERSION
+        talk.client, talk.client_capabilities = client_name(client), capabilities
+        return True
+
+    @cached_property
+    def _listed(self) -> bytes:
+        return b'"tools":' + to_json(self.tools.listed)
+
+    @cached_property
+    def _modern_tail(self) -> bytes:
+        return b',"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":' + to_json(SERVER_INFO) + b"}"
+
+    @cached_property
+    def _discovered(self) -> bytes:
+        members = to_json(
+            {
+                "supportedVersions": [MODERN_VERSION],
+                "capabilities": {"tools": {"listChanged": False}},
+                "instructions": INSTRUCTIONS,
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        )[1:-1]
+        return b"{" + members + self._modern_tail + b"}"
+
+
+_HANDSHAKE_CALL = frozenset({"name", "arguments", "_meta"})
+_MODERN_CALL = frozenset({"name", "arguments", "_meta"})
+
+
+def client_name(client: Any) -> str | None:
+    """`name/version` as the client says it; a hint for the history, never a right."""
+    if type(client) is not dict:
+        return None
+    name, version = str(client.get("name", ""))[:60], str(client.get("version", ""))[:30]
+    return f"{name}/{version}" if version else name or None

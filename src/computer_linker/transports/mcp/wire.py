@@ -1,0 +1,259 @@
+"""One MCP client on a pair of descriptors: newline-delimited JSON, many requests under way, bounded buffers.
+
+Written on asyncio itself, not anyio: a task group's child costs more than a whole cheap call, and this is the path every local
+client takes (see the decision record on the lean lane).
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_core import to_json
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.json_text import NotJson, read_json
+from computer_linker.model.principal import Principal
+from computer_linker.registry.context import Progress
+from computer_linker.transports.mcp.behind import SdkBehind
+from computer_linker.transports.mcp.content import result_json
+from computer_linker.transports.mcp.lane import Lane, Talk
+from computer_linker.transports.mcp.progress import Rising
+
+log = logging.getLogger(__name__)
+
+MAX_LINE = 16 * 1024 * 1024
+_READ_SIZE = 256 * 1024
+_OUT_LIMIT = 16 * 1024 * 1024
+_MAX_UNDER_WAY = 256
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
+
+
+class Wire:
+    """Serves one client until its input ends, then lets what is under way be cancelled."""
+
+    def __init__(self, lane: Lane, principal: Callable[[Talk], Principal], read_fd: int, write_fd: int) -> None:
+        self._lane = lane
+        self._principal = principal
+        self._read_fd, self._write_fd = read_fd, write_fd
+        self._loop = asyncio.get_running_loop()
+        self._talk = Talk()
+        self._pending = bytearray()
+        self._out = bytearray()
+        self._running: dict[str | int, asyncio.Task[None]] = {}
+        self._behind: SdkBehind | None = None
+        self._closed = self._loop.create_future()
+        self._reading = False
+        self._who: Principal | None = None
+
+    async def serve(self, already_read: bytes = b"") -> None:
+        """Return when the client has gone and nothing of it is left running."""
+        os.set_blocking(self._read_fd, False)
+        os.set_blocking(self._write_fd, False)
+        self._resume()
+        if already_read:
+            self._received(already_read)
+        try:
+            await self._closed
+        finally:
+            await self._end()
+
+    def _resume(self) -> None:
+        if not self._reading and not self._closed.done():
+            self._loop.add_reader(self._read_fd, self._readable)
+            self._reading = True
+
+    def _pause(self) -> None:
+        if self._reading:
+            self._loop.remove_reader(self._read_fd)
+            self._reading = False
+
+    def _readable(self) -> None:
+        try:
+            data = os.read(self._read_fd, _READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._close()
+            return
+        self._received(data)
+
+    def _received(self, data: bytes) -> None:
+        self._pending += data
+        if b"\n" not in data:
+            if len(self._pending) > MAX_LINE:
+                self._error(None, INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes.")
+                self._close()
+            return
+        *lines, rest = bytes(self._pending).split(b"\n")
+        self._pending = bytearray(rest)
+        for line in lines:
+            if line.strip():
+                self._message(line)
+        if len(self._running) >= _MAX_UNDER_WAY:
+            self._pause()
+
+    def _message(self, line: bytes) -> None:
+        try:
+            message = read_json(line)
+        except NotJson as error:
+            self._error(None, PARSE_ERROR, error.message)
+            return
+        except InvalidRequest as error:
+            self._error(None, INVALID_REQUEST, error.message)
+            return
+        if type(message) is not dict or message.get("jsonrpc") != "2.0":
+            self._error(None, INVALID_REQUEST, "A message is one JSON-RPC 2.0 object.")
+            return
+        if "id" in message and "method" in message:
+            self._request(message)
+        else:
+            self._notice(message)
+
+    def _request(self, message: dict[str, Any]) -> None:
+        request_id = message["id"]
+        if type(request_id) not in (str, int):
+            self._error(None, INVALID_REQUEST, "A request id is a string or an integer.")
+            return
+        if request_id in self._running:
+            self._error(request_id, INVALID_REQUEST, "A request with this id is still under way.")
+            return
+        if message["method"] == "tools/call":
+            call = self._lane.tool_call(message, self._talk)
+            if call is not None:
+                task = self._loop.create_task(self._call(request_id, *call))
+                self._running[request_id] = task
+                return
+        else:
+            answer = self._lane.answer(message, self._talk)
+            if answer is not None:
+                self._who = None
+                self._send_result(request_id, answer)
+                return
+        self._hand_over(message)
+
+    async def _call(self, request_id: str | int, name: str, arguments: dict[str, Any], token: Any) -> None:
+        lane = self._lane
+        try:
+            who = self._who
+            if who is None or self._talk.era == "modern":
+                who = self._who = self._principal(self._talk)
+            report = None if token is None else self._progress(token)
+            reply = await lane.tools.call(name, arguments, who, report)
+            members = result_json(reply, always_structured=name in lane.tools.always_structured)
+            self._send_result(request_id, lane.wrap(members, self._talk))
+        except asyncio.CancelledError:
+            # The protocol: a cancelled request gets no answer.
+            pass
+        except Exception:
+            log.exception("a tool call could not be answered")
+            self._error(request_id, -32603, "Internal error; the service's log has the reason.")
+        finally:
+            del self._running[request_id]
+            if not self._reading and len(self._running) < _MAX_UNDER_WAY and len(self._out) < _OUT_LIMIT:
+                self._resume()
+
+    def _notice(self, message: dict[str, Any]) -> None:
+        method, params = message.get("method"), message.get("params")
+        if method == "notifications/cancelled" and type(params) is dict:
+            task = self._running.get(params.get("requestId", ""))
+            if task is not None:
+                task.cancel()
+                return
+        if self._behind is not None:
+            self._behind.feed(message)
+
+    def _hand_over(self, message: dict[str, Any]) -> None:
+        if self._behind is None:
+            self._behind = SdkBehind(self._lane.tools, lambda: self._principal(self._talk), self._send)
+            if self._talk.handshake is not None:
+                self._behind.replay(self._talk.handshake)
+        self._behind.feed(message)
+
+    def _progress(self, token: Any) -> Progress:
+        rising = Rising()
+
+        def report(message: str, current: float | None, total: float | None) -> None:
+            params: dict[str, Any] = {"progressToken": token, "progress": rising.next(current), "message": message}
+            if total is not None:
+                params["total"] = total
+            # A client that does not read loses progress, never answers.
+            if len(self._out) < 64 * 1024:
+                self._send(to_json({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+
+        return report
+
+    def _send_result(self, request_id: str | int, result: bytes) -> None:
+        self._send(b'{"jsonrpc":"2.0","id":' + to_json(request_id) + b',"result":' + result + b"}")
+
+    def _error(self, request_id: str | int | None, code: int, message: str) -> None:
+        self._send(to_json({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}))
+
+    def _send(self, line: bytes) -> None:
+        data = line + b"\n"
+        if not self._out:
+            try:
+                sent = os.write(self._write_fd, data)
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                self._close()
+                return
+            if sent == len(data):
+                return
+            data = data[sent:]
+            self._loop.add_writer(self._write_fd, self._writable)
+        self._out += data
+        if len(self._out) >= _OUT_LIMIT:
+            self._pause()
+
+    def _writable(self) -> None:
+        try:
+            sent = os.write(self._write_fd, memoryview(self._out)[:_READ_SIZE])
+        except BlockingIOError:
+            return
+        except OSError:
+            self._close()
+            return
+        del self._out[:sent]
+        if not self._out:
+            self._loop.remove_writer(self._write_fd)
+            if len(self._running) < _MAX_UNDER_WAY:
+                self._resume()
+
+    def _close(self) -> None:
+        self._pause()
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    async def _end(self) -> None:
+        self._pause()
+        tasks = list(self._running.values())
+        # The input may end right after the last request (a script piped in): let quick work finish and be answered.
+        if tasks and self._out_is_open():
+            await asyncio.wait(tasks, timeout=2)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=10)
+        if self._behind is not None:
+            await self._behind.aclose()
+        await self._drain()
+        self._loop.remove_writer(self._write_fd)
+
+    def _out_is_open(self) -> bool:
+        import select
+
+        poller = select.poll()
+        poller.register(self._write_fd, 0)
+        return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
+
+    async def _drain(self) -> None:
+        for _ in range(200):
+            if not self._out or not self._out_is_open():
+                return
+            await asyncio.sleep(0.01)

@@ -1,0 +1,134 @@
+"""`computer-linker stdio`: a shim that joins a client's pipes to the service, and starts the service when none runs.
+
+Standard library only, and little of it: a client waits for this program's start.
+The service gets the client's own descriptors, so after the start no byte passes through here.
+"""
+
+import os
+import select
+import stat
+import struct
+import sys
+import time
+from _socket import SCM_RIGHTS, SHUT_WR, SOL_SOCKET, socket
+
+from computer_linker import home as places
+
+_START_DEADLINE_S = 30.0
+_IDLE_EXIT_S = "60"
+
+
+def main() -> int:
+    """Serve MCP on stdin and stdout until either side ends."""
+    home = places.state_home()
+    try:
+        link = _reach(home)
+    except OSError as error:
+        return _fail(
+            f"cannot reach the service: {error.strerror or error}", "computer-linker doctor says what is wrong"
+        )
+    if link is None:
+        return _fail(_why_not(home), "computer-linker doctor says more; the service's log is in the state folder")
+    if _can_be_passed(0) and _can_be_passed(1):
+        return _pass_descriptors(link)
+    return _relay(link)
+
+
+def _reach(home: str) -> socket | None:
+    """A link to the running service, starting one when needed; None when it did not start."""
+    try:
+        return places.connect(home)
+    except (FileNotFoundError, ConnectionRefusedError):
+        pass
+    child = _start_service(home)
+    deadline = time.monotonic() + _START_DEADLINE_S
+    pause = 0.002
+    while time.monotonic() < deadline:
+        try:
+            return places.connect(home)
+        except (FileNotFoundError, ConnectionRefusedError):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            # Exit code 75: another shim's service won the race for the lock; its socket appears any moment.
+            if ended and os.waitstatus_to_exitcode(status) not in (0, 75):
+                return None
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.05)
+    return None
+
+
+def _start_service(home: str) -> int:
+    os.makedirs(home, mode=0o700, exist_ok=True)  # noqa: PTH103
+    log = os.path.join(home, places.LOG_NAME)  # noqa: PTH118
+    # -I: neither the client's working folder nor its environment decides what the service imports.
+    argv = [sys.executable, "-I", "-m", "computer_linker", "serve", "--socket-only", "--idle-exit", _IDLE_EXIT_S]
+    return os.posix_spawn(
+        sys.executable,
+        argv,
+        {**os.environ, "COMPUTER_LINKER_HOME": home},
+        setsid=True,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+    )
+
+
+def _can_be_passed(fd: int) -> bool:
+    """Pipes and sockets can be waited for by another process; files and terminals are relayed instead."""
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _pass_descriptors(link: socket) -> int:
+    link.sendmsg([places.GREETING_FDS], [(SOL_SOCKET, SCM_RIGHTS, struct.pack("2i", 0, 1))])
+    # Only the service holds the pipes now: when it ends, the client sees the end at once.
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    farewell = link.recv(64)
+    return (
+        0
+        if farewell == b"bye"
+        else _fail("the service ended", "start the client again; computer-linker history tells what was done")
+    )
+
+
+def _relay(link: socket) -> int:
+    link.sendall(places.GREETING_STREAM)
+    waiting = {0: 0, link.fileno(): 1}
+    while True:
+        for fd in select.select(list(waiting), [], [])[0]:
+            data = os.read(fd, 65536)
+            if fd == 0:
+                if data:
+                    link.sendall(data)
+                else:
+                    link.shutdown(SHUT_WR)
+                    del waiting[0]
+            elif data:
+                _write_all(1, data)
+            else:
+                return 0
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _why_not(home: str) -> str:
+    """The last line the service wrote before it ended."""
+    try:
+        with open(os.path.join(home, places.LOG_NAME), "rb") as log:  # noqa: PTH118
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
+            lines = [line for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    except OSError:
+        lines = []
+    errors = [line for line in lines if line.startswith("error: ")]
+    return (errors or lines or ["it gave no reason"])[-1].removeprefix("error: ")
+
+
+def _fail(message: str, hint: str) -> int:
+    sys.stderr.write(f"error: {message}\nhint: {hint}\n")
+    return 1
