@@ -103,6 +103,15 @@ class ConfigInvalid(ExecutionFailed):
         self.hint = hint
 
 
+class CannotServe(Exception):
+    """The service did not start; the message is one line for a person, `hint` says what would help."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
 def wire_codes() -> dict[str, type[LinkError]]:
     """Every wire code with its class."""
     return {cls.code: cls for cls in LinkError.__subclasses__()}

@@ -125,22 +125,26 @@ class Door:
 
 async def _greeting(link: socket.socket) -> tuple[bytes, bytes, list[int]]:
     """The first line, the bytes behind it, and the descriptors that came with it."""
-    loop = asyncio.get_running_loop()
     while True:
         try:
             data, descriptors, flags, _ = socket.recv_fds(link, 64, 2)
         except BlockingIOError:
-            ready = loop.create_future()
-            loop.add_reader(link.fileno(), lambda: ready.done() or ready.set_result(None))
-            try:
-                await ready
-            finally:
-                loop.remove_reader(link.fileno())
+            await _readable(link)
             continue
         if flags & socket.MSG_CTRUNC:
             log.warning("descriptors were lost on the way in")
         line, _, rest = data.partition(b"\n")
         return line + b"\n", rest, descriptors
+
+
+async def _readable(link: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(link.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(link.fileno())
 
 
 def _user_name() -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from computer_linker import home as places
 from computer_linker.config.live import LiveConfig
 from computer_linker.config.store import ensure
-from computer_linker.errors import ConfigInvalid
+from computer_linker.errors import CannotServe, ConfigInvalid
 from computer_linker.service.app import App, open_app
 from computer_linker.service.control import Controls
 from computer_linker.service.door import Door
@@ -25,14 +25,6 @@ from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Tools
 
 log = logging.getLogger(__name__)
-
-
-class CannotServe(Exception):
-    """The service did not start; the message is one line for a person, `hint` says what would help."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message, self.hint = message, hint
 
 
 def serve_socket(home: str, lock: int, listener: Any, idle_exit_s: float | None) -> int:
@@ -81,7 +73,7 @@ async def _serve(
 
             server = HttpServer(app.services, app.dispatcher, tools, introspection)
             await server.listen(*http)
-            introspection.http = server
+            introspection.http, controls.local_url = server, server.local_url
             tasks.append(asyncio.create_task(server.serve()))
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, door, stop, idle_exit_s)))

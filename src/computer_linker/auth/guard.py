@@ -1,0 +1,46 @@
+"""From credentials to a principal. The owner token is read from the live config, so a rotation holds at once."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+
+from computer_linker.config.schema import Config
+from computer_linker.model.principal import Proof
+
+_TOKEN_HEADERS = (b"x-computer-linker-token", b"x-localport-token")
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """Who a request comes from and how that was proved."""
+
+    id: str
+    proof: Proof
+    grants: frozenset[str] | None = None
+
+
+def prove(headers: dict[bytes, bytes], config: Config, *, is_local: bool) -> Proven | None:
+    """The caller, or None. Without an owner token only a local, unforwarded request passes."""
+    if config.owner_token is None:
+        return Proven("loopback", "loopback") if is_local else None
+    given = presented_token(headers)
+    if given is not None and same_secret(given, config.owner_token):
+        return Proven("owner", "owner_token")
+    return None
+
+
+def presented_token(headers: dict[bytes, bytes]) -> bytes | None:
+    """The bearer token of a request, from its header and from nowhere else."""
+    authorization = headers.get(b"authorization", b"")
+    scheme, _, token = authorization.partition(b" ")
+    if scheme.lower() == b"bearer" and token:
+        return token.strip()
+    for name in _TOKEN_HEADERS:
+        if headers.get(name):
+            return headers[name]
+    return None
+
+
+def same_secret(given: bytes, secret: str) -> bool:
+    """Compare without telling, by time, how much of it was right or how long it is."""
+    return hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(secret.encode()).digest())

@@ -1,0 +1,1 @@
+"""HTTP: guards first, then authentication, then MCP, the JSON API and health."""

@@ -1,0 +1,97 @@
+"""What every HTTP request passes before anything else: exact Host, exact Origin, bounded and plain bodies."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from computer_linker.config.schema import Config
+
+Headers = dict[bytes, bytes]
+
+MAX_BODY = 16 * 1024 * 1024
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_FORWARDING = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip", b"via")
+_SINGLE = (b"host", b"origin", b"authorization", b"content-length", b"content-type", b"mcp-session-id")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Exception):
+    """The request goes no further."""
+
+    status: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The authorities and origins under which this service may be addressed, compared exactly."""
+
+    local_hosts: frozenset[bytes]
+    public_hosts: frozenset[bytes]
+    origins: frozenset[bytes]
+
+
+def places_of(config: Config, host: str, port: int) -> Places:
+    """Loopback names with our port (when bound there), the bound address, and the public base URL."""
+    names = {host, *LOOPBACK} if host in (*LOOPBACK, "0.0.0.0", "::") else {host}  # noqa: S104  # compared, not bound
+    local = {_authority(name, port) for name in names if name not in ("0.0.0.0", "::")}  # noqa: S104
+    origins = {f"http://{name}" for name in local}
+    public: set[str] = set()
+    if config.public_base_url:
+        parts = urlsplit(config.public_base_url)
+        public.add(parts.netloc.lower())
+        origins.add(f"{parts.scheme}://{parts.netloc}".lower())
+    return Places(_encoded(local), _encoded(public), _encoded(origins))
+
+
+def collect_headers(scope: dict[str, Any]) -> Headers:
+    """Headers by name, outer whitespace stripped. Raises Refused for a doubled header that must be single."""
+    headers: Headers = {}
+    cleaned: list[tuple[bytes, bytes]] = []
+    for name, raw in scope["headers"]:
+        value = raw.strip(b" \t")
+        cleaned.append((name, value))
+        if name in headers and name in _SINGLE:
+            raise Refused(400, f"The {name.decode('latin-1')} header is given twice.")
+        headers[name] = value
+    scope["headers"] = cleaned
+    return headers
+
+
+def check_place(headers: Headers, places: Places) -> bool:
+    """True for a request addressed to a public name. Raises Refused for a foreign Host or Origin."""
+    host = headers.get(b"host")
+    if not host:
+        raise Refused(400, "A request needs a Host header.")
+    is_public = host in places.public_hosts
+    if not is_public and host not in places.local_hosts:
+        raise Refused(421, "This service does not answer to that host name.")
+    origin = headers.get(b"origin")
+    if origin is not None and origin not in places.origins:
+        raise Refused(403, "Requests from that origin are refused.")
+    return is_public
+
+
+def came_through_a_proxy(headers: Headers) -> bool:
+    """True when something forwarded this request: it is then never taken for a local one."""
+    return any(name in headers for name in _FORWARDING)
+
+
+def check_body_headers(headers: Headers) -> None:
+    """Refuse compressed bodies, bodies that are not JSON, and bodies announced as too large."""
+    if headers.get(b"content-encoding", b"identity") != b"identity":
+        raise Refused(415, "Compressed request bodies are not accepted.")
+    kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    if kind != b"application/json":
+        raise Refused(415, "The request body must be application/json.")
+    length = headers.get(b"content-length")
+    if length is not None and (not length.isdigit() or int(length[:20]) > MAX_BODY):
+        raise Refused(413, f"A request body is at most {MAX_BODY} bytes.")
+
+
+def _authority(name: str, port: int) -> str:
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def _encoded(values: set[str]) -> frozenset[bytes]:
+    return frozenset(value.encode() for value in values)

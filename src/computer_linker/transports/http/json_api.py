@@ -1,0 +1,66 @@
+"""/api/v1/control: the same tools for programs that do not speak MCP."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.envelope import Reply
+from computer_linker.model.json_text import read_json
+from computer_linker.model.principal import Principal
+from computer_linker.transports.mcp.tools import Introspection
+
+Action = Callable[[dict[str, Any], Principal], Awaitable[Reply]]
+
+_STATUS = {
+    "invalid_request": 400,
+    "unknown_scope": 404,
+    "unknown_operation": 404,
+    "permission_denied": 403,
+    "path_out_of_scope": 403,
+    "not_found": 404,
+    "process_not_found": 404,
+    "already_exists": 409,
+    "conflict": 409,
+    "confirm_required": 403,
+    "limit_exceeded": 413,
+    "timeout": 504,
+}
+
+
+class JsonApi:
+    """Answers one control request. The envelope tells the outcome; the HTTP status only hints at it."""
+
+    def __init__(self, dispatcher: Dispatcher, introspection: Introspection) -> None:
+        self._dispatcher = dispatcher
+        self.actions: dict[str, Action] = {
+            "get_computer_info": introspection.computer_info,
+            "get_operation_history": introspection.operation_history,
+            "computer_operation": dispatcher.call_wire,
+        }
+
+    async def control(self, body: bytes, principal: Principal) -> tuple[int, dict[str, Any]]:
+        """The status and the answer."""
+        try:
+            request = read_json(body)
+            action, rest = self._parse(request)
+        except InvalidRequest as error:
+            reply = await self._dispatcher.refuse({}, principal, error)
+        else:
+            reply = await action(rest, principal)
+        return status_of(reply), reply.envelope
+
+    def _parse(self, request: Any) -> tuple[Action, dict[str, Any]]:
+        if type(request) is not dict:
+            raise InvalidRequest("A control request is an object {action, ...}.")
+        name = request.get("action")
+        action = self.actions.get(name) if type(name) is str else None
+        if action is None:
+            raise InvalidRequest("There is no such action.", actions=sorted(self.actions))
+        return action, {key: value for key, value in request.items() if key != "action"}
+
+
+def status_of(reply: Reply) -> int:
+    """200 for a success, else the status nearest to the error's code."""
+    error = reply.envelope.get("error")
+    return 200 if reply.envelope.get("ok", True) or error is None else _STATUS.get(error["code"], 500)

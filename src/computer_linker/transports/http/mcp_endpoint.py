@@ -1,0 +1,222 @@
+"""/mcp: the lean lane for plain tool calls, the SDK's session manager for everything else, over both eras."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.json_text import NotJson, read_json
+from computer_linker.model.principal import Principal
+from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
+from computer_linker.transports.http.guards import MAX_BODY, Headers, check_body_headers
+from computer_linker.transports.mcp.content import result_json
+from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk, client_name
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+BuildServer = Callable[[Any], "Server[Any]"]
+_MAX_SESSIONS = 1000
+_DISCONNECT_AFTER_S = 0.02
+
+
+class McpEndpoint:
+    """Serves POST, GET and DELETE on /mcp for callers who have proved who they are."""
+
+    def __init__(self, lane: Lane, build_server: BuildServer, **manager_options: Any) -> None:
+        self._lane = lane
+        self._build_server = build_server
+        self._manager_options = manager_options
+        self._manager: StreamableHTTPSessionManager | None = None
+        self._stack = contextlib.AsyncExitStack()
+        self._starting = asyncio.Lock()
+        self._sessions: dict[bytes, tuple[str, Talk]] = {}
+        self._running: dict[tuple[bytes, str | int], asyncio.Task[Any]] = {}
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Let go of the SDK's sessions at the end."""
+        async with self._stack:
+            yield
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, who: Principal) -> None:
+        """Answer one request."""
+        session = headers.get(b"mcp-session-id")
+        if session is not None and not self._is_own(session, who):
+            await _protocol_error(send, 404, -32600, "Session not found")
+            return
+        scope["linker.principal"] = who
+        if scope["method"] != "POST":
+            await self._hand_over(scope, receive, send, session, who, None)
+            return
+        check_body_headers(headers)
+        body = await read_body(receive)
+        try:
+            message = read_json(body)
+        except NotJson as error:
+            await _protocol_error(send, 400, -32700, error.message)
+            return
+        except InvalidRequest as error:
+            await _protocol_error(send, 400, -32600, error.message)
+            return
+        if type(message) is dict and await self._in_lane(message, headers, session, who, receive, send):
+            return
+        await self._hand_over(scope, replayed(body, receive), send, session, who, message)
+
+    async def _in_lane(
+        self,
+        message: dict[str, Any],
+        headers: Headers,
+        session: bytes | None,
+        who: Principal,
+        receive: Receive,
+        send: Send,
+    ) -> bool:
+        """True when the lane took the message."""
+        method = message.get("method")
+        if method == "notifications/cancelled" and session is not None and "id" not in message:
+            params = message.get("params")
+            task = self._running.get((session, params.get("requestId", ""))) if type(params) is dict else None
+            if task is None:
+                return False
+            task.cancel()
+            await answer_empty(send, 202)
+            return True
+        if method != "tools/call" or message.get("jsonrpc") != "2.0" or type(message.get("id")) not in (str, int):
+            return False
+        talk = self._talk(message, headers, session)
+        call = self._lane.tool_call(message, talk) if talk is not None else None
+        # Progress needs a stream, which is the SDK's.
+        if call is None or talk is None or call[2] is not None:
+            return False
+        who = replace(who, client=talk.client) if talk.client else who
+        await self._call(message["id"], call[0], call[1], talk, who, session, receive, send)
+        return True
+
+    def _talk(self, message: dict[str, Any], headers: Headers, session: bytes | None) -> Talk | None:
+        """What is known of the client, when headers and body plainly agree; None leaves it to the SDK."""
+        accept = headers.get(b"accept", b"")
+        if b"application/json" not in accept or b"text/event-stream" not in accept:
+            return None
+        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+        if session is not None:
+            known = self._sessions[session][1]
+            return known if version in ("", known.version) else None
+        if version != MODERN_VERSION or headers.get(b"mcp-method") != b"tools/call":
+            return None
+        params = message.get("params")
+        name = params.get("name") if type(params) is dict else None
+        if type(name) is not str or headers.get(b"mcp-name") != name.encode():
+            return None
+        return Talk()
+
+    async def _call(
+        self,
+        request_id: str | int,
+        name: str,
+        arguments: dict[str, Any],
+        talk: Talk,
+        who: Principal,
+        session: bytes | None,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        task = asyncio.get_running_loop().create_task(self._lane.tools.call(name, arguments, who))
+        if session is not None:
+            self._running[session, request_id] = task
+        try:
+            reply = await _unless_disconnected(task, receive)
+        finally:
+            if session is not None:
+                self._running.pop((session, request_id), None)
+        if reply is None:
+            await _protocol_error(send, 200, -32800, "Request cancelled", request_id)
+            return
+        members = result_json(reply, always_structured=name in self._lane.tools.always_structured)
+        body = b'{"jsonrpc":"2.0","id":' + to_json(request_id) + b',"result":' + self._lane.wrap(members, talk) + b"}"
+        extra = [(b"mcp-session-id", session)] if session is not None else None
+        await answer_json(send, 200, body, extra)
+
+    async def _hand_over(
+        self, scope: Scope, receive: Receive, send: Send, session: bytes | None, who: Principal, message: Any
+    ) -> None:
+        manager = await self._started()
+        if session is not None and scope["method"] == "DELETE":
+            self._sessions.pop(session, None)
+        if type(message) is dict and message.get("method") == "initialize":
+            send = self._remembering(send, who, message)
+        await manager.handle_request(scope, receive, send)  # type: ignore[arg-type]  # ASGI's own loose types
+
+    def _remembering(self, send: Send, who: Principal, message: dict[str, Any]) -> Send:
+        """Note the session the SDK opens, for whom, and which revision it was asked for."""
+
+        async def noting(event: dict[str, Any]) -> None:
+            if event["type"] == "http.response.start" and event["status"] == 200:
+                for name, value in event["headers"]:
+                    if name.lower() == b"mcp-session-id":
+                        self._remember(value, who, message)
+            await send(event)
+
+        return noting
+
+    def _remember(self, session: bytes, who: Principal, message: dict[str, Any]) -> None:
+        talk = Talk()
+        self._lane.answer(message, talk)
+        params = message.get("params")
+        talk.client = client_name(params.get("clientInfo")) if type(params) is dict else None
+        while len(self._sessions) >= _MAX_SESSIONS:
+            self._sessions.pop(next(iter(self._sessions)))
+        self._sessions[session] = (who.id, talk)
+
+    def _is_own(self, session: bytes, who: Principal) -> bool:
+        known = self._sessions.get(session)
+        return known is not None and known[0] == who.id
+
+    async def _started(self) -> "StreamableHTTPSessionManager":
+        async with self._starting:
+            if self._manager is None:
+                from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+                from mcp.server.transport_security import TransportSecuritySettings
+
+                server = self._build_server(lambda ctx: ctx.request.scope["linker.principal"])
+                self._manager = StreamableHTTPSessionManager(
+                    server,
+                    # Our own guard has compared Host and Origin exactly, before this.
+                    security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+                    max_request_body_size=MAX_BODY,
+                    max_sessions=_MAX_SESSIONS,
+                    **self._manager_options,
+                )
+                await self._stack.enter_async_context(self._manager.run())
+        return self._manager
+
+
+async def _unless_disconnected(task: asyncio.Task[Any], receive: Receive) -> Any:
+    """The task's result; None when it was cancelled, by the client's word or by its leaving."""
+    done, _ = await asyncio.wait([task], timeout=_DISCONNECT_AFTER_S)
+    if not done:
+        watcher = asyncio.get_running_loop().create_task(_disconnected(receive))
+        try:
+            await asyncio.wait([task, watcher], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            watcher.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=10)
+    return None if task.cancelled() else task.result()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _protocol_error(
+    send: Send, status: int, code: int, message: str, request_id: str | int | None = None
+) -> None:
+    await answer_json(send, status, {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}})

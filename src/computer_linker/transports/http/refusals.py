@@ -1,0 +1,32 @@
+"""Refused credentials in the history, without letting a stranger fill it: a few a minute, then a count."""
+
+import time
+
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import LinkError
+from computer_linker.model.principal import Principal
+
+_PER_MINUTE = 30
+
+
+class RefusalNotes:
+    """Writes at most `_PER_MINUTE` refusals a minute; the next written one says how many were left out."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._minute = 0
+        self._written = 0
+        self._left_out = 0
+
+    async def note(self, peer: str, error: LinkError) -> None:
+        """Audit one refused request."""
+        minute = int(time.monotonic() // 60)
+        if minute != self._minute:
+            self._minute, self._written = minute, 0
+        if self._written >= _PER_MINUTE:
+            self._left_out += 1
+            return
+        self._written += 1
+        stranger = Principal("unauthenticated", "loopback", session="http", connection=f"http-{peer}", client=None)
+        await self._dispatcher.refuse({"op": "http.request"}, stranger, error)
+        self._left_out = 0

@@ -1,0 +1,162 @@
+"""The HTTP surface: one plain ASGI function, so that the order of the guards can be read off the page."""
+
+import contextlib
+import errno
+import hashlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from computer_linker.auth.guard import prove
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
+from computer_linker.model.principal import Principal
+from computer_linker.registry.services import Services
+from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, read_body
+from computer_linker.transports.http.guards import (
+    LOOPBACK,
+    Headers,
+    Refused,
+    came_through_a_proxy,
+    check_body_headers,
+    check_place,
+    collect_headers,
+    places_of,
+)
+from computer_linker.transports.http.json_api import JsonApi
+from computer_linker.transports.http.mcp_endpoint import McpEndpoint
+from computer_linker.transports.http.refusals import RefusalNotes
+from computer_linker.transports.mcp.lane import Lane
+from computer_linker.transports.mcp.tools import Introspection, Tools
+
+
+class HttpServer:
+    """Listens, guards, authenticates and routes."""
+
+    def __init__(
+        self,
+        services: Services,
+        dispatcher: Dispatcher,
+        tools: Tools,
+        introspection: Introspection,
+        **manager_options: Any,
+    ) -> None:
+        from computer_linker.transports.mcp.sdk import build_server
+
+        self._services = services
+        self._api = JsonApi(dispatcher, introspection)
+        self.mcp = McpEndpoint(Lane(tools), lambda who: build_server(tools, who), **manager_options)
+        self._refusals = RefusalNotes(dispatcher)
+        self._host, self._port = "127.0.0.1", 0
+        self._socket: socket.socket | None = None
+        self._ready: Callable[[str], None] | None = None
+        self.local_url: str | None = None
+
+    async def listen(self, host: str | None, port: int | None, ready: Callable[[str], None] | None = None) -> None:
+        """Bind. Raises CannotServe for a port in use, or a bind beyond loopback without an owner token."""
+        config = self._services.config
+        self._host = host or config.host
+        self._ready = ready
+        if self._host not in LOOPBACK and config.owner_token is None:
+            raise CannotServe(
+                f"binding to {self._host} needs an owner token, and the config has none",
+                "make one with: computer-linker token rotate",
+            )
+        self._socket = _bound(self._host, config.port if port is None else port)
+        self._port = self._socket.getsockname()[1]
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        self.local_url = f"http://{shown}:{self._port}/mcp"
+
+    async def serve(self) -> None:
+        """Serve until cancelled."""
+        import uvicorn
+
+        from computer_linker.transports.http.connections import protocol
+
+        class Server(uvicorn.Server):
+            @contextlib.contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                # Signals are the service's, which ends this server by cancelling it.
+                yield
+
+        config = uvicorn.Config(
+            self, http=protocol(), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
+            date_header=False, timeout_keep_alive=75, proxy_headers=False, timeout_graceful_shutdown=5,
+        )  # fmt: skip
+        server = Server(config)
+        assert self._socket is not None, "listen() comes before serve()"
+        async with self.mcp.open():
+            if self._ready is not None and self.local_url is not None:
+                self._ready(self.local_url)
+            try:
+                await server.serve(sockets=[self._socket])
+            finally:
+                self._socket.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            headers = collect_headers(scope)
+            await self._route(scope, receive, send, headers)
+        except Refused as refused:
+            await answer_json(send, refused.status, {"error": refused.message})
+        except ConfigInvalid as error:
+            await answer_json(send, 503, {"error": f"Nothing runs while the config is not valid: {error.message}."})
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
+        config = self._services.config
+        is_public = check_place(headers, places_of(config, self._host, self._port))
+        path = scope["path"]
+        if path == "/healthz" and not is_public:
+            _only(scope, "GET", "HEAD")
+            await answer_json(send, 200, b'{"status":"ok"}')
+            return
+        if path not in ("/mcp", "/api/v1/control") or (is_public and path != "/mcp"):
+            raise Refused(404, "There is nothing here.")
+        peer = (scope.get("client") or ("",))[0]
+        is_local = peer in ("127.0.0.1", "::1") and not is_public and not came_through_a_proxy(headers)
+        proven = prove(headers, config, is_local=is_local)
+        if proven is None:
+            await self._refusals.note(peer, PermissionDenied("The request carried no valid credential."))
+            challenge = [(b"www-authenticate", b'Bearer realm="computer-linker"')]
+            await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
+            return
+        who = _principal(proven.id, proven.proof, proven.grants, headers, peer)
+        if path == "/mcp":
+            await self.mcp.serve(scope, receive, send, headers, who)
+            return
+        _only(scope, "POST")
+        check_body_headers(headers)
+        status, answer = await self._api.control(await read_body(receive), who)
+        await answer_json(send, status, answer)
+
+
+def _principal(id: str, proof: Any, grants: frozenset[str] | None, headers: Headers, peer: str) -> Principal:
+    session = headers.get(b"mcp-session-id")
+    # A digest: the session id itself is a handle, and handles are not kept in the history.
+    label = hashlib.sha256(session).hexdigest()[:16] if session else "stateless"
+    agent = headers.get(b"user-agent", b"").decode("latin-1")[:80] or None
+    return Principal(id, proof, session=f"http-{label}", connection=f"http-{peer}", client=agent, grants=grants)
+
+
+def _only(scope: Scope, *methods: str) -> None:
+    if scope["method"] not in methods:
+        raise Refused(405, f"Only {' and '.join(methods)} here.")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise CannotServe(
+                f"port {port} is in use by another program", f"choose another: computer-linker serve --port {port + 1}"
+            ) from error
+        raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror}", "choose another host or port") from error
+    listener.listen(1024)
+    return listener
