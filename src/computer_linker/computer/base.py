@@ -1,6 +1,6 @@
 """Computer: a machine as one attribute a facet, what it can do, and the helpers everyone needs."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.computer.facets.absent import Absent
@@ -38,6 +38,7 @@ class Computer:
 
     def __init__(self) -> None:
         self._states: dict[str, FacetState] = {}
+        self._at_close: list[Callable[[], Awaitable[None]]] = []
 
     def provide(self, facet: FacetName, part: Any, *, backend: str, is_proven: bool = True) -> None:
         """Put a facet in place and say what provides it."""
@@ -49,7 +50,7 @@ class Computer:
         )
 
     def capabilities(self) -> Manifest:
-        """What can be used now, what cannot, why, and the remedy. Asks nothing of the system, so it is instant."""
+        """What can be used now, what cannot, why, and the remedy. Asks nothing of the system."""
         states: dict[str, FacetState] = {}
         for facet in FACETS:
             part = getattr(self, facet)
@@ -104,13 +105,16 @@ class Computer:
 
         await self.clipboard.write(text_clip(text))
 
+    def on_close(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Have something that several facets share closed after them."""
+        self._at_close.append(close)
+
     async def aclose(self) -> None:
         """Let go of what the facets hold."""
         for facet in FACETS:
-            close = (
-                None
-                if isinstance(part := self.__dict__.get(facet), Absent)
-                else getattr(part, "aclose", None)
-            )
+            part = self.__dict__.get(facet)
+            close = None if isinstance(part, Absent) else getattr(part, "aclose", None)
             if close is not None:
                 await close()
+        while self._at_close:
+            await self._at_close.pop()()

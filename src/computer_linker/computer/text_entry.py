@@ -1,6 +1,7 @@
-"""Entering text where the focus is: by keys where the layout has every character, else by a paste that gives the clipboard back.
+"""Entering text where the focus is: by keys where the layout has every character, else by a paste.
 
-Binding spare keys to foreign characters corrupts text (applications read the new layout late), so it is never done.
+After a paste the clipboard holds again what it held. Binding spare keys to foreign characters corrupts text
+(applications read the new layout late), so it is never done.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 EntryMethod = Literal["keys", "paste"]
 _BY_KEYS_AT_MOST = 40
-_SETTLE_S = 2.0
+_TAKEN_S = 2.0
+_RESTORE_S = 2.0
 
 
 async def enter_text(computer: "Computer", text: str, *, prefer: EntryMethod | None = None) -> EntryMethod:
@@ -30,15 +32,18 @@ async def enter_text(computer: "Computer", text: str, *, prefer: EntryMethod | N
     return "paste"
 
 
-async def paste_text(computer: "Computer", text: str) -> None:
-    """Paste text with ctrl+V, wait until the application has taken it, and restore what the clipboard held."""
+async def paste_text(computer: "Computer", text: str) -> bool | None:
+    """Paste text with ctrl+V and put back what the clipboard held.
+
+    True once the focused application fetched it, False when it did not, None where the system cannot tell.
+    """
     before = await _held(computer)
     await computer.clipboard.write(text_clip(text))
     try:
         await computer.keyboard.press(["ctrl", "v"])
-        await _taken(computer)
+        return await computer.clipboard.taken(_TAKEN_S)
     finally:
-        with anyio.CancelScope(shield=True), anyio.move_on_after(_SETTLE_S):
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_RESTORE_S):
             await computer.clipboard.write(before)
 
 
@@ -46,11 +51,5 @@ async def _held(computer: "Computer") -> Clip:
     try:
         return await computer.clipboard.snapshot()
     except LimitExceeded:
-        # Something huge is on the clipboard: losing it is worse than refusing to paste.
+        # Losing what the person copied is worse than refusing to paste.
         raise LimitExceeded("The clipboard holds more than can be put back after a paste.") from None
-
-
-async def _taken(computer: "Computer") -> None:
-    wait = getattr(computer.clipboard, "wait_taken", None)
-    if wait is not None:
-        await wait(_SETTLE_S)

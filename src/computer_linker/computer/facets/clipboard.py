@@ -44,3 +44,7 @@ class Clipboard(Protocol):
     async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
         """The content in the forms that can be given back later (text, images, file lists)."""
         ...
+
+    async def taken(self, timeout_s: float) -> bool | None:
+        """Wait until the focused application fetched what was last written. None where the system cannot tell."""
+        ...

@@ -1,5 +1,6 @@
 """Windows: listing, focusing, placing and closing them."""
 
+import builtins
 from typing import Protocol
 
 from computer_linker.model.geometry import Point, Rect, Window
@@ -12,12 +13,16 @@ class Windows(Protocol):
         """All windows, the topmost first."""
         ...
 
+    async def stack(self) -> builtins.list[Window]:
+        """Everything that can take a click, topmost first: the windows, and menus and tooltips too."""
+        ...
+
     async def focused(self) -> Window | None:
         """The window that has the keyboard."""
         ...
 
     async def at(self, point: Point) -> Window | None:
-        """The window a click at this point would reach, menus and tooltips included; None on the bare desktop."""
+        """The topmost of `stack` at this point; None on the bare desktop."""
         ...
 
     async def focus(self, window_id: str) -> Window:

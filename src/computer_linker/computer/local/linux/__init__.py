@@ -1,0 +1,1 @@
+"""This machine, when it runs Linux."""

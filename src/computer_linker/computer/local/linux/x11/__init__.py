@@ -1,0 +1,1 @@
+"""X11: capture, input, windows and clipboard over one connection, without a tool program."""

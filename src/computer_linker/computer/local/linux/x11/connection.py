@@ -1,0 +1,120 @@
+"""One connection to an X server, used by one thread at a time, opened on first use and again after the server went away."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+from anyio import to_thread
+
+from computer_linker.errors import ExecutionFailed, LinkError, NotFound, OsPermissionRequired, ProviderUnavailable
+
+if TYPE_CHECKING:
+    from Xlib.display import Display
+
+T = TypeVar("T")
+INSTALL = "Install the desktop extra: pip install 'computer-linker[desktop]'."
+
+
+class Connection:
+    """Runs work against the display. Errors that X reports late are raised by the work that caused them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._display: Display | None = None
+        self._late_errors: list[Any] = []
+        self._limiter = anyio.CapacityLimiter(1)
+        self._lock = threading.Lock()
+
+    async def run(self, work: "Callable[[Display], T]") -> T:
+        """Run `work(display)` in a thread. A cancelled caller leaves at once; the work still ends, and releases its keys."""
+        return await to_thread.run_sync(self._work, work, limiter=self._limiter, abandon_on_cancel=True)
+
+    async def aclose(self) -> None:
+        """Close the connection; the next use opens another."""
+        await to_thread.run_sync(self._close)
+
+    def _work(self, work: "Callable[[Display], T]") -> T:
+        from Xlib.error import ConnectionClosedError, XError
+
+        # The limiter is let go when a caller is cancelled, the lock only when the work has really ended.
+        with self._lock:
+            display = self._opened()
+            self._late_errors.clear()
+            try:
+                result = work(display)
+            except (ConnectionClosedError, BrokenPipeError, ConnectionError) as error:
+                self._drop()
+                raise ProviderUnavailable(
+                    "The X server closed the connection. Is the desktop still running?"
+                ) from error
+            except XError as error:
+                raise fault(error) from error
+            if self._late_errors:
+                raise fault(self._late_errors[0])
+            return result
+
+    def _opened(self) -> "Display":
+        if self._display is None:
+            self._display = open_display(self.name)
+            self._display.set_error_handler(self._late)
+        return self._display
+
+    def _late(self, error: Any, request: Any) -> None:
+        self._late_errors.append(error)
+
+    def _drop(self) -> None:
+        self._display = None
+
+    def _close(self) -> None:
+        with self._lock:
+            display, self._display = self._display, None
+            if display is not None:
+                close_display(display)
+
+
+def open_display(name: str) -> "Display":
+    """Connect to a display.
+
+    Raises:
+        ProviderUnavailable: python-xlib is not installed or no server answers.
+        OsPermissionRequired: the server refused us.
+    """
+    try:
+        from Xlib.display import Display
+        from Xlib.error import DisplayConnectionError, DisplayNameError, XauthError
+    except ImportError as error:
+        raise ProviderUnavailable(f"X11 needs python-xlib. {INSTALL}") from error
+    try:
+        return Display(name)
+    except DisplayConnectionError as error:
+        if "uthori" in str(error) or "No protocol specified" in str(error):
+            raise OsPermissionRequired("The X server refused the connection. Run as the desktop's user.") from error
+        raise ProviderUnavailable(f"No X server answers on display {name}.") from error
+    except (DisplayNameError, XauthError, OSError) as error:
+        raise ProviderUnavailable(f"The X display {name!r} cannot be opened.") from error
+
+
+def close_display(display: "Display") -> None:
+    """Close a connection that may already be gone."""
+    from Xlib.error import ConnectionClosedError
+
+    try:
+        display.close()
+    except (ConnectionClosedError, OSError):
+        return
+
+
+def fault(error: Any) -> LinkError:
+    """What an X error means to a caller."""
+    from Xlib import error as x
+
+    match error:
+        case x.BadWindow() | x.BadDrawable():
+            return NotFound("There is no such window any more.")
+        case x.BadAccess():
+            return OsPermissionRequired("The X server does not allow this.")
+        case x.BadMatch():
+            return ExecutionFailed("The window cannot do this now; it may be minimized.")
+        case _:
+            return ExecutionFailed(f"The X server reported {type(error).__name__}.")

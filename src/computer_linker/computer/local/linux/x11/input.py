@@ -1,0 +1,69 @@
+"""Fake input through XTEST: what is held is always let go, also when the work is cut short."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from computer_linker.errors import UnsupportedPlatform
+
+if TYPE_CHECKING:
+    from Xlib.display import Display
+
+
+class Fake:
+    """Sends key, button and motion events as a device would."""
+
+    def __init__(self, display: "Display") -> None:
+        if not display.has_extension("XTEST"):
+            raise UnsupportedPlatform("This X server takes no input from programs (no XTEST extension).")
+        self._display = display
+
+    def move(self, x: int, y: int) -> None:
+        from Xlib import X
+
+        self._send(X.MotionNotify, x=x, y=y)
+
+    def key(self, keycode: int, *, down: bool) -> None:
+        from Xlib import X
+
+        self._send(X.KeyPress if down else X.KeyRelease, keycode)
+
+    def button(self, number: int, *, down: bool) -> None:
+        from Xlib import X
+
+        self._send(X.ButtonPress if down else X.ButtonRelease, number)
+
+    @contextmanager
+    def keys_held(self, keycodes: Iterable[int]) -> Iterator[None]:
+        """Hold keys in order while the body runs; release them in reverse."""
+        held: list[int] = []
+        try:
+            for keycode in keycodes:
+                held.append(keycode)
+                self.key(keycode, down=True)
+            yield
+        finally:
+            for keycode in reversed(held):
+                self.key(keycode, down=False)
+            self.sync()
+
+    @contextmanager
+    def button_held(self, number: int) -> Iterator[None]:
+        """Hold a button while the body runs."""
+        try:
+            self.button(number, down=True)
+            # Between press and release the server has to have taken the press, or some clients miss the click.
+            self.sync()
+            yield
+        finally:
+            self.button(number, down=False)
+            self.sync()
+
+    def sync(self) -> None:
+        """Wait until the server has taken everything; a refusal is reported by then."""
+        self._display.sync()
+
+    def _send(self, kind: int, detail: int = 0, *, x: int = 0, y: int = 0) -> None:
+        from Xlib.ext import xtest
+
+        xtest.fake_input(self._display, kind, detail, x=x, y=y)
