@@ -1,0 +1,55 @@
+# Two commands matter: `make start` and `make test`. Both set up what is missing.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: start test check bench soak lock docs debian clean help
+
+help:            ## Show what there is
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
+
+.venv/.base: requirements/base.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or later is needed"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip -q
+	@echo "Installing locked dependencies into .venv (once)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/base.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.dev: .venv/.base requirements/dev.txt
+	@echo "Installing what the tests need (once)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+start: .venv/.base      ## Set up what is missing and serve a demo folder (FOLDER=path for your own)
+	@$(BIN)/computer-linker start $(FOLDER)
+
+debian:          # Debian packages for the desktop and sandbox tests, where this user may install them
+	@sh tests/install-debian-packages.sh
+
+test: .venv/.dev debian  ## Set up and run every test
+	$(PYTEST) -n 2 --dist loadfile -m "not soak"
+
+soak: .venv/.dev debian  ## The long fuzz, kill and race runs
+	$(PYTEST) -m soak --timeout 7200
+
+check: .venv/.dev        ## Format, lint, types, import contract
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTEST) -q tests/rules
+
+bench: .venv/.dev        ## Ratios to the raw limits, measured in one run (FAMILY=files for one)
+	$(BIN)/python -m benchmarks $(FAMILY)
+
+docs: .venv/.dev         ## Write the generated reference
+	$(BIN)/python -m computer_linker.registry.reference
+
+lock:            ## Lock the dependencies with hashes (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --extra build -o requirements/base.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --all-extras -o requirements/dev.txt
+
+clean:           ## Remove what was installed
+	rm -rf .venv .tools
