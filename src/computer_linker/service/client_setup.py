@@ -1,0 +1,87 @@
+"""How to connect each client to this service: exact lines, the token left out unless it is asked for."""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from computer_linker import home as places
+from computer_linker.config.schema import Config
+
+NAME = "computer-linker"
+_HIDDEN = "YOUR_OWNER_TOKEN"
+
+
+def program() -> list[str]:
+    """How another program starts this one: by name when the name finds it, else by its whole path."""
+    beside = Path(sys.executable).parent / NAME
+    found = shutil.which(NAME)
+    if found is not None and (not beside.exists() or Path(found).resolve() == beside.resolve()):
+        return [NAME]
+    return [str(beside)] if beside.exists() else [sys.executable, "-m", "computer_linker"]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What a client has to set so that it reaches this state folder; nothing for the usual one."""
+    usual = Path(os.path.expanduser("~/.computer-linker"))  # noqa: PTH111  # as home.py does it
+    return {} if home == usual else {"COMPUTER_LINKER_HOME": str(home)}
+
+
+def stdio_lines(home: Path) -> dict[str, str]:
+    """One line a client, over stdio: it needs no token, for only this user can start it."""
+    command = shlex.join([*program(), "stdio"])
+    given = [f"{name}={value}" for name, value in environment(home).items()]
+    claude = "".join(f" -e {shlex.quote(pair)}" for pair in given)
+    codex = "".join(f" --env {shlex.quote(pair)}" for pair in given)
+    return {
+        "claude": f"claude mcp add {NAME}{claude} -- {command}",
+        "codex": f"codex mcp add {NAME}{codex} -- {command}",
+        "inspector": f"npx @modelcontextprotocol/inspector{claude} {command}",
+    }
+
+
+def client_setup(config: Config, home: Path, local_url: str | None, *, show_token: bool = False) -> dict[str, Any]:
+    """Everything a person or a script needs to connect a client."""
+    url = local_url or f"http://{_authority(config)}/mcp"
+    token = (config.owner_token if show_token else _HIDDEN) if config.owner_token is not None else None
+    server: dict[str, Any] = {"command": program()[0], "args": [*program()[1:], "stdio"]}
+    if environment(home):
+        server["env"] = environment(home)
+    return {
+        "machineId": config.machine_id,
+        "machineName": config.machine_name,
+        "stdio": {**server, "lines": stdio_lines(home)},
+        "cursor": {"file": ".cursor/mcp.json", "content": {"mcpServers": {NAME: server}}},
+        "vscode": {"file": ".vscode/mcp.json", "content": {"servers": {NAME: {"type": "stdio", **server}}}},
+        "http": {
+            "localUrl": url,
+            "publicUrl": f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url else None,
+            "running": local_url is not None,
+            "authRequired": token is not None,
+            "headers": {"Authorization": f"Bearer {token}"} if token is not None else {},
+            "lines": _http_lines(url, token),
+        },
+        "tools": ["get_computer_info", "computer_operation", "get_operation_history"],
+        "firstPrompt": "Call get_computer_info, tell me which scopes you may use, then list the files of the first one.",
+    }
+
+
+def _http_lines(url: str, token: str | None) -> dict[str, str]:
+    header = f' --header "Authorization: Bearer {token}"' if token is not None else ""
+    return {
+        "claude": f"claude mcp add --transport http {NAME} {url}{header}",
+        "inspector": f"npx @modelcontextprotocol/inspector --cli {url} --transport http{header} --method tools/list",
+        "curl": f"curl -s {url.removesuffix('/mcp')}/healthz",
+    }
+
+
+def _authority(config: Config) -> str:
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"{host}:{config.port}"
+
+
+def state_home() -> Path:
+    """The state folder of this process."""
+    return Path(places.state_home())

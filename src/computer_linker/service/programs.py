@@ -1,0 +1,110 @@
+"""The programs on this machine that operations use: where they are, which version, and how to get a missing one."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+Need = Literal["required", "recommended", "optional"]
+_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
+_VERSION_DEADLINE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program, why it is wanted, and the remedy when it is not there."""
+
+    name: str
+    need: Need
+    purpose: str
+    remedy: str
+    version_argument: str = "--version"
+
+
+PROGRAMS = (
+    Program("rg", "recommended", "fast search", "Install ripgrep; without it a slower built-in search is used."),
+    Program("git", "recommended", "git.* operations", "Install git, for example: apt-get install git"),
+    Program("bwrap", "recommended", "the boundary around commands", "Install bubblewrap: apt-get install bubblewrap"),
+    Program("codex", "optional", "codex.* operations", "Install Codex: npm install -g @openai/codex"),
+    Program("node", "optional", "package scripts", "Install Node.js from nodejs.org or your package manager."),
+    Program("npm", "optional", "package scripts", "It comes with Node.js."),
+    Program("pnpm", "optional", "package scripts", "npm install -g pnpm"),
+    Program("yarn", "optional", "package scripts", "npm install -g yarn"),
+    Program("bun", "optional", "package scripts", "See bun.sh"),
+    Program("tesseract", "optional", "screen.ocr", "Install Tesseract: apt-get install tesseract-ocr"),
+)
+
+
+def tool_readiness() -> dict[str, Any]:
+    """Every program by name, with path and version. Versions are remembered for as long as the file is the same."""
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        found = list(pool.map(_readiness, PROGRAMS))
+    tools: dict[str, Any] = {program.name: answer for program, answer in zip(PROGRAMS, found, strict=True)}
+    tools["python"] = {
+        "available": True,
+        "path": sys.executable,
+        "version": ".".join(map(str, sys.version_info[:3])),
+        "need": "required",
+        "purpose": "the service itself",
+        "remedy": None,
+    }
+    return tools
+
+
+def find_program(name: str) -> str | None:
+    """Where the program is: on the path, or beside this Python (programs that came with our own packages)."""
+    beside = Path(sys.executable).parent / name
+    return shutil.which(name) or (str(beside) if os.access(beside, os.X_OK) else None)
+
+
+def _readiness(program: Program) -> dict[str, Any]:
+    path = find_program(program.name)
+    return {
+        "available": path is not None,
+        "path": path,
+        "version": _version(path, program.version_argument, Path(path).stat().st_mtime_ns) if path else None,
+        "need": program.need,
+        "purpose": program.purpose,
+        "remedy": None if path else program.remedy,
+    }
+
+
+@lru_cache(maxsize=64)
+def _version(path: str, argument: str, changed_ns: int) -> str | None:
+    """The version the program tells. `changed_ns` is there so that an updated program is asked again."""
+    packaged = _packaged_version(Path(path))
+    if packaged is not None:
+        return packaged
+    try:
+        done = subprocess.run(
+            [path, argument],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_DEADLINE_S,
+            cwd=os.sep,
+            env={"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", os.sep)},
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _VERSION.search((done.stdout + done.stderr)[:2000].decode("utf-8", "replace"))
+    return found.group() if found else None
+
+
+def _packaged_version(path: Path) -> str | None:
+    """The version of a program from npm, read from its package: starting Node for it would take a second."""
+    for folder in list(path.resolve().parents)[:3]:
+        try:
+            about = json.loads((folder / "package.json").read_bytes())
+        except (OSError, ValueError):
+            continue
+        version = about.get("version") if isinstance(about, dict) else None
+        return version if isinstance(version, str) else None
+    return None

@@ -1,0 +1,151 @@
+"""First use: make what is missing, expose exactly the folder that was named, and touch nothing else."""
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from computer_linker.auth.owner_token import new_token
+from computer_linker.config import defaults
+from computer_linker.config.runtime import forbidden_root
+from computer_linker.config.schema import Config
+from computer_linker.config.store import ensure, update
+from computer_linker.errors import ConfigInvalid
+from computer_linker.service.settings import check
+
+DEMO_SCOPE = "demo"
+_DEMO_FILES = {
+    "notes.txt": "Hello from the demo folder.\nAsk your client to add a line below.\n",
+    "src/hello.py": 'def greet(name: str) -> str:\n    return f"Hello, {name}!"\n\n\nprint(greet("world"))\n',
+}
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the person asked for. `None` is: not said, so a scope that exists keeps what it has."""
+
+    folder: Path | None = None
+    write: bool | None = None
+    shell: bool = False
+    codex: bool = False
+    screen: bool = False
+    scope_id: str | None = None
+    name: str | None = None
+
+
+@dataclass
+class SetUp:
+    """What was done, one sentence each, and the config that came of it."""
+
+    config: Config
+    done: list[str] = field(default_factory=list)
+
+
+def set_up(home: Path, wishes: Wishes) -> SetUp:
+    """Make config, identity, token and scope where they are missing. Raises ConfigInvalid, having changed no scope."""
+    root = None if wishes.folder is None else checked_folder(wishes.folder, home)
+    done = ["Made a config and an owner token."] if ensure(home, new_token()) else []
+
+    def edit(document: dict[str, Any]) -> None:
+        if "ownerToken" not in document:
+            document["ownerToken"] = new_token()
+            done.append("Made an owner token.")
+        done.extend(_with_scopes(document, root, wishes, home))
+
+    return SetUp(update(home, edit, check), done)
+
+
+def checked_folder(folder: Path, home: Path) -> str:
+    """The folder as an absolute root. Raises ConfigInvalid for one that cannot be exposed."""
+    root = os.path.abspath(folder.expanduser())  # noqa: PTH100  # links stay as they are written
+    if not Path(root).is_dir():
+        raise ConfigInvalid(f"{root} is not a folder", "name an existing folder")
+    problem = forbidden_root(root, Path(os.path.realpath(home)))
+    if problem is not None:
+        raise ConfigInvalid(f"{root} {problem}", "choose a project folder")
+    return root
+
+
+def folder_scope(document: dict[str, Any], root: str, wishes: Wishes) -> dict[str, Any]:
+    """A new folder scope: read, search, git reading and history; writing unless narrowed; programs only when asked."""
+    capabilities = [*defaults.READ, *(() if wishes.write is False else defaults.WRITE), *_programs(wishes)]
+    taken = {scope["id"].casefold() for scope in document.get("scopes", [])}
+    scope: dict[str, Any] = {
+        "id": wishes.scope_id or _free_id(Path(root).name, taken),
+        "name": wishes.name or Path(root).name,
+        "type": "folder",
+        "roots": [root],
+        "capabilities": capabilities,
+    }
+    if defaults.EXECUTES & set(capabilities):
+        scope["policy"] = defaults.execution_policy()
+    return scope
+
+
+def _with_scopes(document: dict[str, Any], root: str | None, wishes: Wishes, home: Path) -> list[str]:
+    done: list[str] = []
+    scopes: list[dict[str, Any]] = list(document.get("scopes", []))
+    if root is not None:
+        # Naming a folder means: this, and not what stood in while none was named.
+        scopes = [scope for scope in scopes if scope["id"] not in (defaults.BOOTSTRAP_SCOPE, DEMO_SCOPE)]
+        document["scopes"] = scopes
+        same = next((scope for scope in scopes if _is_at(scope, root)), None)
+        if same is None:
+            scopes.append(folder_scope(document, root, wishes))
+            done.append(f"Added scope {scopes[-1]['id']} for {root}.")
+        else:
+            done.extend(_adjusted(same, wishes))
+    elif not scopes:
+        demo = make_demo(home)
+        scopes.append(folder_scope(document, str(demo), Wishes(write=wishes.write, scope_id=DEMO_SCOPE, name="Demo")))
+        done.append(f"Added the demo scope for {demo}.")
+    if wishes.screen and not any("screen:capture" in scope.get("capabilities", []) for scope in scopes):
+        scopes.append({"id": "screen", "name": "Screen", "type": "computer", "capabilities": [*defaults.SCREEN]})
+        done.append("Added scope screen for screenshots.")
+    document["scopes"] = scopes
+    return done
+
+
+def _adjusted(scope: dict[str, Any], wishes: Wishes) -> list[str]:
+    """An existing scope with what was asked for now; rights that were not mentioned stay."""
+    before = list(scope.get("capabilities", []))
+    kept = [name for name in before if not (wishes.write is False and name in (*defaults.WRITE, "git:write"))]
+    wanted = [*(defaults.WRITE if wishes.write else ()), *_programs(wishes)]
+    after = list(dict.fromkeys([*kept, *wanted]))
+    if after == before:
+        return []
+    scope["capabilities"] = after
+    if defaults.EXECUTES & set(after) and scope.get("policy", {}).get("allowedCommands") is None:
+        said = {name: value for name, value in scope.get("policy", {}).items() if value is not None}
+        scope["policy"] = {**defaults.execution_policy(), **said}
+    return [f"Changed what scope {scope['id']} allows."]
+
+
+def make_demo(home: Path) -> Path:
+    """A small folder beside the state folder to try things in; files that are there stay as they are."""
+    folder = home.with_name(f"{home.name.lstrip('.')}-demo")
+    for name, text in _DEMO_FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(text)
+    return folder
+
+
+def _programs(wishes: Wishes) -> tuple[str, ...]:
+    return (*(defaults.SHELL if wishes.shell else ()), *(defaults.CODEX if wishes.codex else ()))
+
+
+def _is_at(scope: dict[str, Any], root: str) -> bool:
+    return [os.path.realpath(place) for place in scope.get("roots", [])] == [os.path.realpath(root)]
+
+
+def _free_id(name: str, taken: set[str]) -> str:
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._").lower()[:56] or "folder"
+    number = 1
+    chosen = base
+    while chosen.casefold() in taken:
+        number += 1
+        chosen = f"{base}-{number}"
+    return chosen
