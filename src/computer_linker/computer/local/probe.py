@@ -1,12 +1,81 @@
 """Which system this is, asked once; each system's folder may then assume its own."""
 
+import os
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+
 from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.absent import Absent
+from computer_linker.computer.manifest import FacetName
+from computer_linker.errors import LinkError, ProviderUnavailable, UnsupportedPlatform
+
+DESKTOP: tuple[FacetName, ...] = (
+    "screen", "pointer", "keyboard", "windows", "apps", "clipboard", "accessibility", "notifications",
+)  # fmt: skip
 
 
-def this_computer() -> Computer:
-    """The computer this service runs on, with the facets that work here."""
+def this_computer(environ: Mapping[str, str] | None = None) -> Computer:
+    """The computer this service runs on, with the facets that work here. Nothing is opened before its first use."""
     from computer_linker.computer.local.portable.files import LocalFiles
 
     computer = Computer()
-    computer.files = LocalFiles()
+    computer.provide("files", LocalFiles(), backend=sys.platform)
+    provide_desktop(computer, os.environ if environ is None else environ)
     return computer
+
+
+def provide_desktop(computer: Computer, environ: Mapping[str, str]) -> None:
+    """Put the desktop facets of this system and session in place, or say why there are none."""
+    if sys.platform == "darwin":
+        _provide_macos(computer)
+    elif sys.platform == "win32":
+        _provide_windows(computer)
+    else:
+        _provide_linux(computer, environ)
+
+
+def _provide_linux(computer: Computer, environ: Mapping[str, str]) -> None:
+    wayland, x11 = environ.get("WAYLAND_DISPLAY"), environ.get("DISPLAY")
+    if not wayland and not x11:
+        _without(
+            computer,
+            UnsupportedPlatform,
+            "There is no desktop session here: neither DISPLAY nor WAYLAND_DISPLAY is set.",
+            "Start the service inside the desktop session.",
+        )
+    elif not wayland and find_spec("Xlib") is None:
+        _without_extra(computer, "python-xlib")
+    elif wayland:
+        from computer_linker.computer.local.linux.wayland.desktop import provide_wayland
+
+        provide_wayland(computer, environ)
+    else:
+        from computer_linker.computer.local.linux.x11.desktop import provide_x11
+
+        provide_x11(computer, environ)
+
+
+def _provide_macos(computer: Computer) -> None:
+    if find_spec("Quartz") is None:
+        _without_extra(computer, "pyobjc")
+        return
+    from computer_linker.computer.local.macos.desktop import provide_macos
+
+    provide_macos(computer)
+
+
+def _provide_windows(computer: Computer) -> None:
+    from computer_linker.computer.local.windows.desktop import provide_windows
+
+    provide_windows(computer)
+
+
+def _without_extra(computer: Computer, package: str) -> None:
+    remedy = "Install the desktop extra: pip install 'computer-linker[desktop]'."
+    _without(computer, ProviderUnavailable, f"The desktop needs {package}, which is not installed.", remedy)
+
+
+def _without(computer: Computer, error: type[LinkError], reason: str, remedy: str) -> None:
+    for facet in DESKTOP:
+        computer.provide(facet, Absent(facet, reason, remedy, error), backend="")
