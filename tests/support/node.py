@@ -1,0 +1,79 @@
+"""Node programs the tests run, pinned and installed from npm into .tools/ under the project, once."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+TOOLS = Path(__file__).resolve().parents[2] / ".tools"
+NODE = "node@22.23.3"
+CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+TYPESCRIPT_SDK = "@modelcontextprotocol/sdk@1.32.2"
+_INSTALL_DEADLINE_S = 600
+
+
+class NodeMissing(Exception):
+    """A Node program cannot be had here; the message names what is missing."""
+
+
+def node() -> Path:
+    """Node 22: the conformance suite and the Inspector do not run on older ones."""
+    return install(NODE) / "node_modules" / "node" / "bin" / "node"
+
+
+def conformance() -> list[str]:
+    """The command of the official conformance suite."""
+    package = install(CONFORMANCE) / "node_modules" / "@modelcontextprotocol" / "conformance"
+    return [str(node()), str(package / "dist" / "index.js")]
+
+
+def inspector() -> list[str]:
+    """The command of the MCP Inspector."""
+    return [str(node()), str((install(INSPECTOR) / "node_modules" / ".bin" / "mcp-inspector").resolve())]
+
+
+def install(package: str) -> Path:
+    """The folder one pinned package is installed in. Raises NodeMissing, naming npm, when it cannot be had."""
+    name, _, version = package.rpartition("@")
+    folder = TOOLS / f"{name.replace('/', '-').lstrip('@')}-{version}"
+    done = folder / ".installed"
+    if done.exists():
+        return folder
+    TOOLS.mkdir(exist_ok=True)
+    with _locked(TOOLS / "lock"):
+        if not done.exists():
+            _npm_install(package, folder)
+            done.touch()
+    return folder
+
+
+def _npm_install(package: str, folder: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise NodeMissing("npm is not installed")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    command = [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--no-save", "--loglevel=error"]
+    # The pinned programs run on the pinned Node, whatever the machine's own is.
+    environment = {**os.environ, "npm_config_engine_strict": "false", "npm_config_update_notifier": "false"}
+    try:
+        run = subprocess.run(
+            [*command, package], capture_output=True, text=True, timeout=_INSTALL_DEADLINE_S, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise NodeMissing(f"npm did not install {package} in time") from None
+    if run.returncode:
+        last = (run.stderr.strip().splitlines() or ["it gave no reason"])[0]
+        raise NodeMissing(f"npm could not install {package}: {last}")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One installation at a time, however many test processes ask."""
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
