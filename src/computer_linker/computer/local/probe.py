@@ -21,8 +21,23 @@ def this_computer(environ: Mapping[str, str] | None = None) -> Computer:
 
     computer = Computer()
     computer.provide("files", LocalFiles(), backend=sys.platform)
+    _provide_processes(computer)
     provide_desktop(computer, os.environ if environ is None else environ)
     return computer
+
+
+def _provide_processes(computer: Computer) -> None:
+    if sys.platform == "linux":
+        from computer_linker.computer.local.linux.processes import LinuxProcesses
+
+        computer.provide("processes", LinuxProcesses(), backend="launcher")
+    elif sys.platform == "win32":
+        reason = "Commands on Windows are not built yet."
+        computer.provide("processes", Absent("processes", reason), backend="")
+    else:
+        from computer_linker.computer.local.portable.processes import PortableProcesses
+
+        computer.provide("processes", PortableProcesses(), backend="portable", is_proven=False)
 
 
 def provide_desktop(computer: Computer, environ: Mapping[str, str]) -> None:

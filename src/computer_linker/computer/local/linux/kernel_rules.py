@@ -1,0 +1,88 @@
+"""Landlock and seccomp rules, worked out by the service and applied by the launcher in the child."""
+
+import ctypes
+import platform
+import struct
+from functools import lru_cache
+from typing import Any
+
+from computer_linker.computer.facets.processes import KernelRules
+
+_CREATE_RULESET = 444
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_FILE_ONLY = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15
+_TCP = 1 << 0 | 1 << 1
+_SCOPES = 1 << 0 | 1 << 1
+"""Abstract UNIX sockets and signals."""
+_SOCKET_CALL = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+_IO_URING_SETUP = 425
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1
+_CUT_FAMILIES = (1, 2, 10, 16, 17, 40)
+"""UNIX, IPv4, IPv6, netlink, packet, vsock. socketpair is another call, so pipes between children still work."""
+
+
+@lru_cache(maxsize=1)
+def landlock_abi() -> int:
+    """The Landlock version of this kernel; 0 where there is none."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    return max(int(libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)), 0)
+
+
+def compiled(rules: KernelRules) -> dict[str, Any] | None:
+    """What the launcher applies; None when nothing is asked for or this kernel has none of it."""
+    landlock = _landlock(rules) if landlock_abi() >= 1 else None
+    program = network_filter() if rules.cut_network else b""
+    if landlock is None and not program:
+        return None
+    return {"landlock": landlock, "seccomp": program.hex()}
+
+
+def _landlock(rules: KernelRules) -> dict[str, Any] | None:
+    abi = landlock_abi()
+    files = _file_rights(abi) if rules.confine_files else 0
+    network = _TCP if rules.cut_network and rules.confine_files and abi >= 4 else 0
+    scopes = _SCOPES if rules.confine_signals and abi >= 6 else 0
+    if not (files or network or scopes):
+        return None
+    size = 24 if abi >= 6 else 16 if abi >= 4 else 8
+    attributes = struct.pack("QQQ", files, network, scopes)[:size]
+    beneath: list[tuple[str | int, int]] = []
+    if files:
+        beneath += [(place, _READ) for place in rules.read]
+        beneath += [(place, _READ) for place in rules.read_root_fds]
+        beneath += [(place, _WRITE_FILE | _READ_FILE) for place in _DEVICES]
+        beneath += [(place, files) for place in rules.write]
+        beneath += [(place, files) for place in rules.root_fds]
+    return {"attributes": attributes.hex(), "beneath": beneath}
+
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
+
+
+def _file_rights(abi: int) -> int:
+    """Every right this version can take away, so that whatever is not granted is refused."""
+    rights = (1 << 13) - 1
+    for version, bit in ((2, 13), (3, 14), (5, 15)):
+        if abi >= version:
+            rights |= 1 << bit
+    return rights
+
+
+def network_filter() -> bytes:
+    """A seccomp program that refuses new sockets (and io_uring, which could make them); empty where unknown."""
+    known = _SOCKET_CALL.get(platform.machine())
+    if known is None:
+        return b""
+    architecture, socket_call = known
+    code: list[tuple[int, int, int, int]] = [(0x20, 0, 0, 4), (0x15, 1, 0, architecture), (0x06, 0, 0, _REFUSE)]
+    code += [(0x20, 0, 0, 0)]
+    if platform.machine() == "x86_64":
+        # The x32 calls have numbers of their own that would pass beside the list.
+        code += [(0x35, 0, 1, 0x40000000), (0x06, 0, 0, _REFUSE)]
+    code += [(0x15, 0, 1, _IO_URING_SETUP), (0x06, 0, 0, _REFUSE)]
+    code += [(0x15, 1, 0, socket_call), (0x06, 0, 0, _ALLOW), (0x20, 0, 0, 16)]
+    for family in _CUT_FAMILIES:
+        code += [(0x15, 0, 1, family), (0x06, 0, 0, _REFUSE)]
+    code += [(0x06, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("HBBI", *line) for line in code)

@@ -1,0 +1,348 @@
+"""Processes on Linux: the service's side of the launcher."""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
+from computer_linker.computer.local.linux.kernel_rules import compiled
+from computer_linker.computer.local.linux.usage import usage_of
+from computer_linker.errors import ExecutionFailed, LimitExceeded
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_LIMITS = {"RLIMIT_CORE": 0}
+_MAX_PACKET = 190_000
+_F_SETPIPE_SZ = 1031
+_PIPE_BYTES = 1 << 20
+
+
+class LinuxProcesses:
+    """Starts processes through one launcher, which is started when first needed."""
+
+    def __init__(self) -> None:
+        self._control: socket.socket | None = None
+        self._launcher: subprocess.Popen[bytes] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ready: deque[_Ready] = deque()
+        self._wanted: deque[asyncio.Future[_Ready]] = deque()
+        self._children: dict[int, LinuxChild] = {}
+
+    async def spawn(self, launch: Launch) -> Child:
+        """Start a process; it waits at its gate until `go()`."""
+        ready = await self._next_ready()
+        streams: _Streams | None = None
+        try:
+            streams = _Streams.open(launch)
+            _order(ready, launch, streams)
+        except BaseException:
+            self.tell({"do": "kill", "id": ready.id})
+            ready.link.close()
+            if streams is not None:
+                streams.close_ours()
+            raise
+        finally:
+            if streams is not None:
+                streams.close_theirs()
+        child = LinuxChild(self, ready, launch, streams)
+        self._children[ready.id] = child
+        return child
+
+    async def aclose(self) -> None:
+        """End every process that was started here, and the launcher."""
+        control, self._control = self._control, None
+        if control is None or self._launcher is None:
+            return
+        launcher = self._launcher
+        if self._loop is not None:
+            self._loop.remove_reader(control.fileno())
+        control.close()
+        await anyio.to_thread.run_sync(launcher.wait)
+        self._forget("The service stopped.")
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Send the launcher a small message; nothing when it is gone."""
+        if self._control is not None:
+            with contextlib.suppress(OSError):
+                self._control.send(json.dumps(message).encode())
+
+    async def _next_ready(self) -> "_Ready":
+        """A child that waits for its order; another is forked in its place once it has ended."""
+        self._start()
+        if self._ready:
+            return self._ready.popleft()
+        assert self._loop is not None
+        wanted: asyncio.Future[_Ready] = self._loop.create_future()
+        self._wanted.append(wanted)
+        self.tell({"do": "fork"})
+        return await wanted
+
+    def _start(self) -> None:
+        if self._control is not None:
+            return
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._launcher = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_LAUNCHER), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                close_fds=True,
+                env={},
+            )
+        self._loop = asyncio.get_running_loop()
+        self._control = ours
+        self._loop.add_reader(ours.fileno(), self._receive, ours)
+
+    def _receive(self, control: socket.socket) -> None:
+        try:
+            data, fds, _, _ = socket.recv_fds(control, 4096, 1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, fds = b"", []
+        if not data:
+            self._launcher_gone(control)
+            return
+        message = json.loads(data)
+        match message["event"]:
+            case "ready":
+                self._has_ready(_Ready(message["id"], message["pid"], socket.socket(fileno=fds[0])))
+            case "failed":
+                self._has_failed(message["id"], f"{os.strerror(message['errno'])} ({message['step']})")
+            case "exit":
+                child = self._children.pop(message["id"], None)
+                if child is not None:
+                    child.has_ended(_ended(message["status"], child.failure))
+                    if not self._ready:
+                        self.tell({"do": "fork"})
+
+    def _has_ready(self, ready: "_Ready") -> None:
+        ready.link.set_inheritable(False)
+        while self._wanted:
+            wanted = self._wanted.popleft()
+            if not wanted.done():
+                wanted.set_result(ready)
+                return
+        self._ready.append(ready)
+
+    def _has_failed(self, number: int, reason: str) -> None:
+        child = self._children.get(number)
+        if child is not None:
+            child.failure = reason
+        elif self._wanted:
+            wanted = self._wanted.popleft()
+            if not wanted.done():
+                wanted.set_exception(ExecutionFailed(f"The system cannot start another process: {reason}."))
+
+    def _launcher_gone(self, control: socket.socket) -> None:
+        """The launcher died: the kernel ended its children with it. The next command starts another."""
+        if self._loop is not None:
+            self._loop.remove_reader(control.fileno())
+        control.close()
+        if self._control is control:
+            self._control = None
+        if self._launcher is not None:
+            self._launcher.wait()
+        self._forget("The launcher of commands died.")
+
+    def _forget(self, reason: str) -> None:
+        for ready in self._ready:
+            ready.link.close()
+        self._ready.clear()
+        for wanted in self._wanted:
+            if not wanted.done():
+                wanted.set_exception(ExecutionFailed(reason))
+        self._wanted.clear()
+        for child in list(self._children.values()):
+            child.has_ended(Ended(128 + signal.SIGKILL, "SIGKILL", reason=reason))
+        self._children.clear()
+
+
+class _Ready:
+    """A forked child that waits for its order at `link`."""
+
+    def __init__(self, number: int, pid: int, link: socket.socket) -> None:
+        self.id = number
+        self.pid = pid
+        self.link = link
+
+
+def _order(ready: _Ready, launch: Launch, streams: "_Streams") -> None:
+    fds = [*streams.theirs, *launch.fds]
+    cwd = None
+    if launch.cwd_fd is not None:
+        cwd = len(fds)
+        fds.append(launch.cwd_fd)
+    order = {
+        "argv": launch.argv,
+        "env": launch.env,
+        "stdio": streams.stdio,
+        "fds": [len(streams.theirs) + at for at in range(len(launch.fds))],
+        "cwd": cwd,
+        "pty": launch.pty is not None,
+        "wrapped": launch.wrapped,
+        "gate": launch.gate,
+        "limits": _LIMITS,
+        "kernel": compiled(launch.kernel),
+    }
+    packet = json.dumps(order).encode()
+    if len(packet) > _MAX_PACKET:
+        raise LimitExceeded("The command and its environment are too long.", bytes=len(packet), limit=_MAX_PACKET)
+    try:
+        socket.send_fds(ready.link, [packet], fds)
+    except OSError as error:
+        raise ExecutionFailed("The system could not start the command; try again.") from error
+
+
+class LinuxChild:
+    """One process the launcher holds."""
+
+    def __init__(self, owner: LinuxProcesses, ready: _Ready, launch: Launch, streams: "_Streams") -> None:
+        self.id = ready.id
+        self.pid = ready.pid
+        self._gate: socket.socket | None = ready.link
+        self.stdin, self.stdout, self.stderr = streams.stdin, streams.stdout, streams.stderr
+        self.failure: str | None = None
+        self._owner = owner
+        self._wrapped = launch.wrapped
+        self._is_pty = launch.pty is not None
+        self._ended: Ended | None = None
+        self._waiters: list[Callable[[Ended], None]] = []
+
+    def go(self) -> None:
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            with gate, contextlib.suppress(OSError):
+                gate.send(b"g")
+
+    async def wait(self) -> Ended:
+        if self._ended is None:
+            done = anyio.Event()
+            self._waiters.append(lambda _ended: done.set())
+            await done.wait()
+        assert self._ended is not None
+        return self._ended
+
+    def when_ended(self, call: Callable[[Ended], None]) -> None:
+        if self._ended is not None:
+            call(self._ended)
+        else:
+            self._waiters.append(call)
+
+    def has_ended(self, ended: Ended) -> None:
+        """Tell everyone who waits; called once by the launcher's side."""
+        if self._ended is None:
+            self._ended = ended
+            if self._gate is not None:
+                self._gate.close()
+            waiters, self._waiters = self._waiters, []
+            for call in waiters:
+                call(ended)
+
+    def signal(self, name: SignalName) -> None:
+        if self._ended is None:
+            number = int(signal.Signals["SIG" + name.upper()])
+            self._owner.tell({"do": "signal", "id": self.id, "number": number, "wrapped": self._wrapped})
+
+    def kill(self) -> None:
+        if self._ended is None:
+            self._owner.tell({"do": "kill", "id": self.id})
+
+    def usage(self) -> Usage | None:
+        return usage_of(self.pid) if self._ended is None else None
+
+    def resize(self, size: PtySize) -> None:
+        if self._is_pty:
+            _set_size(self.stdout, size)
+
+
+class _Streams:
+    """Both ends of a child's standard streams."""
+
+    def __init__(self) -> None:
+        self.theirs: list[int] = []
+        self.stdio: tuple[int, int, int] = (0, 1, 2)
+        self.stdin: int | None = None
+        self.stdout = -1
+        self.stderr: int | None = None
+
+    @classmethod
+    def open(cls, launch: Launch) -> "_Streams":
+        streams = cls()
+        try:
+            streams._pty(launch.pty) if launch.pty is not None else streams._pipes(launch.stdin == "pipe")
+        except BaseException:
+            streams.close_theirs()
+            streams.close_ours()
+            raise
+        return streams
+
+    def _pty(self, size: PtySize) -> None:
+        master, slave = os.openpty()
+        self.theirs, self.stdio = [slave], (0, 0, 0)
+        self.stdout = master
+        self.stdin = fcntl.fcntl(master, fcntl.F_DUPFD_CLOEXEC, 3)
+        os.set_blocking(master, False)
+        _set_size(master, size)
+
+    def _pipes(self, with_stdin: bool) -> None:
+        if with_stdin:
+            read, self.stdin = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(self.stdin, False)
+        else:
+            read = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self.theirs.append(read)
+        self.stdout, write = os.pipe2(os.O_CLOEXEC)
+        self.theirs.append(write)
+        self.stderr, write = os.pipe2(os.O_CLOEXEC)
+        self.theirs.append(write)
+        os.set_blocking(self.stdout, False)
+        os.set_blocking(self.stderr, False)
+        with contextlib.suppress(OSError):
+            # Fewer wakeups for a command that prints a lot; refused when the user has too many pipes.
+            fcntl.fcntl(self.stdout, _F_SETPIPE_SZ, _PIPE_BYTES)
+
+    def close_theirs(self) -> None:
+        theirs, self.theirs = self.theirs, []
+        for fd in theirs:
+            os.close(fd)
+
+    def close_ours(self) -> None:
+        for fd in (self.stdin, self.stdout, self.stderr):
+            if fd is not None and fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+
+
+def _set_size(fd: int, size: PtySize) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.cols, 0, 0))
+
+
+def _ended(status: int, failure: str | None) -> Ended:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return Ended(128 + number, _signal_name(number), failure)
+    code = os.WEXITSTATUS(status)
+    return Ended(code, None, failure)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

@@ -1,0 +1,209 @@
+"""Which commands a scope allows: rules over one argv whose program is already an absolute file."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePath
+
+from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied, ProviderUnavailable
+from computer_linker.model.scope import CommandRule, Scope, ScopePolicy
+from computer_linker.policy.command_line import to_argv
+
+Locate = Callable[[str], str | None]
+"""The absolute file a program name means on the trusted search path; None when there is none."""
+
+LAUNCHES_ANYTHING = frozenset(
+    """
+    sh bash dash zsh ksh fish csh tcsh busybox toybox env nohup nice ionice chrt taskset setsid stdbuf timeout time unshare
+    nsenter chroot runuser su sudo doas pkexec xargs parallel find watch strace ltrace gdb script expect ssh socat
+    python python2 python3 node nodejs deno bun ruby perl php lua tclsh awk gawk mawk sed vim vi nvim ex emacs ed less more
+    man tar zip rsync git npm npx pnpm yarn make just cargo go docker podman kubectl systemd-run at batch crontab
+    """.split()
+)
+"""Programs that run other programs: allowing one allows everything, unless a kernel boundary holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The file a command would execute."""
+
+    path: str
+    """Absolute, its folder resolved, the last name as found (a multi-call program keeps its name)."""
+    real: str
+    """The file at the end of all links."""
+    is_writable_by_scope: bool
+    """True when the scope's own files hold it, so that whoever writes there chooses what runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One pattern: a program, then one glob an argument; a last `*` stands for any number of arguments."""
+
+    program: str
+    arguments: tuple[str, ...]
+    takes_rest: bool
+
+    @property
+    def names_a_path(self) -> bool:
+        return "/" in self.program
+
+    def fits_arguments(self, arguments: list[str]) -> bool:
+        """True when the arguments after the program fit."""
+        size = len(self.arguments)
+        if len(arguments) < size or (len(arguments) > size and not self.takes_rest):
+            return False
+        return all(_fits(glob, given) for glob, given in zip(self.arguments, arguments, strict=False))
+
+
+def judge_command(policy: ScopePolicy, argv: list[str], program: Program, locate: Locate) -> None:
+    """Raise PermissionDenied unless the scope's rules allow this argv. Denied rules win."""
+    name = PurePath(program.path).name
+    for rule in _rules(policy.denied_commands):
+        if _denies(rule, argv, program, locate):
+            raise PermissionDenied(f"This scope's policy denies {name} with these arguments.", rule="deniedCommands")
+    if policy.allowed_commands is None:
+        return
+    for rule in _rules(policy.allowed_commands):
+        if _allows(rule, argv, program, locate):
+            return
+    raise PermissionDenied(
+        f"This scope's policy does not allow {name} with these arguments. "
+        "`allowedCommands` in the scope's policy lists what may run.",
+        rule="allowedCommands",
+        program=name,
+    )
+
+
+def judge_boundary(scope: Scope, *, boundary_holds: bool, shell: bool, program: Program) -> None:
+    """Raise unless a command may run under the boundary there is."""
+    policy = scope.policy
+    if policy.sandbox == "required" and not boundary_holds:
+        raise ProviderUnavailable(
+            "This scope runs commands only inside a kernel sandbox, and none can be had here. "
+            "Install bubblewrap, then run `computer-linker sandbox check`.",
+            remedy="Install bubblewrap.",
+        )
+    if policy.allowed_commands is None and ("policy" not in scope.model_fields_set or not boundary_holds):
+        raise PermissionDenied(
+            f"Scope {scope.id} has no list of allowed commands, and no kernel sandbox was agreed that would hold any. "
+            "Give its policy `allowedCommands`, or a `sandbox` that this machine can provide.",
+            rule="allowedCommands",
+        )
+    if shell and not boundary_holds:
+        raise PermissionDenied("A shell runs only inside the kernel sandbox, and none holds here.", rule="allowShell")
+    if program.is_writable_by_scope and not boundary_holds:
+        raise PermissionDenied(
+            "The program lies inside the scope, where its bytes can be changed, and no kernel sandbox holds.",
+            rule="programInScope",
+        )
+
+
+def check_rules(policy: ScopePolicy) -> list[str]:
+    """Problems with the scope's command rules: unreadable patterns, and examples that do not do what they say."""
+    problems: list[str] = []
+    listed: list[tuple[str, list[str | CommandRule]]] = [
+        ("allowedCommands", policy.allowed_commands or []),
+        ("deniedCommands", policy.denied_commands),
+    ]
+    for place, rules in listed:
+        for index, entry in enumerate(rules):
+            problems += [f"{place}[{index}]: {problem}" for problem in _problems_of(entry)]
+    return problems
+
+
+def diagnose_rules(policy: ScopePolicy, *, boundary_holds: bool) -> list[str]:
+    """Warnings about rules that promise more than they can keep without a kernel boundary."""
+    if boundary_holds and policy.sandbox != "off":
+        return []
+    wide = sorted({name for rule in _rules(policy.allowed_commands or []) if (name := _launcher_name(rule))})
+    if not wide:
+        return []
+    return [
+        f"allowedCommands lists {', '.join(wide)}: each can run any other program, and no kernel sandbox holds here, "
+        "so the list does not limit what runs. Install bubblewrap or set sandbox to required."
+    ]
+
+
+@lru_cache(maxsize=1024)
+def parse_rule(pattern: str) -> Rule:
+    """Read a pattern. Raises InvalidRequest when it cannot be one."""
+    words = pattern.split()
+    if not words:
+        raise InvalidRequest("A command pattern needs a program.")
+    if len(words) == 1:
+        return Rule(words[0], (), takes_rest=words[0] == "*")
+    takes_rest = words[-1] == "*"
+    return Rule(words[0], tuple(words[1:-1] if takes_rest else words[1:]), takes_rest)
+
+
+def _rules(entries: list[str | CommandRule]) -> list[Rule]:
+    return [parse_rule(entry if isinstance(entry, str) else entry.pattern) for entry in entries]
+
+
+def _allows(rule: Rule, argv: list[str], program: Program, locate: Locate) -> bool:
+    if not rule.fits_arguments(argv[1:]):
+        return False
+    if rule.program == "*":
+        return True
+    if rule.names_a_path:
+        return locate(rule.program) == program.path
+    # A bare name never means a file the scope could have put there.
+    return not program.is_writable_by_scope and locate(rule.program) == program.path
+
+
+def _denies(rule: Rule, argv: list[str], program: Program, locate: Locate) -> bool:
+    if not rule.fits_arguments(argv[1:]):
+        return False
+    if rule.program == "*":
+        return True
+    if rule.names_a_path:
+        return locate(rule.program) in (program.path, program.real)
+    names = {PurePath(place).name.casefold() for place in (argv[0], program.path, program.real)}
+    return rule.program.casefold() in names or locate(rule.program) in (program.path, program.real)
+
+
+def _problems_of(entry: str | CommandRule) -> list[str]:
+    pattern = entry if isinstance(entry, str) else entry.pattern
+    try:
+        rule = parse_rule(pattern)
+    except InvalidRequest as error:
+        return [error.message]
+    problems = _pattern_problems(pattern)
+    if isinstance(entry, CommandRule):
+        for wanted, examples in ((True, entry.matches), (False, entry.not_matches)):
+            for example in examples:
+                problems += _example_problem(rule, pattern, example, wanted=wanted)
+    return problems
+
+
+def _pattern_problems(pattern: str) -> list[str]:
+    found = sorted({char for char in pattern if char in "'\"`$;|&<>\\\n\t"})
+    if found:
+        return [f"the pattern {pattern!r} holds {' '.join(map(repr, found))}, which no plain argument needs"]
+    return []
+
+
+def _example_problem(rule: Rule, pattern: str, example: str, *, wanted: bool) -> list[str]:
+    try:
+        argv = to_argv(example)
+    except LinkError as error:
+        return [] if not wanted else [f"the example {example!r} is not a plain command: {error.message}"]
+    fits = (rule.program in ("*", argv[0])) and rule.fits_arguments(argv[1:])
+    if fits is wanted:
+        return []
+    return [f"the pattern {pattern!r} {'does not match' if wanted else 'matches'} the example {example!r}"]
+
+
+def _launcher_name(rule: Rule) -> str | None:
+    if rule.program == "*":
+        return "*"
+    name = PurePath(rule.program).name
+    plain = re.sub(r"[\d.]+$", "", name)
+    return name if name in LAUNCHES_ANYTHING or plain in LAUNCHES_ANYTHING else None
+
+
+def _fits(glob: str, given: str) -> bool:
+    if "*" not in glob:
+        return glob == given
+    return re.fullmatch(".*".join(map(re.escape, glob.split("*"))), given, re.DOTALL) is not None
