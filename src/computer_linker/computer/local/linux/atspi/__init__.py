@@ -1,0 +1,1 @@
+"""The accessibility facet on AT-SPI 2, straight over D-Bus."""

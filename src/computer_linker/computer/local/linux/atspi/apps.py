@@ -1,0 +1,121 @@
+"""The applications on the accessibility bus, and waking those that describe themselves only when asked."""
+
+import asyncio
+import time
+
+from computer_linker.computer.facets.accessibility import Application, Element, ElementId
+from computer_linker.computer.local.linux.atspi.names import (
+    ACCESSIBLE,
+    APPLICATION,
+    REGISTRY,
+    ROOT_PATH,
+    role_name,
+    state_bits,
+    state_names,
+)
+from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
+from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
+
+_ANSWER_S = 1.0
+_WAKE_S = 3.0
+_MAX_WINDOWS = 64
+_REGISTRY_ROOT = ElementId(REGISTRY, ROOT_PATH)
+
+
+class Apps:
+    """Knows each application's toolkit and process for as long as it is on the bus."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._known: dict[str, Application] = {}
+        self._woken: set[str] = set()
+
+    async def all(self) -> list[Application]:
+        """Every application that answers, with its windows as they are now."""
+        roots = [
+            at
+            for pair in await self._wire.ask(Request(_REGISTRY_ROOT, ACCESSIBLE, "GetChildren"))
+            if (at := element_id(pair))
+        ]
+        await self._learn([at for at in roots if at.app not in self._known])
+        present = {at.app for at in roots}
+        self._known = {name: app for name, app in self._known.items() if name in present}
+        apps = list(self._known.values())
+        kids = await self._wire.ask_all([Request(app.root, ACCESSIBLE, "GetChildren") for app in apps], _ANSWER_S)
+        await self._describe_windows(apps, kids)
+        return apps
+
+    async def find(self, name: str) -> Application:
+        """What is known of one application, learnt when it is not."""
+        if name not in self._known:
+            await self._learn([ElementId(name, ROOT_PATH)])
+        return self._known.get(name) or Application(name, "", None, "", "", ElementId(name, ROOT_PATH))
+
+    async def wake(self, app: Application) -> None:
+        """Chromium builds its page's tree only after somebody asked for an attribute; ask, and wait until it is there."""
+        if app.toolkit.lower() != "chromium" or app.id in self._woken:
+            return
+        self._woken.add(app.id)
+        windows = await self._wire.ask_all([Request(app.root, ACCESSIBLE, "GetChildren")], _ANSWER_S)
+        frames = [] if isinstance(windows[0], Fault) else [at for pair in windows[0] if (at := element_id(pair))]
+        await self._wire.ask_all([Request(at, ACCESSIBLE, "GetAttributes") for at in frames], _ANSWER_S)
+        deadline = time.monotonic() + _WAKE_S
+        # Chromium says nothing when its tree is complete, so it is asked.
+        while time.monotonic() < deadline and not await self._has_document(frames):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+    async def _learn(self, roots: list[ElementId]) -> None:
+        requests = [
+            request
+            for at in roots
+            for request in (
+                get(at, ACCESSIBLE, "Name"),
+                get(at, APPLICATION, "ToolkitName"),
+                get(at, APPLICATION, "Version"),
+            )
+        ]
+        answers = await self._wire.ask_all(requests, _ANSWER_S)
+        for place, at in enumerate(roots):
+            name, toolkit, version = answers[place * 3 : place * 3 + 3]
+            if isinstance(name, Fault):
+                continue
+            words = [word if isinstance(word, str) else "" for word in (name, toolkit, version)]
+            self._known[at.app] = Application(at.app, words[0], await self._wire.pid_of(at.app), words[1], words[2], at)
+
+    async def _describe_windows(self, apps: list[Application], kids: list[object]) -> None:
+        owners: list[tuple[Application, ElementId]] = []
+        for app, answer in zip(apps, kids, strict=True):
+            app.windows = []
+            if isinstance(answer, list):
+                owners += [(app, at) for pair in answer[:_MAX_WINDOWS] if (at := element_id(pair))]
+        requests = [
+            request
+            for _app, at in owners
+            for request in (
+                get(at, ACCESSIBLE, "Name"),
+                Request(at, ACCESSIBLE, "GetRole"),
+                Request(at, ACCESSIBLE, "GetState"),
+            )
+        ]
+        answers = await self._wire.ask_all(requests, _ANSWER_S)
+        for place, (app, at) in enumerate(owners):
+            name, role, words = answers[place * 3 : place * 3 + 3]
+            if not any(isinstance(one, Fault) for one in (name, role, words)):
+                states = state_names(state_bits(words))
+                app.windows.append(
+                    Element(at, app.root, role_name(role), shown_name(name), states, index=len(app.windows))
+                )
+
+    async def _has_document(self, frames: list[ElementId]) -> bool:
+        level = frames
+        for _depth in range(12):
+            counts = await self._wire.ask_all([get(at, ACCESSIBLE, "ChildCount") for at in level], _ANSWER_S)
+            roles = await self._wire.ask_all([Request(at, ACCESSIBLE, "GetRole") for at in level], _ANSWER_S)
+            for count, role in zip(counts, roles, strict=True):
+                if isinstance(role, int) and role_name(role) == "document-web":
+                    return isinstance(count, int) and count > 0
+            kids = await self._wire.ask_all([Request(at, ACCESSIBLE, "GetChildren") for at in level], _ANSWER_S)
+            level = [at for answer in kids if isinstance(answer, list) for pair in answer if (at := element_id(pair))]
+            if not level:
+                return False
+        return False

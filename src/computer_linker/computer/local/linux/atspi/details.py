@@ -1,0 +1,85 @@
+"""What is asked of single elements after a tree was read: bounds and values of what shows."""
+
+from collections.abc import Sequence
+
+from computer_linker.computer.facets.accessibility import Application, Element, ElementId
+from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, Extents, Placement, is_window_relative
+from computer_linker.computer.local.linux.atspi.names import COMPONENT, SELECTION, TEXT, VALUE
+from computer_linker.computer.local.linux.atspi.nodes import element_id
+from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
+
+MAX_VALUE = 500
+_WRITTEN = frozenset({"text", "entry", "terminal", "spin-button", "autocomplete"})
+_EMBEDDED = "\ufffc"
+_MEASURED = frozenset({"slider", "spin-button", "progress-bar", "dial", "level-bar", "scroll-bar"})
+
+
+def shows(element: Element, app: Application) -> bool:
+    """True when it is on the screen as far as its application says. GTK 4 says so only of its windows."""
+    return "showing" in element.states or (is_window_relative(app) and "visible" in element.states)
+
+
+def extents_request(at: ElementId) -> Request:
+    return Request(at, COMPONENT, "GetExtents", "u", (0,))
+
+
+async def ask_extents(wire: Wire, elements: Sequence[Element], timeout_s: float) -> dict[ElementId, Extents]:
+    """The rectangles the toolkit says, in its own coordinates."""
+    able = [one for one in elements if "Component" in one.interfaces]
+    answers = await wire.ask_all([extents_request(one.id) for one in able], timeout_s)
+    found: dict[ElementId, Extents] = {}
+    for one, answer in zip(able, answers, strict=True):
+        if not isinstance(answer, Fault) and len(answer) == 4:
+            found[one.id] = (answer[0], answer[1], answer[2], answer[3])
+    return found
+
+
+def place(
+    elements: Sequence[Element],
+    extents: dict[ElementId, Extents],
+    placements: dict[ElementId, Placement],
+    app: Application,
+) -> None:
+    """Give each element its desktop rectangle; parents come before children in `elements`."""
+    inherited: dict[ElementId, Placement] = {}
+    for one in elements:
+        how = placements.get(one.id) or (inherited.get(one.parent, AS_SAID) if one.parent else AS_SAID)
+        inherited[one.id] = how
+        said = extents.get(one.id)
+        if said is not None:
+            one.bounds = how(said)
+
+
+async def ask_values(
+    wire: Wire, elements: Sequence[Element], timeout_s: float, names: dict[ElementId, str] | None = None
+) -> None:
+    """Fill in the text of input fields, the number of sliders and the choice of combo boxes; never of passwords."""
+    requests: list[Request] = []
+    owners: list[Element] = []
+    for one in elements:
+        request = _value_request(one)
+        if request is not None:
+            requests.append(request)
+            owners.append(one)
+    for one, request, answer in zip(owners, requests, await wire.ask_all(requests, timeout_s), strict=True):
+        if isinstance(answer, Fault):
+            continue
+        if request.member == "GetSelectedChild":
+            chosen = element_id(answer)
+            one.value = names.get(chosen) if chosen is not None and names is not None else None
+        elif isinstance(answer, float):
+            one.value = f"{answer:g}"
+        elif isinstance(answer, str):
+            one.value = answer.replace(_EMBEDDED, "")
+
+
+def _value_request(one: Element) -> Request | None:
+    if one.is_password:
+        return None
+    if one.role in _MEASURED and "Value" in one.interfaces:
+        return get(one.id, VALUE, "CurrentValue")
+    if "Text" in one.interfaces and (one.role in _WRITTEN or "editable" in one.states):
+        return Request(one.id, TEXT, "GetText", "ii", (0, MAX_VALUE))
+    if one.role == "combo-box" and "Selection" in one.interfaces:
+        return Request(one.id, SELECTION, "GetSelectedChild", "i", (0,))
+    return None

@@ -1,0 +1,155 @@
+"""What applications say about changes: subscribed while somebody listens, and for a short while after."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from computer_linker.computer.facets.accessibility import Change, ElementId
+from computer_linker.computer.local.linux.atspi.names import CACHE, CACHE_PATH, REGISTRY, REGISTRY_PATH
+from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire
+
+if TYPE_CHECKING:
+    from dbus_fast import Message
+
+ENOUGH_FOR_BULK = ("object:state-changed:focused",)
+"""Toolkits serve their whole tree in one reply only once somebody has registered for something."""
+EVERYTHING = (
+    "object:state-changed",
+    "object:text-changed",
+    "object:children-changed",
+    "object:property-change",
+    "object:selection-changed",
+    "object:value-changed",
+    "object:active-descendant-changed",
+    "window:activate",
+    "window:deactivate",
+    "window:create",
+    "window:destroy",
+    "document:load-complete",
+)
+_EVENTS = "org.a11y.atspi.Event."
+_KEPT = 4_096
+
+
+class Subscription:
+    """The changes that arrived for one listener; the oldest are dropped when nobody takes them."""
+
+    def __init__(self, kinds: tuple[str, ...] = ()) -> None:
+        self._kinds = kinds
+        self._waiting: deque[Change] = deque(maxlen=_KEPT)
+        self._arrived = asyncio.Event()
+
+    def put(self, change: Change) -> None:
+        if self._kinds and not change.kind.startswith(self._kinds):
+            return
+        self._waiting.append(change)
+        self._arrived.set()
+
+    def taken(self) -> list[Change]:
+        """All that arrived and was not taken yet."""
+        found = list(self._waiting)
+        self._waiting.clear()
+        self._arrived.clear()
+        return found
+
+    async def wait(self, timeout_s: float) -> bool:
+        """True as soon as something is there."""
+        try:
+            async with asyncio.timeout(max(0.0, timeout_s)):
+                await self._arrived.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        while True:
+            await self._arrived.wait()
+            for change in self.taken():
+                yield change
+
+
+class Listening:
+    """Registers with the accessibility registry as long as it is of use."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._registered: set[str] = set()
+        self._matched = False
+        self._listeners: set[Subscription] = set()
+
+    async def register(self, events: tuple[str, ...]) -> bool:
+        """Make sure applications send these; True when some were new."""
+        wanted = [event for event in events if event not in self._registered]
+        if not wanted:
+            return False
+        registry = ElementId(REGISTRY, REGISTRY_PATH)
+        answers = await self._wire.ask_all(
+            [Request(registry, REGISTRY, "RegisterEvent", "sass", (event, [], "")) for event in wanted]
+        )
+        older = [event for event, answer in zip(wanted, answers, strict=True) if isinstance(answer, Fault)]
+        await self._wire.ask_all([Request(registry, REGISTRY, "RegisterEvent", "s", (event,)) for event in older])
+        self._registered.update(wanted)
+        return True
+
+    def is_registered(self, events: tuple[str, ...]) -> bool:
+        """True when applications send these already."""
+        return self._registered.issuperset(events)
+
+    def forget(self) -> None:
+        """Let applications be quiet again."""
+        registry = ElementId(REGISTRY, REGISTRY_PATH)
+        names, self._registered = sorted(self._registered), set()
+        for name in names:
+            self._wire.tell(Request(registry, REGISTRY, "DeregisterEvent", "s", (name,)))
+
+    async def is_served(self, app: str) -> bool:
+        """True once the application has heard that somebody registered."""
+        answer = (await self._wire.ask_all([Request(ElementId(app, CACHE_PATH), CACHE, "GetItems")]))[0]
+        return not (isinstance(answer, Fault) and answer.is_gone)
+
+    async def add(self, kinds: tuple[str, ...] = ()) -> Subscription:
+        """A new listener; what happens from now on reaches it."""
+        subscription = Subscription(kinds)
+        self._listeners.add(subscription)
+        if not self._matched:
+            self._matched = True
+            self._wire.listen(self._heard)
+            for kind in ("Object", "Window", "Document"):
+                await self._wire.add_match(f"type='signal',interface='{_EVENTS}{kind}'")
+        await self.register(EVERYTHING)
+        return subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        """End one listener."""
+        self._listeners.discard(subscription)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._listeners
+
+    def _heard(self, message: "Message") -> None:
+        if not self._listeners or not message.interface or not message.interface.startswith(_EVENTS):
+            return
+        change = _change(message)
+        for listener in self._listeners:
+            listener.put(change)
+
+
+def _change(message: "Message") -> Change:
+    family = (message.interface or "").removeprefix(_EVENTS).lower()
+    body = message.body
+    detail = str(body[0]) if body else ""
+    kind = f"{family}:{_dashed(message.member or '')}"
+    number = body[1] if len(body) > 1 and isinstance(body[1], int) else 0
+    return Change(
+        message.sender or "", message.path or "", f"{kind}:{detail}" if detail else kind, number, time.monotonic()
+    )
+
+
+def _dashed(member: str) -> str:
+    """`StateChanged`, or GTK 4's `state-changed` and `activate`, as one spelling."""
+    return "".join(
+        f"-{char.lower()}" if char.isupper() and place else char.lower() for place, char in enumerate(member)
+    )

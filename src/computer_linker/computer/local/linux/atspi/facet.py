@@ -1,0 +1,302 @@
+"""The accessibility facet of a Linux desktop: trees, single elements, acts and changes over one connection."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from computer_linker.computer.facets.accessibility import (
+    Application,
+    Element,
+    ElementId,
+    Tree,
+    TreeLimits,
+)
+from computer_linker.computer.local.linux.atspi.acts import Acts
+from computer_linker.computer.local.linux.atspi.apps import Apps
+from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, Extents, Placement, is_window_relative, placement
+from computer_linker.computer.local.linux.atspi.details import ask_extents, ask_values, place, shows
+from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening, Subscription
+from computer_linker.computer.local.linux.atspi.hints import hidden_trees
+from computer_linker.computer.local.linux.atspi.names import (
+    ACCESSIBLE,
+    COLLECTION,
+    STATES,
+    interface_names,
+    role_name,
+    state_bits,
+    state_names,
+)
+from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
+from computer_linker.computer.local.linux.atspi.reading import Reading
+from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get
+from computer_linker.errors import ElementNotFound
+
+if TYPE_CHECKING:
+    from computer_linker.computer.facets.windows import Windows
+
+_PLAIN_FOR_S = 10.0
+_QUIET_AFTER_S = 20.0
+_MAX_ABOVE = 64
+_COLLECTS = ("gtk", "qt", "chromium", "gecko")
+
+
+class AtspiAccessibility:
+    """AT-SPI on one session bus. Connects on first use."""
+
+    def __init__(self, session_address: str, windows: "Windows") -> None:
+        self._address = session_address
+        self._windows = windows
+        self._opening = asyncio.Lock()
+        self._wire: Wire | None = None
+        self._plain: dict[str, float] = {}
+        self._quiet: asyncio.TimerHandle | None = None
+
+    async def applications(self) -> list[Application]:
+        """The applications on the bus and their windows."""
+        await self._connected()
+        return await self._apps.all()
+
+    async def hidden(self) -> list[str]:
+        """What to switch on for windows without a tree."""
+        return hidden_trees(await self._windows.list(), await self.applications())
+
+    async def tree(self, root: ElementId, limits: TreeLimits = TreeLimits()) -> Tree:
+        """The elements at and below the root, bounds and values of what shows filled in."""
+        wire = await self._connected()
+        app = await self._apps.find(root.app)
+        await self._apps.wake(app)
+        await self._served_in_bulk(app)
+        reading = Reading(wire, app, limits)
+        elements = await reading.run(root)
+        if not elements:
+            raise ElementNotFound("The element is gone, or its application does not answer.")
+        showing = [one for one in elements if shows(one, app)]
+        if limits.bounds:
+            extents = await ask_extents(wire, showing, reading.left_s())
+            place(elements, extents, await self._placements(app, elements, extents), app)
+        if limits.values:
+            names = {one.id: one.name for one in elements if one.name}
+            await ask_values(wire, showing, reading.left_s(), names)
+        return Tree(root, elements, tuple(sorted(reading.cut_by)))
+
+    async def element(self, element_id: ElementId) -> Element:
+        """One element, asked afresh."""
+        wire = await self._connected()
+        app = await self._apps.find(element_id.app)
+        one = await self._described(wire, element_id)
+        extents = await ask_extents(wire, [one], 2.0)
+        if one.id in extents:
+            how = AS_SAID if self._is_plain(app) else await self._placement_above(app, one, extents[one.id])
+            one.bounds = how(extents[one.id])
+        await ask_values(wire, [one], 2.0)
+        return one
+
+    async def ancestors(self, element_id: ElementId) -> list[Element]:
+        """What is above it, nearest first, its window last."""
+        wire = await self._connected()
+        app = await self._apps.find(element_id.app)
+        found: list[Element] = []
+        one = await self._described(wire, element_id)
+        while one.parent is not None and one.parent != app.root and len(found) < _MAX_ABOVE:
+            one = await self._described(wire, one.parent)
+            found.append(one)
+        return found
+
+    async def focused(self, app: str | None = None) -> Element | None:
+        """The deepest element that says it has the focus."""
+        wire = await self._connected()
+        for one in await self._candidates(app):
+            quick = await self._focused_by_query(wire, one)
+            if quick is None:
+                tree = await self.tree(one.root, TreeLimits(bounds=False, values=False, time_s=2.0))
+                quick = [element.id for element in tree.elements if "focused" in element.states]
+            for at in reversed(quick):
+                return await self.element(at)
+        return None
+
+    async def text(self, element_id: ElementId, *, max_chars: int = 100_000) -> str | None:
+        await self._connected()
+        return await self._acts.text(element_id, max_chars)
+
+    async def text_length(self, element_id: ElementId) -> int | None:
+        await self._connected()
+        return await self._acts.text_length(element_id)
+
+    async def caret(self, element_id: ElementId) -> tuple[int, int]:
+        await self._connected()
+        return await self._acts.caret(element_id)
+
+    async def set_text(self, element_id: ElementId, text: str, *, caret: int | None = None) -> bool:
+        await self._connected()
+        return await self._acts.set_text(element_id, text, caret)
+
+    async def set_value(self, element_id: ElementId, value: float) -> float:
+        await self._connected()
+        return await self._acts.set_value(element_id, value)
+
+    async def actions(self, element_id: ElementId) -> list[str]:
+        await self._connected()
+        return await self._acts.actions(element_id)
+
+    async def perform(self, element_id: ElementId, action: int = 0) -> bool:
+        await self._connected()
+        return await self._acts.perform(element_id, action)
+
+    async def select_child(self, element_id: ElementId, index: int) -> bool:
+        await self._connected()
+        return await self._acts.select_child(element_id, index)
+
+    async def focus(self, element_id: ElementId) -> bool:
+        await self._connected()
+        return await self._acts.focus(element_id)
+
+    async def scroll_to(self, element_id: ElementId) -> bool:
+        await self._connected()
+        return await self._acts.scroll_to(element_id)
+
+    async def is_alive(self, app: str, *, timeout_s: float = 1.0) -> bool:
+        """True when its root still answers."""
+        wire = await self._connected()
+        root = (await self._apps.find(app)).root
+        answer = (await wire.ask_all([get(root, ACCESSIBLE, "ChildCount")], timeout_s))[0]
+        return not isinstance(answer, Fault)
+
+    @asynccontextmanager
+    async def changes(self, kinds: Sequence[str] = ()) -> AsyncIterator[Subscription]:
+        """What applications say while this is held."""
+        await self._connected()
+        listening = self._listening
+        subscription = await listening.add(tuple(kinds))
+        try:
+            yield subscription
+        finally:
+            listening.remove(subscription)
+
+    async def aclose(self) -> None:
+        """Let the connection go."""
+        if self._quiet is not None:
+            self._quiet.cancel()
+        if self._wire is not None:
+            wire, self._wire = self._wire, None
+            await wire.aclose()
+
+    async def _connected(self) -> Wire:
+        async with self._opening:
+            if self._wire is None or not self._wire.is_connected:
+                self._wire = await Wire.open(self._address)
+                self._apps = Apps(self._wire)
+                self._acts = Acts(self._wire)
+                self._listening = Listening(self._wire)
+        self._be_quiet_later()
+        return self._wire
+
+    def _be_quiet_later(self) -> None:
+        """Stop listening after a while without use: applications then do no work for us, and one that starts meanwhile
+        makes its bulk cache only when we come back, complete."""
+        if self._quiet is not None:
+            self._quiet.cancel()
+        self._quiet = asyncio.get_running_loop().call_later(_QUIET_AFTER_S, self._be_quiet)
+
+    def _be_quiet(self) -> None:
+        if self._wire is None or not self._wire.is_connected:
+            return
+        if self._listening.is_idle:
+            self._listening.forget()
+        else:
+            self._be_quiet_later()
+
+    async def _served_in_bulk(self, app: Application) -> None:
+        """Register, once, and give applications the moment they need to hear of it.
+
+        An application makes its bulk cache at that moment and adds little to it later, so all are woken before.
+        """
+        if not self._listening.is_registered(ENOUGH_FOR_BULK):
+            for other in await self._apps.all():
+                await self._apps.wake(other)
+        if await self._listening.register(ENOUGH_FOR_BULK):
+            deadline = time.monotonic() + 0.4
+            # Nobody tells when an application has heard of it, so it is asked.
+            while time.monotonic() < deadline and not await self._listening.is_served(app.id):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    def _is_plain(self, app: Application) -> bool:
+        """True for an application whose rectangles were lately found to be desktop rectangles already."""
+        return time.monotonic() - self._plain.get(app.id, -_PLAIN_FOR_S) < _PLAIN_FOR_S
+
+    async def _placements(
+        self, app: Application, elements: Sequence[Element], extents: dict[ElementId, Extents]
+    ) -> dict[ElementId, Placement]:
+        if self._is_plain(app):
+            return {}
+        root = elements[0]
+        tops = [one for one in elements if one.parent == app.root]
+        if not tops and root.id != app.root:
+            above = [root, *await self.ancestors(root.id)]
+            top = above[-1]
+            known = await ask_extents(await self._connected(), [top], 2.0)
+            how = placement(app, top.name, known.get(top.id, (0, 0, 0, 0)), await self._windows.list())
+            found = {root.id: how}
+        else:
+            windows = await self._windows.list()
+            found = {one.id: placement(app, one.name, extents[one.id], windows) for one in tops if one.id in extents}
+        if found and not is_window_relative(app) and all(how == AS_SAID for how in found.values()):
+            self._plain[app.id] = time.monotonic()
+        return found
+
+    async def _placement_above(self, app: Application, one: Element, said: Extents) -> Placement:
+        return (await self._placements(app, [one], {one.id: said})).get(one.id, AS_SAID)
+
+    async def _described(self, wire: Wire, at: ElementId) -> Element:
+        requests = [
+            Request(at, ACCESSIBLE, "GetRole"),
+            Request(at, ACCESSIBLE, "GetState"),
+            get(at, ACCESSIBLE, "Name"),
+            Request(at, ACCESSIBLE, "GetInterfaces"),
+            get(at, ACCESSIBLE, "Parent"),
+            get(at, ACCESSIBLE, "ChildCount"),
+            Request(at, ACCESSIBLE, "GetIndexInParent"),
+        ]
+        answers: list[Any] = await wire.ask_all(requests, 3.0)
+        for request, answer in zip(requests[:3], answers[:3], strict=True):
+            if isinstance(answer, Fault):
+                raise fault_error(answer, request)
+        role, words, name, interfaces, parent, count, index = answers
+        states = state_names(state_bits(words))
+        if "defunct" in states or role_name(role) == "invalid":
+            raise ElementNotFound("The element is gone.")
+        return Element(
+            at,
+            None if isinstance(parent, Fault) else element_id(parent),
+            role_name(role),
+            shown_name(name),
+            states,
+            frozenset() if isinstance(interfaces, Fault) else interface_names(tuple(interfaces)),
+            children=count if isinstance(count, int) else 0,
+            index=index if isinstance(index, int) else -1,
+        )
+
+    async def _candidates(self, app: str | None) -> list[Application]:
+        apps = await self.applications()
+        if app is not None:
+            return [one for one in apps if one.id == app]
+        active = [one for one in apps if any("active" in window.states for window in one.windows)]
+        if len(active) == 1:
+            return active
+        front = await self._windows.focused()
+        return [one for one in apps if front is not None and one.pid == front.pid] or active
+
+    async def _focused_by_query(self, wire: Wire, app: Application) -> list[ElementId] | None:
+        """Ask the application itself; None where it cannot be asked. LibreOffice would hang over its cells."""
+        if app.toolkit.lower() not in _COLLECTS or is_window_relative(app) or "office" in app.name.lower():
+            return None
+        bit = STATES.index("focused")
+        rule = [[1 << bit, 0], 1, {}, 1, [0, 0, 0, 0], 1, [], 1, False]
+        body = (rule, 1, 16, True)
+        answer = (
+            await wire.ask_all([Request(app.root, COLLECTION, "GetMatches", "(aiia{ss}iaiiasib)uib", body)], 1.0)
+        )[0]
+        if isinstance(answer, Fault):
+            return None
+        return [at for pair in answer if (at := element_id(pair)) is not None]

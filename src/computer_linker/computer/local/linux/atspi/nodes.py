@@ -1,0 +1,78 @@
+"""Elements as they come off the wire: one cache item, or a handful of single answers."""
+
+import re
+from typing import Any
+
+from computer_linker.computer.facets.accessibility import Element, ElementId
+from computer_linker.computer.local.linux.atspi.names import (
+    DEFUNCT,
+    NULL_PATH,
+    interface_names,
+    role_name,
+    state_bits,
+    state_names,
+)
+
+_MAX_NAME = 1_000
+_CLASS_NAME = re.compile(r"Gtk[A-Z][A-Za-z]{2,40}")
+
+_ACTS = frozenset(
+    "push-button toggle-button check-box radio-button menu-item check-menu-item radio-menu-item menu combo-box link page-tab "
+    "list-item tree-item table-cell push-button-menu".split()
+)
+_READS = frozenset("text entry password-text spin-button paragraph terminal combo-box".split())
+_MEASURES = frozenset("slider spin-button scroll-bar dial progress-bar level-bar".split())
+_SELECTS = frozenset("list list-box table tree tree-table page-tab-list combo-box menu menu-bar".split())
+
+
+def element_id(pair: Any) -> ElementId | None:
+    """A reference as the bus gives it; None for the null object."""
+    app, path = pair
+    return None if not app or path == NULL_PATH else ElementId(app, path)
+
+
+def from_cache(item: list[Any]) -> Element | None:
+    """An element of one cache item, in either of the two layouts toolkits send; None for one that is gone."""
+    if isinstance(item[3], list):
+        place, _app, parent, kids, interfaces, name, role, about, words = item
+        index, count = -1, len(kids)
+    else:
+        place, _app, parent, index, count, interfaces, name, role, about, words = item
+    bits = state_bits(words)
+    at = element_id(place)
+    if at is None or bits & DEFUNCT:
+        return None
+    return Element(
+        id=at,
+        parent=element_id(parent),
+        role=role_name(role),
+        name=shown_name(name),
+        states=state_names(bits),
+        interfaces=interface_names(tuple(interfaces)),
+        description=about[:_MAX_NAME],
+        children=count,
+        index=index,
+    )
+
+
+def shown_name(name: str) -> str:
+    """The name a person would read. GTK 4 names a control by its class when it has no better one."""
+    if name.startswith("Gtk") and _CLASS_NAME.fullmatch(name):
+        return ""
+    return name if len(name) <= _MAX_NAME else name[:_MAX_NAME] + "…"
+
+
+def implied_interfaces(role: str, states: tuple[str, ...]) -> frozenset[str]:
+    """The interfaces Qt gives a role, so that they need not be asked for one element at a time."""
+    found = {"Accessible", "Component"}
+    if role in _ACTS:
+        found.add("Action")
+    if role in _READS:
+        found.add("Text")
+        if "editable" in states or (role != "combo-box" and "read-only" not in states):
+            found.add("EditableText")
+    if role in _MEASURES:
+        found.add("Value")
+    if role in _SELECTS:
+        found.add("Selection")
+    return frozenset(found)

@@ -1,0 +1,33 @@
+"""Puts the accessibility facet in place, or says why there is none."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.absent import Absent
+from computer_linker.errors import ProviderUnavailable, UnsupportedPlatform
+
+
+def provide_accessibility(computer: Computer, environ: Mapping[str, str]) -> None:
+    """AT-SPI on the session bus of this environment. Nothing is opened before its first use."""
+    address = session_address(environ)
+    if address is None:
+        reason = "There is no session bus here, so applications cannot describe their controls."
+        absent = Absent("accessibility", reason, "Start the service inside the desktop session.", UnsupportedPlatform)
+        computer.provide("accessibility", absent, backend="")
+    elif find_spec("dbus_fast") is None:
+        reason = "Accessibility needs dbus-fast, which is not installed."
+        remedy = "Install the desktop extra: pip install 'computer-linker[desktop]'."
+        computer.provide("accessibility", Absent("accessibility", reason, remedy, ProviderUnavailable), backend="")
+    else:
+        from computer_linker.computer.local.linux.atspi.facet import AtspiAccessibility
+
+        computer.provide("accessibility", AtspiAccessibility(address, computer.windows), backend="at-spi")
+
+
+def session_address(environ: Mapping[str, str]) -> str | None:
+    """The session bus, as the environment or the usual place names it."""
+    if environ.get("DBUS_SESSION_BUS_ADDRESS"):
+        return environ["DBUS_SESSION_BUS_ADDRESS"]
+    run = environ.get("XDG_RUNTIME_DIR")
+    return f"unix:path={run}/bus" if run else None

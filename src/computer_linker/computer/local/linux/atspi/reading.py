@@ -1,0 +1,240 @@
+"""Reading a tree: in bulk where the toolkit serves it, its holes filled, and by pipelined calls where it does not.
+
+The bulk reply lags behind new subtrees, but the child counts in it are live: wherever the children it lists are not as
+many as the count says, the element itself is asked.
+"""
+
+import time
+from collections import defaultdict
+
+from computer_linker.computer.facets.accessibility import Application, Element, ElementId, Limit, TreeLimits
+from computer_linker.computer.local.linux.atspi.names import (
+    ACCESSIBLE,
+    CACHE,
+    CACHE_PATH,
+    DEFUNCT,
+    interface_names,
+    role_name,
+    state_bits,
+    state_names,
+)
+from computer_linker.computer.local.linux.atspi.nodes import element_id, from_cache, implied_interfaces, shown_name
+from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
+
+MAX_CHILDREN = 1_000
+"""LibreOffice Calc's sheet says it has two thousand million children; asking for them hangs it."""
+_FIRST_OF_MANY = 100
+_BULK_S = 4.0
+_LEAVES = frozenset(
+    "label push-button check-box radio-button table-cell table-row-header table-column-header list-item separator image "
+    "icon slider static".split()
+)
+
+Start = tuple[ElementId, ElementId | None, int]
+
+
+class Reading:
+    """One reading of one application's tree under its limits."""
+
+    def __init__(self, wire: Wire, app: Application, limits: TreeLimits) -> None:
+        self._wire = wire
+        self._app = app
+        self._limits = limits
+        self._deadline = time.monotonic() + limits.time_s
+        self._is_qt = app.toolkit.lower() == "qt"
+        self.nodes: dict[ElementId, Element] = {}
+        self.children: dict[ElementId, list[ElementId]] = {}
+        self.cut_by: set[Limit] = set()
+
+    async def run(self, root: ElementId) -> list[Element]:
+        """The elements at and below the root, in reading order."""
+        if not self._is_qt:
+            await self._read_bulk()
+        if root in self.nodes:
+            await self._fill_holes(root)
+        else:
+            await self._walk([(root, None, -1)])
+        return self._in_order(root)
+
+    def left_s(self) -> float:
+        """The time that is left; never less than a little, so that an answer under way can still arrive."""
+        return max(0.05, self._deadline - time.monotonic())
+
+    async def _read_bulk(self) -> None:
+        request = Request(ElementId(self._app.id, CACHE_PATH), CACHE, "GetItems")
+        items = (await self._wire.ask_all([request], min(_BULK_S, self.left_s())))[0]
+        if isinstance(items, Fault):
+            return
+        below: defaultdict[ElementId, list[Element]] = defaultdict(list)
+        for item in items:
+            element = from_cache(item)
+            if element is not None:
+                self.nodes[element.id] = element
+                if element.parent is not None:
+                    below[element.parent].append(element)
+        for parent, found in below.items():
+            found.sort(key=lambda one: one.index)
+            self.children[parent] = [one.id for one in found]
+
+    async def _fill_holes(self, root: ElementId) -> None:
+        """Ask every reachable element whose listed children are not as many as it has."""
+        pending, seen = [root], {root}
+        holes: list[ElementId] = []
+        while pending:
+            at = pending.pop()
+            kids = self.children.get(at, [])
+            if self.nodes[at].children != len(kids):
+                holes.append(at)
+            else:
+                pending += [kid for kid in kids if kid not in seen]
+                seen.update(kids)
+        if holes:
+            await self._walk_below(holes)
+
+    async def _walk_below(self, holes: list[ElementId]) -> None:
+        kids = await self._ask_children(holes)
+        again: list[ElementId] = []
+        fresh: list[Start] = []
+        for parent, found in kids.items():
+            self.children[parent] = found
+            for index, kid in enumerate(found):
+                if kid in self.nodes:
+                    again.append(kid)
+                else:
+                    fresh.append((kid, parent, index))
+        await self._walk(fresh)
+        for kid in again:
+            if self._may_go_on():
+                await self._fill_holes(kid)
+
+    async def _walk(self, level: list[Start]) -> None:
+        """Read these elements and all below them, one level at a time, many calls in flight."""
+        depth = 0
+        while level and self._may_go_on():
+            room = self._limits.max_nodes * 2 - len(self.nodes)
+            if len(level) > room:
+                self.cut_by.add("nodes")
+                level = level[: max(0, room)]
+            parents = await self._read_level(level)
+            kids = await self._ask_children(parents)
+            self.children.update(kids)
+            level = [
+                (kid, parent, index)
+                for parent, found in kids.items()
+                for index, kid in enumerate(found)
+                if kid not in self.nodes
+            ]
+            depth += 1
+            if depth >= self._limits.max_depth and level:
+                self.cut_by.add("depth")
+                return
+
+    async def _read_level(self, level: list[Start]) -> list[ElementId]:
+        asked = 3 if self._is_qt else 5
+        requests: list[Request] = []
+        for at, _parent, _index in level:
+            requests += [
+                Request(at, ACCESSIBLE, "GetRole"),
+                Request(at, ACCESSIBLE, "GetState"),
+                get(at, ACCESSIBLE, "Name"),
+            ]
+            if not self._is_qt:
+                requests += [Request(at, ACCESSIBLE, "GetInterfaces"), get(at, ACCESSIBLE, "ChildCount")]
+        answers = await self._wire.ask_all(requests, self.left_s())
+        parents: list[ElementId] = []
+        for place, start in enumerate(level):
+            element = self._element(start, answers[place * asked : (place + 1) * asked])
+            if element is not None:
+                self.nodes[element.id] = element
+                if element.children:
+                    parents.append(element.id)
+        return parents
+
+    def _element(self, start: Start, answers: list[object]) -> Element | None:
+        at, parent, index = start
+        role, words, name = answers[:3]
+        if not isinstance(role, int) or not isinstance(words, list) or not isinstance(name, str):
+            if any(isinstance(one, Fault) and one.name == "timeout" for one in answers):
+                self.cut_by.add("time")
+            return None
+        bits = state_bits(words)
+        if bits & DEFUNCT:
+            return None
+        kind, states = role_name(role), state_names(bits)
+        if self._is_qt:
+            interfaces = implied_interfaces(kind, states)
+            # Which have children is not known yet; leaves of widgets never do.
+            count = 0 if kind in _LEAVES else 1
+        else:
+            raw, number = answers[3:5]
+            interfaces = interface_names(tuple(raw)) if isinstance(raw, list) else frozenset()
+            count = number if isinstance(number, int) else 0
+        return Element(at, parent, kind, shown_name(name), states, interfaces, children=count, index=index)
+
+    async def _ask_children(self, parents: list[ElementId]) -> dict[ElementId, list[ElementId]]:
+        await self._count_children([at for at in parents if self._is_qt or self.nodes[at].children < 0])
+        parents = [at for at in parents if self.nodes[at].children > 0]
+        requests: list[Request] = []
+        owners: list[ElementId] = []
+        for at in parents:
+            count = self.nodes[at].children
+            if count > MAX_CHILDREN:
+                # All of them cannot be asked for without hanging some applications; the first few can, one by one.
+                self.cut_by.add("children")
+                requests += [
+                    Request(at, ACCESSIBLE, "GetChildAtIndex", "i", (place,)) for place in range(_FIRST_OF_MANY)
+                ]
+                owners += [at] * _FIRST_OF_MANY
+            else:
+                requests.append(Request(at, ACCESSIBLE, "GetChildren"))
+                owners.append(at)
+        answers = await self._wire.ask_all(requests, self.left_s())
+        found: dict[ElementId, list[ElementId]] = {at: [] for at in parents}
+        for at, answer, request in zip(owners, answers, requests, strict=True):
+            if isinstance(answer, Fault):
+                continue
+            pairs = [answer] if request.member == "GetChildAtIndex" else answer
+            found[at] += [kid for pair in pairs if (kid := element_id(pair)) is not None and kid != at]
+        return found
+
+    async def _count_children(self, parents: list[ElementId]) -> None:
+        answers = await self._wire.ask_all([get(at, ACCESSIBLE, "ChildCount") for at in parents], self.left_s())
+        for at, answer in zip(parents, answers, strict=True):
+            self.nodes[at].children = answer if isinstance(answer, int) else 0
+
+    def _may_go_on(self) -> bool:
+        if time.monotonic() > self._deadline:
+            self.cut_by.add("time")
+            return False
+        return True
+
+    def _in_order(self, root: ElementId) -> list[Element]:
+        """Breadth first under the node limit, so that a cut loses the deepest; then sorted into reading order."""
+        if root not in self.nodes:
+            return []
+        kept: dict[ElementId, int] = {root: 0}
+        level, depth = [root], 0
+        while level:
+            depth += 1
+            below: list[ElementId] = []
+            for at in level:
+                for kid in self.children.get(at, ()):
+                    if kid in kept or kid not in self.nodes:
+                        continue
+                    if len(kept) >= self._limits.max_nodes:
+                        self.cut_by.add("nodes")
+                        break
+                    self.nodes[kid].parent = at
+                    kept[kid] = depth
+                    below.append(kid)
+            level = below
+            if depth >= self._limits.max_depth and any(self.children.get(at) for at in level):
+                self.cut_by.add("depth")
+                break
+        order: list[Element] = []
+        stack = [root]
+        while stack:
+            at = stack.pop()
+            order.append(self.nodes[at])
+            stack += [kid for kid in reversed(self.children.get(at, ())) if kept.get(kid) == kept[at] + 1]
+        return order
