@@ -69,6 +69,10 @@ def _provide_linux(computer: Computer, environ: Mapping[str, str]) -> None:
         from computer_linker.computer.local.linux.x11.desktop import provide_x11
 
         provide_x11(computer, environ)
+    if wayland or x11:
+        from computer_linker.computer.local.linux.atspi.provide import provide_accessibility
+
+        provide_accessibility(computer, environ)
 
 
 def _provide_macos(computer: Computer) -> None:
