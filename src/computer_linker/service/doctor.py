@@ -15,17 +15,11 @@ from computer_linker.service.programs import tool_readiness
 __all__ = ["Diagnostics", "diagnostics", "next_actions", "readiness", "tool_readiness"]
 
 _SECURITY = frozenset(
-    [
-        "state_readable",
-        "no_owner_token",
-        "not_loopback",
-        "public_url_not_https",
-        "root_contains_state",
-        "root_writable_by_all",
-        "no_command_policy",
-        "sandbox_off",
-    ]
-)
+    (
+        "state_readable", "no_owner_token", "not_loopback", "public_url_not_https", "root_contains_state",
+        "root_writable_by_all", "no_command_policy", "sandbox_off",
+    )
+)  # fmt: skip
 Standing = Literal["ready", "needs_attention", "blocked"]
 
 

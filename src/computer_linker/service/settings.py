@@ -13,10 +13,6 @@ def live_config(home: Path) -> LiveConfig:
 
 def check(config: Config) -> list[str]:
     """What is wrong with the command rules, one sentence each, naming the scope."""
-    from importlib.util import find_spec
-
-    if find_spec("computer_linker.policy.commands") is None:
-        return []
     from computer_linker.policy.commands import check_rules
 
     return [f"scope {scope.id}: {problem}" for scope in config.scopes for problem in check_rules(scope.policy)]

@@ -1,0 +1,1 @@
+"""The command line: for the person whose computer this is."""

@@ -1,0 +1,117 @@
+"""The console script's commands, put together; every failure ends here as one line, a hint and an exit code."""
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from computer_linker.cli.output import CliError, fail
+from computer_linker.errors import LinkError
+
+if TYPE_CHECKING:
+    import typer
+
+PROGRAM = "computer-linker"
+_COMPLETE = "_COMPUTER_LINKER_COMPLETE"
+
+_FIRST = ("start", "setup", "status", "doctor", "scope", "client")
+"""What the short help shows: all that a first run needs."""
+_REST = (
+    "serve", "stop", "stdio", "op", "history", "process", "config", "token", "self_test", "sandbox", "completion",
+)  # fmt: skip
+
+_SHORT_HELP = """Controlled use of this computer for any MCP client.
+
+Begin with:  computer-linker start FOLDER
+
+More commands (op, history, config, token, self-test, ...):  computer-linker --help-all
+"""
+_FULL_HELP = "Controlled use of this computer for any MCP client: every command."
+
+
+def main(argv: list[str]) -> int:
+    """Run one command line; 0 is done, 1 is refused or failed, 2 is a command line that cannot be understood."""
+    everything = "--help-all" in argv
+    arguments = ["--help"] if everything else argv or ["--help"]
+    try:
+        return _run(build(everything=everything), arguments)
+    except CliError as error:
+        fail(error.message, error.hint)
+        return error.exit_code
+    except LinkError as error:
+        fail(error.message, str(error.details.get("hint") or ""))
+        return 1
+    except BrokenPipeError:
+        # The reader went away (`| head`); nothing more can be said on stdout, and nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def build(*, everything: bool) -> "typer.Typer":
+    """The command tree; commands beyond the first run are hidden unless everything is asked for."""
+    import typer
+
+    app = typer.Typer(
+        name=PROGRAM,
+        help=_FULL_HELP if everything else _SHORT_HELP,
+        add_completion=_COMPLETE in os.environ,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+
+    @app.callback(invoke_without_command=True)
+    def root(
+        version: bool = typer.Option(False, "--version", help="Print the version and end."),
+        help_all: bool = typer.Option(False, "--help-all", help="Show every command."),
+    ) -> None:
+        if version:
+            from computer_linker import __version__
+
+            sys.stdout.write(__version__ + "\n")
+            raise typer.Exit(0)
+
+    for name in (*_FIRST, *_REST):
+        module = f"computer_linker.cli.{name}"
+        if find_spec(module) is not None:
+            register: Callable[[typer.Typer], None] = import_module(module).register
+            register(app)
+    _hide(app, everything=everything)
+    return app
+
+
+def _hide(app: "typer.Typer", *, everything: bool) -> None:
+    for command in app.registered_commands:
+        name = command.name or getattr(command.callback, "__name__", "")
+        command.hidden = command.hidden or not (everything or name in _FIRST)
+    for group in app.registered_groups:
+        group.hidden = not (everything or group.name in _FIRST)
+
+
+def _run(app: "typer.Typer", arguments: list[str]) -> int:
+    import typer
+
+    # BadParameter's base is the usage error of whichever click this typer brings along.
+    usage_error: type[Exception] = typer.BadParameter.__mro__[1]
+    try:
+        result = app(arguments, prog_name=PROGRAM, standalone_mode=False)
+    except usage_error as error:
+        fail(_usage_text(error), f"{_command_path(error)} --help")
+        return 2
+    except typer.Abort:
+        return 130
+    return result if isinstance(result, int) else 0
+
+
+def _usage_text(error: Exception) -> str:
+    format_message = getattr(error, "format_message", None)
+    return str(format_message()) if format_message is not None else str(error)
+
+
+def _command_path(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return str(getattr(context, "command_path", None) or PROGRAM)

@@ -1,0 +1,161 @@
+"""op: run one operation from the command line; its help comes from the catalogue."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from computer_linker.cli.output import CliError, fail, note, print_json, say, table
+from computer_linker.cli.places import current_config, state_home
+from computer_linker.errors import InvalidRequest, UnknownOperation
+
+if TYPE_CHECKING:
+    from computer_linker.registry.catalog import Catalog
+    from computer_linker.registry.operation import Operation
+
+
+def register(app: typer.Typer) -> None:
+    """Add `op`."""
+    app.command("op", add_help_option=False)(_op)
+
+
+def _op(
+    name: Annotated[str | None, typer.Argument(help="The operation.", autocompletion=lambda: _names())] = None,
+    target: Annotated[str | None, typer.Argument(help="What it is about: a path in the scope, an id.")] = None,
+    scope: Annotated[
+        str | None, typer.Option(help="Needed when there are several.", autocompletion=lambda: _scopes())
+    ] = None,
+    input: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="What it needs; @FILE and @- read text.")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Limits, filters and formats.")] = None,
+    confirm: Annotated[str | None, typer.Option(help="The confirmation token, once approved.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with the whole envelope as JSON.")] = False,
+    show_help: Annotated[bool, typer.Option("--help", "-h", help="Show the operation's own help.")] = False,
+) -> None:
+    """Run one operation in the service, starting it when none runs."""
+    from computer_linker.registry.cli_options import help_text
+
+    catalog = _catalog()
+    if name is None:
+        _list(catalog, as_json=as_json)
+        return
+    operation = _find(catalog, name)
+    if show_help:
+        say(help_text(operation).rstrip("\n"))
+        return
+    arguments = _arguments(operation, target, input or [], option or [])
+    arguments |= {"scope": scope or _only_scope(operation), "op": name}
+    if confirm is not None:
+        arguments["confirm"] = {"token": confirm}
+    _send(arguments, as_json=as_json)
+
+
+def _arguments(operation: "Operation", target: str | None, inputs: list[str], options: list[str]) -> dict[str, Any]:
+    from computer_linker.registry.cli_options import read_value, read_words
+
+    arguments: dict[str, Any] = {}
+    if target is not None:
+        arguments["target"] = read_value(target) if target.lstrip().startswith("{") else target
+    try:
+        if inputs:
+            arguments["input"] = read_words(operation, "input", inputs, _read_file)
+        if options:
+            arguments["options"] = read_words(operation, "options", options, _read_file)
+    except InvalidRequest as error:
+        raise CliError(error.message, f"computer-linker op {operation.name} --help", 2) from None
+    return arguments
+
+
+def _send(arguments: dict[str, Any], *, as_json: bool) -> None:
+    from computer_linker.client.socket_client import ServiceUnreachable, call_service
+
+    try:
+        envelope = call_service(state_home(), "computer_operation", arguments)
+    except ServiceUnreachable as error:
+        raise CliError(str(error), "computer-linker doctor says what is wrong") from None
+    if as_json:
+        print_json(envelope)
+        raise typer.Exit(0 if envelope.get("ok") else 1)
+    if "ok" not in envelope:
+        raise CliError(str(envelope.get("error", "the service refused the request")))
+    if not envelope["ok"]:
+        refusal = envelope["error"]
+        fail(f"{refusal['code']}: {refusal['message']}", _hint(refusal))
+        raise typer.Exit(1)
+    for warning in envelope["warnings"]:
+        note(f"warning: {warning}")
+    _show(envelope["data"])
+
+
+def _show(data: Any) -> None:
+    """Text as text when text is the answer (a file, a diff, a command's output), else JSON."""
+    if isinstance(data, dict):
+        for field in ("content", "diff", "stdout"):
+            if isinstance(data.get(field), str):
+                sys.stdout.write(data[field])
+                sys.stderr.write(str(data.get("stderr") or ""))
+                return
+    print_json(data)
+
+
+def _hint(error: dict[str, Any]) -> str:
+    details = error.get("details") or {}
+    similar = details.get("similar")
+    if similar:
+        return f"did you mean {' or '.join(similar)}?"
+    return str(details.get("hint") or details.get("remedy") or "")
+
+
+def _list(catalog: "Catalog", *, as_json: bool) -> None:
+    """Every operation with the first sentence of its docstring."""
+    rows = [
+        (op.name, op.effect.value, op.summary.split(". ")[0].replace("\n", " ")) for op in catalog.operations.values()
+    ]
+    if as_json:
+        print_json([{"name": name, "effect": effect, "summary": summary} for name, effect, summary in rows])
+    else:
+        table(rows, ("operation", "effect", "what it does"))
+        note("computer-linker op NAME --help shows one in full")
+
+
+def _find(catalog: "Catalog", name: str) -> "Operation":
+    try:
+        return catalog.find(name)
+    except UnknownOperation as error:
+        similar = error.details.get("similar")
+        hint = f"did you mean {' or '.join(similar)}?" if isinstance(similar, list) and similar else ""
+        raise CliError(f"there is no operation {name}", hint or "computer-linker op lists them", 2) from None
+
+
+def _only_scope(operation: "Operation") -> str:
+    """The one scope the operation can run in; more than one must be named, for nothing is guessed."""
+    fitting = [s.id for s in current_config(state_home()).scopes if operation.on in ("any", s.type)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise CliError(f"there is no {operation.on} scope for {operation.name}", "computer-linker scope add FOLDER")
+    raise CliError("which scope?", f"--scope {' or '.join(fitting)}", 2)
+
+
+def _read_file(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CliError(f"{name} cannot be read as text: {error}") from None
+
+
+def _catalog() -> "Catalog":
+    from computer_linker import operations
+    from computer_linker.registry.catalog import collect
+
+    return collect(operations)
+
+
+def _names() -> list[str]:
+    return sorted(_catalog().by_name)
+
+
+def _scopes() -> list[str]:
+    return [scope.id for scope in current_config(state_home()).scopes]

@@ -1,0 +1,159 @@
+"""scope: list, add, edit and remove what clients may use."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from computer_linker.cli.output import CliError, note, print_json, table
+from computer_linker.cli.places import current_config, state_home
+from computer_linker.cli.start import Codex, Screen, Shell, Write
+
+Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+Id = Annotated[str, typer.Argument(help="The scope's id.", autocompletion=lambda: _ids())]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `scope` and its commands."""
+    group = typer.Typer(help="List, add, edit and remove what clients may use.", rich_markup_mode=None)
+    app.add_typer(group, name="scope", no_args_is_help=True)
+    group.command("list")(_list)
+    group.command("add")(_add)
+    group.command("edit")(_edit)
+    group.command("remove")(_remove)
+
+
+def _list(as_json: Json = False) -> None:
+    """Show every scope with its folders and capabilities."""
+    scopes = current_config(state_home()).scopes
+    if as_json:
+        print_json([scope.to_wire() for scope in scopes])
+    elif not scopes:
+        note("No scopes yet. Run: computer-linker scope add FOLDER")
+    else:
+        rows = [(s.id, s.type, " ".join(s.roots), " ".join(s.capabilities)) for s in scopes]
+        table(rows, ("scope", "type", "roots", "capabilities"))
+
+
+def _add(
+    folder: Annotated[Path, typer.Argument(help="The folder to expose.")],
+    scope_id: Annotated[
+        str | None, typer.Option("--id", help="Its id; made from the folder's name when left out.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    write: Write = None,
+    shell: Shell = False,
+    codex: Codex = False,
+    as_json: Json = False,
+) -> None:
+    """Expose a folder: reading and history, writing unless --read-only, programs only when asked for."""
+    from computer_linker.service.setup import Wishes, checked_folder, folder_scope
+
+    home = state_home()
+    _first_config(home)
+    root = checked_folder(folder, home)
+    wishes = Wishes(folder, write, shell, codex, scope_id=scope_id, name=name)
+    added: list[dict[str, Any]] = []
+
+    def edit(document: dict[str, Any]) -> None:
+        added.append(folder_scope(document, root, wishes))
+        document["scopes"] = [*document.get("scopes", []), added[0]]
+
+    _store(home, edit)
+    _tell(added[0], f"Added scope {added[0]['id']} for {root}.", as_json=as_json)
+
+
+def _edit(
+    scope_id: Id,
+    allow: Annotated[list[str] | None, typer.Option(help="A capability to give, such as fs:write.")] = None,
+    deny: Annotated[list[str] | None, typer.Option(help="A capability to take away.")] = None,
+    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    root: Annotated[list[Path] | None, typer.Option(help="The folders, in place of the present ones.")] = None,
+    policy: Annotated[list[str] | None, typer.Option(help="A policy field, as name=JSON; name= takes it away.")] = None,
+    screen: Screen = False,
+    as_json: Json = False,
+) -> None:
+    """Change one scope. It holds from the next call on; the service need not be restarted."""
+    from computer_linker.service.setup import checked_folder
+
+    home = state_home()
+    roots = [checked_folder(path, home) for path in root or []]
+    changes = dict(_pair(text) for text in policy or [])
+    changed: list[dict[str, Any]] = []
+
+    def edit(document: dict[str, Any]) -> None:
+        scope = _find(document, scope_id)
+        gives = [*(allow or []), *(["screen:capture"] if screen else [])]
+        kept = [capability for capability in scope.get("capabilities", []) if capability not in (deny or [])]
+        scope["capabilities"] = list(dict.fromkeys([*kept, *gives]))
+        scope.update({"roots": roots} if roots else {}, **({"name": name} if name is not None else {}))
+        if changes:
+            scope["policy"] = _merged(scope.get("policy", {}), changes)
+        changed.append(scope)
+
+    _store(home, edit)
+    _tell(changed[0], f"Changed scope {scope_id}.", as_json=as_json)
+
+
+def _remove(scope_id: Id, as_json: Json = False) -> None:
+    """Remove a scope. Its files stay as they are; clients can no longer use it."""
+    removed: list[dict[str, Any]] = []
+
+    def edit(document: dict[str, Any]) -> None:
+        removed.append(_find(document, scope_id))
+        document["scopes"].remove(removed[0])
+
+    _store(state_home(), edit)
+    _tell(removed[0], f"Removed scope {scope_id}. Its files are as they were.", as_json=as_json)
+
+
+def _store(home: Path, edit: Any) -> None:
+    from computer_linker.config.runtime import effective
+    from computer_linker.config.store import update
+    from computer_linker.service.settings import check
+
+    def checked(config: Any) -> list[str]:
+        effective(config, home)
+        return check(config)
+
+    update(home, edit, checked)
+
+
+def _first_config(home: Path) -> None:
+    from computer_linker.auth.owner_token import new_token
+    from computer_linker.config.store import ensure
+
+    if ensure(home, new_token()):
+        note("Made a config and an owner token.")
+
+
+def _find(document: dict[str, Any], scope_id: str) -> dict[str, Any]:
+    for scope in document.get("scopes", []):
+        if scope["id"] == scope_id:
+            found: dict[str, Any] = scope
+            return found
+    raise CliError(f"there is no scope {scope_id}", "computer-linker scope list shows them")
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    from computer_linker.registry.cli_options import read_value
+
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise CliError(f"{text} is not name=value", "for example: --policy network=false --policy sandbox=required", 2)
+    return name, None if value == "" else read_value(value)
+
+
+def _merged(policy: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in {**policy, **changes}.items() if value is not None}
+
+
+def _tell(scope: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(scope)
+    else:
+        note(sentence)
+
+
+def _ids() -> list[str]:
+    return [scope.id for scope in current_config(state_home()).scopes]

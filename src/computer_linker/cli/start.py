@@ -1,0 +1,94 @@
+"""start: set up what is missing, say what is exposed and how to connect, then serve."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from computer_linker import __version__
+from computer_linker.cli.output import note
+from computer_linker.cli.places import state_home
+from computer_linker.config.schema import Config
+from computer_linker.model.scope import Scope
+
+if TYPE_CHECKING:
+    from computer_linker.service.setup import Wishes
+
+Folder = Annotated[Path | None, typer.Argument(help="The folder to expose. Left out: what is configured, or a demo.")]
+Write = Annotated[bool | None, typer.Option("--write/--read-only", help="Whether files may be changed.")]
+Shell = Annotated[bool, typer.Option("--shell", help="Allow commands from the default list, inside the sandbox.")]
+Codex = Annotated[bool, typer.Option("--codex", help="Allow the local Codex CLI.")]
+Screen = Annotated[bool, typer.Option("--screen", help="Allow screenshots.")]
+Host = Annotated[str | None, typer.Option(help="Address to listen on, for this run.")]
+Port = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port to listen on, for this run; 0 picks a free one.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `start`."""
+
+    @app.command()
+    def start(
+        folder: Folder = None,
+        write: Write = None,
+        shell: Shell = False,
+        codex: Codex = False,
+        screen: Screen = False,
+        host: Host = None,
+        port: Port = None,
+    ) -> None:
+        """Expose a folder to AI clients: set up what is missing, then serve."""
+        from computer_linker.service.setup import Wishes
+
+        run(Wishes(folder, write, shell, codex, screen), host, port)
+
+
+def run(wishes: "Wishes", host: str | None, port: int | None) -> None:
+    """Set up, say what is exposed once the service listens, and serve until it is stopped."""
+    from computer_linker.cli.serve import serving
+    from computer_linker.service.setup import set_up
+
+    home = state_home()
+    made = set_up(home, wishes)
+    for sentence in made.done:
+        note(sentence)
+
+    def ready(url: str) -> None:
+        for line in welcome(made.config, home, url):
+            note(line)
+
+    serving(home, host, port, ready)
+
+
+def welcome(config: Config, home: Path, url: str) -> list[str]:
+    """What a person wants to know when the service is up; 15 lines at most."""
+    from computer_linker.service.client_setup import stdio_lines
+
+    lines = stdio_lines(home)
+    token = (
+        "needs the owner token: computer-linker token show"
+        if config.owner_token
+        else "no token: any local program can use it"
+    )
+    shown = [f"  {scope.id}: {_rights(scope)}  {' '.join(scope.roots)}".rstrip() for scope in config.scopes[:5]]
+    if len(config.scopes) > 5:
+        shown.append(f"  and {len(config.scopes) - 5} more: computer-linker scope list")
+    return [
+        f"Computer Linker {__version__} on {config.machine_name} exposes",
+        *shown,
+        f"at {url} ({token})",
+        "Connect a client in one line (stdio, no token needed):",
+        f"  Claude Code  {lines['claude']}",
+        f"  Codex        {lines['codex']}",
+        f"  Inspector    {lines['inspector']}",
+        "Others: computer-linker client setup. History: computer-linker history. Ctrl-C stops the service.",
+    ]
+
+
+def _rights(scope: Scope) -> str:
+    words = {
+        "fs:read": "read", "fs:write": "write", "command:run": "run commands", "codex:run": "run Codex",
+        "screen:capture": "screenshots", "desktop:control": "desktop control", "clipboard:read": "clipboard",
+    }  # fmt: skip
+    return ", ".join(word for name, word in words.items() if name in scope.capabilities) or "nothing"
