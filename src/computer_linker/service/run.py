@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker import home as places
-from computer_linker.config.live import LiveConfig
 from computer_linker.config.store import ensure
 from computer_linker.errors import CannotServe, ConfigInvalid
 from computer_linker.service.app import App, open_app
 from computer_linker.service.control import Controls
 from computer_linker.service.door import Door
 from computer_linker.service.introspection import ServiceIntrospection
+from computer_linker.service.settings import live_config
 from computer_linker.service.start import take_lock
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Tools
@@ -58,7 +58,7 @@ async def _serve(
     idle_exit_s: float | None,
 ) -> None:
     ensure(home, secrets.token_urlsafe(32))
-    live = LiveConfig(home)
+    live = live_config(home)
     live.current()
     async with open_app(home, live) as app:
         introspection = ServiceIntrospection(app)
