@@ -1,0 +1,164 @@
+"""Writes docs/reference from the catalogue: `python -m computer_linker.registry.reference`. Never edited by hand."""
+
+import importlib
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from computer_linker.registry.catalog import Catalog, collect
+from computer_linker.registry.cli_options import command_line, fields_of, type_name
+from computer_linker.registry.operation import Operation
+from computer_linker.registry.schema import parameter_schemas, request_schema, result_schema
+from computer_linker.registry.table import BOUNDARIES, HEADERS, allowed_by, implied_by, needs_text, rows
+
+SCHEMA_FILE = "computer_operation.schema.json"
+CONFIG_SCHEMA_FILE = "config.schema.json"
+_MADE = "<!-- Written by `make docs` from the catalogue; changes here are lost. -->\n\n"
+
+
+def whole_catalog() -> Catalog:
+    """Every operation there is. The package is named, not imported: the registry knows no operation."""
+    return collect(importlib.import_module("computer_linker.operations"))
+
+
+def pages(catalog: Catalog) -> dict[str, str]:
+    """Every file of the reference by name."""
+    nouns: dict[str, list[Operation]] = {}
+    for op in catalog.operations.values():
+        nouns.setdefault(op.name.split(".")[0], []).append(op)
+    made = {f"{noun}.md": _page(noun, ops) for noun, ops in nouns.items()}
+    made["README.md"] = _index(nouns)
+    made["capabilities.md"] = _capabilities(catalog)
+    made["errors.md"] = _errors()
+    made[SCHEMA_FILE] = _json(request_schema(catalog.operations.values()))
+    made[CONFIG_SCHEMA_FILE] = _json(_config_schema())
+    return made
+
+
+def write(folder: Path) -> list[str]:
+    """Write every page and remove pages of operations that are gone; the names that changed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = pages(whole_catalog())
+    changed = []
+    for name, text in wanted.items():
+        path = folder / name
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
+            changed.append(name)
+    for path in folder.iterdir():
+        if path.name not in wanted:
+            path.unlink()
+            changed.append(path.name)
+    return sorted(changed)
+
+
+def main(argv: list[str]) -> int:
+    """Write into the folder named, docs/reference when none is."""
+    changed = write(Path(argv[0]) if argv else Path("docs/reference"))
+    sys.stdout.write(f"{len(changed)} changed{': ' + ' '.join(changed) if changed else ''}\n")
+    return 0
+
+
+def _index(nouns: dict[str, list[Operation]]) -> str:
+    lines = [_MADE + "# Reference\n"]
+    lines += [f"- [{noun}]({noun}.md): {', '.join(f'`{op.name}`' for op in ops)}" for noun, ops in nouns.items()]
+    lines += [
+        "- [Capabilities](capabilities.md): what each operation needs, and what each capability allows",
+        "- [Errors](errors.md): every error code",
+        f"- [{SCHEMA_FILE}]({SCHEMA_FILE}): the JSON Schema of a request",
+        f"- [{CONFIG_SCHEMA_FILE}]({CONFIG_SCHEMA_FILE}): the JSON Schema of config.json",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _page(noun: str, ops: list[Operation]) -> str:
+    return _MADE + f"# {noun}\n\n" + "\n".join(_section(op) for op in ops)
+
+
+def _section(op: Operation) -> str:
+    parts = parameter_schemas(op)
+    lines = [f"## {op.name}\n", op.summary, ""]
+    lines += [f"Needs {needs_text(op)}. Effect: {op.effect.value}. Scope: {op.on}. Boundary: {op.boundary}."]
+    if op.aliases:
+        lines += [f"Also called {', '.join(f'`{alias}`' for alias in op.aliases)}."]
+    lines.append("")
+    if "target" in parts.properties:
+        optional = "" if "target" in parts.required else " (may be left out)"
+        lines += [f"**target**{optional}: {type_name(parts.properties['target'])}", ""]
+    for part in ("input", "options"):
+        if part in parts.properties:
+            lines += _fields(part, parts.properties[part])
+    lines += _fields("data", result_schema(op))
+    for example in op.examples:
+        lines += [example.title, "", "```json", json.dumps(_request(op, example.request)), "```", ""]
+        lines += ["```sh", command_line(op.name, example.request), "```", ""]
+    return "\n".join(lines)
+
+
+def _request(op: Operation, request: dict[str, Any]) -> dict[str, Any]:
+    return {"scope": request.get("scope", "app"), "op": op.name, **{k: v for k, v in request.items() if k != "scope"}}
+
+
+def _fields(title: str, schema: dict[str, Any]) -> list[str]:
+    """The fields, then those of the models they name."""
+    lines = _table(title, fields_of(schema))
+    for name, inner in schema.get("$defs", {}).items():
+        if inner.get("properties") and f"#/$defs/{name}" != schema.get("$ref"):
+            lines += _table(name, fields_of({**inner, "$defs": schema["$defs"]}))
+    return lines
+
+
+def _table(title: str, fields: dict[str, Any]) -> list[str]:
+    if not fields:
+        return []
+    lines = [f"**{title}**", "", "| field | type | default | |", "|---|---|---|---|"]
+    for name, field in fields.items():
+        default = f"`{json.dumps(field['default'])}`" if field.get("default") is not None else ""
+        lines.append(
+            f"| `{name}` | {_cell(type_name(field))} | {_cell(default)} | {_cell(field.get('description', ''))} |"
+        )
+    return [*lines, ""]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _capabilities(catalog: Catalog) -> str:
+    ops = list(catalog.operations.values())
+    lines = [_MADE + "# Capabilities\n", _row(HEADERS), _row(["---"] * len(HEADERS))]
+    lines += [_row([f"`{row[0]}`", *row[1:]]) for row in rows(ops)]
+    lines += ["", "| capability | implies | operations that ask for it |", "|---|---|---|"]
+    for capability, names in allowed_by(ops).items():
+        lines.append(_row([f"`{capability}`", ", ".join(implied_by(capability)), ", ".join(names)]))
+    lines += ["", "Boundaries:", "", *(f"- **{name}**: {text}." for name, text in BOUNDARIES.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _errors() -> str:
+    from computer_linker.errors import wire_codes
+
+    lines = [_MADE + "# Errors\n", _row(["code", "retryable"]), _row(["---", "---"])]
+    lines += [_row([f"`{code}`", "yes" if kind.retryable else "no"]) for code, kind in sorted(wire_codes().items())]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _config_schema() -> dict[str, Any]:
+    from computer_linker.config.schema import Config
+
+    schema = Config.model_json_schema(by_alias=True, mode="validation")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
