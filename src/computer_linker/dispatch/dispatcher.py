@@ -6,6 +6,7 @@ Nothing else turns an exception into a failure, and nothing else audits.
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import find_scope, judge, refuse
+from computer_linker.providers.approvals import Approvals, Approver, NeedsInput
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
@@ -38,8 +40,16 @@ from computer_linker.registry.services import Services
 
 log = logging.getLogger(__name__)
 
-Confirm = Callable[[Call, Operation, Scope, Principal, str], Awaitable[None]]
-"""Returns when a person has said yes to exactly this call; raises ConfirmRequired otherwise."""
+_INSIDE = "The operation failed inside the service. The service's log has the reason under this operation id."
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, and the two ways back to them while the call runs."""
+
+    principal: Principal
+    report: Progress | None
+    ask: Approver | None
 
 
 class Dispatcher:
@@ -51,23 +61,23 @@ class Dispatcher:
         services: Services,
         computer: Computer,
         audit: AuditLog,
-        confirm: Confirm | None = None,
     ) -> None:
         self.catalog = catalog
         self.services = services
         self.computer = computer
         self.audit = audit
-        self.confirm = confirm
         self.lanes = Lanes()
         self.under_way = 0
 
-    async def call_wire(self, value: Any, principal: Principal, report: Progress | None = None) -> Reply:
+    async def call_wire(
+        self, value: Any, principal: Principal, report: Progress | None = None, ask: Approver | None = None
+    ) -> Reply:
         """Run a request whose outer shape has not been checked yet."""
         try:
             call = parse_call(value)
         except InvalidRequest as error:
             return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
-        return await self.call(call, principal, report)
+        return await self.call(call, principal, report, ask)
 
     async def refuse(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
         """Audit and answer a request that a surface or the envelope's shape already rules out."""
@@ -90,37 +100,38 @@ class Dispatcher:
         return Reply(answer)
 
     async def call(
-        self, call: Call, principal: Principal, report: Progress | None = None, parent: str | None = None
+        self,
+        call: Call,
+        principal: Principal,
+        report: Progress | None = None,
+        ask: Approver | None = None,
+        parent: str | None = None,
     ) -> Reply:
-        """Run one call to its envelope. Only cancellation leaves this function as an exception."""
+        """Run one call to its envelope; only cancellation and a question back (from `ask`, the client's dialog) are raised."""
         started = time.perf_counter()
         event = _event_for(call.scope, call.op, principal, parent)
         self.under_way += 1
         try:
-            return await self._run(call, principal, report, event, started)
+            return await self._run(call, Caller(principal, report, ask), event, started)
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
             return await self._failed(event, started, _config_refusal(error))
-        except anyio.get_cancelled_exc_class():
-            await self._cancelled(event, started)
+        except (anyio.get_cancelled_exc_class(), NeedsInput) as left:
+            await self._left(event, started, ConfirmRequired if isinstance(left, NeedsInput) else Aborted)
             raise
         except Exception:
             log.exception("operation %s %s failed", event.operation_id, call.op)
-            error = ExecutionFailed(
-                "The operation failed inside the service. The service's log has the reason under this operation id.",
-            )
-            return await self._failed(event, started, error)
+            return await self._failed(event, started, ExecutionFailed(_INSIDE))
         finally:
             self.under_way -= 1
 
-    async def _run(
-        self, call: Call, principal: Principal, report: Progress | None, event: Event, started: float
-    ) -> Reply:
+    async def _run(self, call: Call, caller: Caller, event: Event, started: float) -> Reply:
+        principal = caller.principal
         scope = find_scope(self.services.config, call.scope, principal)
         op = self.catalog.find(call.op)
         event.op = op.name
-        event.capability = ",".join(sorted(op.needs | op.needs_any)) or None
+        event.capability = op.capability
         verdict = judge(scope, op, principal)
         event.decision = verdict.decision
         if verdict.decision != "allow":
@@ -130,37 +141,27 @@ class Dispatcher:
         if type(call.target) is str:
             event.target = call.target
         if verdict.decision == "ask":
-            await self._confirmed(call, op, scope, principal, event.operation_id)
-        ctx, intent = self._context(call, op, scope, principal, report, event)
+            await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask)
+        intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
+        ctx = self._context(op, scope, caller, event, intent)
         result = await self._within_limits(ctx, op, arguments, intent)
         return await self._succeeded(ctx, event, started, result)
 
-    def _context(
-        self,
-        call: Call,
-        op: Operation,
-        scope: Scope,
-        principal: Principal,
-        report: Progress | None,
-        event: Event,
-    ) -> tuple[Context, Intent | None]:
-        intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
-
+    def _context(self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None) -> Context:
         async def dispatch(inner: Call) -> Reply:
-            return await self.call(inner, principal, report, parent=event.operation_id)
+            return await self.call(inner, caller.principal, caller.report, caller.ask, parent=event.operation_id)
 
-        ctx = Context(
+        return Context(
             operation_id=event.operation_id,
             op=op.name,
             scope=scope,
-            principal=principal,
+            principal=caller.principal,
             computer=self.computer,
             services=self.services,
             dispatch=dispatch,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
-            report=report,
+            report=caller.report,
         )
-        return ctx, intent
 
     async def _within_limits(
         self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None
@@ -182,18 +183,10 @@ class Dispatcher:
     async def _after_intent(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         if intent is None:
             return await op.run(ctx, **arguments)
-        async with intent.recording(overlaps=op.awaits_intent):
+        async with intent.recording():
+            if not op.awaits_intent:
+                await intent.durable()
             return await op.run(ctx, **arguments)
-
-    async def _confirmed(
-        self, call: Call, op: Operation, scope: Scope, principal: Principal, operation_id: str
-    ) -> None:
-        if self.confirm is None:
-            raise ConfirmRequired(
-                f"{op.name} needs a person's yes in scope {scope.id}, and nobody can be asked here.",
-                operationId=operation_id,
-            )
-        await self.confirm(call, op, scope, principal, operation_id)
 
     async def _succeeded(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
         event.ok = True
@@ -235,9 +228,9 @@ class Dispatcher:
             }
         )
 
-    async def _cancelled(self, event: Event, started: float) -> None:
+    async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
         event.ok = False
-        event.error_code = Aborted.code
+        event.error_code = how.code
         with anyio.CancelScope(shield=True):
             await self._close(event, started)
 

@@ -33,7 +33,7 @@ def find_scope(config: Config, scope_id: str, principal: Principal) -> Scope:
 
 def judge(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     """Whether this operation may run in this scope for this caller, before its request is even parsed."""
-    needs = sorted(rights.needs | rights.needs_any)
+    needs = [capability.value for capability in sorted(rights.needs | rights.needs_any)]
     missing = missing_capabilities(scope, rights, principal)
     if missing:
         return Verdict("deny", f"Scope {scope.id} does not allow {', '.join(missing)}.", needs, missing)
@@ -60,7 +60,7 @@ def missing_capabilities(scope: Scope, rights: Rights, principal: Principal) -> 
     missing |= {c for c in rights.needs if not _has_capability(principal, scope.id, c)}
     if rights.needs_any and not any(c in granted and _has_capability(principal, scope.id, c) for c in rights.needs_any):
         missing |= rights.needs_any
-    return sorted(missing)
+    return sorted(capability.value for capability in missing)
 
 
 def needs_confirmation(scope: Scope, effect: Effect) -> bool:

@@ -7,6 +7,8 @@ from functools import cached_property
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from computer_linker.computer.base import Computer
+from computer_linker.computer.manifest import FacetName
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
@@ -47,11 +49,28 @@ class Operation:
     aliases: tuple[str, ...] = ()
     unavailable: Callable[[], str | None] | None = field(default=None)
     """Why this operation cannot be had on this machine, with the remedy; None when it can."""
+    facets: tuple[FacetName, ...] = ()
+    """The facets it cannot do without; where one is missing, the operation is absent."""
+
+    def why_absent(self, computer: Computer) -> str | None:
+        """Why a computer cannot do this, with the remedy; None when it can."""
+        if self.unavailable is not None and (reason := self.unavailable()) is not None:
+            return reason
+        states = computer.capabilities().facets if self.facets else {}
+        for facet in self.facets:
+            if states[facet].state != "present":
+                return f"{states[facet].reason} {states[facet].remedy}".strip()
+        return None
 
     @property
     def summary(self) -> str:
         """The docstring, which reaches users."""
         return inspect.cleandoc(self.run.__doc__ or "")
+
+    @cached_property
+    def capability(self) -> str | None:
+        """What the history says was needed."""
+        return ",".join(sorted(self.needs | self.needs_any)) or None
 
     @cached_property
     def hints(self) -> dict[str, Any]:
@@ -104,6 +123,7 @@ def operation(
     awaits_intent: bool = False,
     aliases: Iterable[str] = (),
     unavailable: Callable[[], str | None] | None = None,
+    facets: Iterable[FacetName] = (),
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Make an operation of an async function `(ctx, target?, input?, options?) -> Model`.
 
@@ -126,6 +146,7 @@ def operation(
             examples=tuple(examples),
             aliases=tuple(aliases),
             unavailable=unavailable,
+            facets=tuple(facets),
         )
 
     return build

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
 from computer_linker.transports.http.guards import MAX_BODY, Headers, check_body_headers
-from computer_linker.transports.mcp.content import result_json
+from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
 from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk, client_name
 
 if TYPE_CHECKING:
@@ -91,11 +91,15 @@ class McpEndpoint:
             return False
         talk = self._talk(message, headers, session)
         call = self._lane.tool_call(message, talk) if talk is not None else None
-        # Progress needs a stream, which is the SDK's.
-        if call is None or talk is None or call[2] is not None:
+        # Progress, and asking back in the handshake era, need a stream, which is the SDK's.
+        if call is None or talk is None or call.progress_token is not None:
+            return False
+        asks = can_ask(talk.client_capabilities)
+        if asks and talk.era == "handshake" and self._lane.tools.may_ask(call.arguments):
             return False
         who = replace(who, client=talk.client) if talk.client else who
-        await self._call(message["id"], call[0], call[1], talk, who, session, receive, send)
+        work = self._lane.run(call, talk, who, None, ask_by_result if asks and talk.era == "modern" else None)
+        await self._call(message["id"], work, session, receive, send)
         return True
 
     def _talk(self, message: dict[str, Any], headers: Headers, session: bytes | None) -> Talk | None:
@@ -118,27 +122,23 @@ class McpEndpoint:
     async def _call(
         self,
         request_id: str | int,
-        name: str,
-        arguments: dict[str, Any],
-        talk: Talk,
-        who: Principal,
+        work: Coroutine[Any, Any, bytes],
         session: bytes | None,
         receive: Receive,
         send: Send,
     ) -> None:
-        task = asyncio.get_running_loop().create_task(self._lane.tools.call(name, arguments, who))
+        task = asyncio.get_running_loop().create_task(work)
         if session is not None:
             self._running[session, request_id] = task
         try:
-            reply = await _unless_disconnected(task, receive)
+            result = await _unless_disconnected(task, receive)
         finally:
             if session is not None:
                 self._running.pop((session, request_id), None)
-        if reply is None:
+        if result is None:
             await _protocol_error(send, 200, -32800, "Request cancelled", request_id)
             return
-        members = result_json(reply, always_structured=name in self._lane.tools.always_structured)
-        body = b'{"jsonrpc":"2.0","id":' + to_json(request_id) + b',"result":' + self._lane.wrap(members, talk) + b"}"
+        body = b'{"jsonrpc":"2.0","id":' + to_json(request_id) + b',"result":' + result + b"}"
         extra = [(b"mcp-session-id", session)] if session is not None else None
         await answer_json(send, 200, body, extra)
 
@@ -196,7 +196,7 @@ class McpEndpoint:
         return self._manager
 
 
-async def _unless_disconnected(task: asyncio.Task[Any], receive: Receive) -> Any:
+async def _unless_disconnected(task: asyncio.Task[bytes], receive: Receive) -> bytes | None:
     """The task's result; None when it was cancelled, by the client's word or by its leaving."""
     done, _ = await asyncio.wait([task], timeout=_DISCONNECT_AFTER_S)
     if not done:

@@ -5,7 +5,7 @@ import errno
 import hashlib
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from computer_linker.auth.guard import prove
 from computer_linker.dispatch.dispatcher import Dispatcher
@@ -29,6 +29,13 @@ from computer_linker.transports.http.refusals import RefusalNotes
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Introspection, Tools
 
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server as SdkServer
+
+    from computer_linker.transports.mcp.sdk import FindPrincipal
+
+    BuildSdkServer = Callable[[Tools, FindPrincipal], SdkServer[Any]]
+
 
 class HttpServer:
     """Listens, guards, authenticates and routes."""
@@ -39,13 +46,16 @@ class HttpServer:
         dispatcher: Dispatcher,
         tools: Tools,
         introspection: Introspection,
+        build_server: "BuildSdkServer | None" = None,
         **manager_options: Any,
     ) -> None:
-        from computer_linker.transports.mcp.sdk import build_server
+        """`build_server` and `manager_options` (an event store, say) are for servers with more than our tools."""
+        from computer_linker.transports.mcp.sdk import build_server as ours
 
+        build = build_server or ours
         self._services = services
         self._api = JsonApi(dispatcher, introspection)
-        self.mcp = McpEndpoint(Lane(tools), lambda who: build_server(tools, who), **manager_options)
+        self.mcp = McpEndpoint(Lane(tools), lambda who: build(tools, who), **manager_options)
         self._refusals = RefusalNotes(dispatcher)
         self._host, self._port = "127.0.0.1", 0
         self._socket: socket.socket | None = None

@@ -10,6 +10,12 @@ from typing import Any, Literal
 from pydantic_core import to_json
 
 from computer_linker import __version__
+from computer_linker.errors import ConfirmRequired
+from computer_linker.model.principal import Principal
+from computer_linker.providers.approvals import Approver, NeedsInput
+from computer_linker.registry.context import Progress
+from computer_linker.transports.mcp.content import result_json
+from computer_linker.transports.mcp.dialog import input_required
 from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -34,6 +40,18 @@ class Talk:
     """The initialize request, kept so that the SDK can be brought up to date when it is needed."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call as the lane takes it."""
+
+    name: str
+    arguments: dict[str, Any]
+    progress_token: Any = None
+    state: Any = None
+    """What an earlier answer left with the client, when this call brings a person's answer."""
+    responses: Any = None
+
+
 class Lane:
     """Ready-made answers, and the question whether a request is plainly a tool call."""
 
@@ -53,8 +71,8 @@ class Lane:
             return self._discovered
         return None
 
-    def tool_call(self, message: dict[str, Any], talk: Talk) -> tuple[str, dict[str, Any], Any] | None:
-        """Tool name, arguments and progress token of a plain call to one of our tools; None for anything else."""
+    def tool_call(self, message: dict[str, Any], talk: Talk) -> ToolCall | None:
+        """A plain call to one of our tools; None for anything else."""
         params = message.get("params")
         if type(params) is not dict:
             return None
@@ -72,10 +90,21 @@ class Lane:
             return None
         meta = params.get("_meta")
         token = meta.get("progressToken") if type(meta) is dict else None
-        return name, arguments, token
+        return ToolCall(name, arguments, token, params.get("requestState"), params.get("inputResponses"))
 
-    def wrap(self, members: bytes, talk: Talk) -> bytes:
-        """A result's JSON from its members, with what the era adds."""
+    async def run(
+        self, call: ToolCall, talk: Talk, who: Principal, report: Progress | None, ask: Approver | None
+    ) -> bytes:
+        """Run the call to the JSON of its result, with what the era adds; a question back is a result too."""
+        try:
+            if call.state is not None:
+                self.tools.take_response(call.state, call.responses, who)
+            reply = await self.tools.call(call.name, call.arguments, who, report, ask)
+        except NeedsInput as needed:
+            return input_required(needed.asked)
+        except ConfirmRequired as error:
+            reply = await self.tools.refuse(call.arguments, who, error)
+        members = result_json(reply, always_structured=call.name in self.tools.always_structured)
         return b"{" + members + (self._modern_tail if talk.era == "modern" else b"") + b"}"
 
     def _initialize(self, message: dict[str, Any], params: Any, talk: Talk) -> bytes | None:
@@ -144,7 +173,7 @@ class Lane:
 
 
 _HANDSHAKE_CALL = frozenset({"name", "arguments", "_meta"})
-_MODERN_CALL = frozenset({"name", "arguments", "_meta"})
+_MODERN_CALL = frozenset({"name", "arguments", "_meta", "requestState", "inputResponses"})
 
 
 def client_name(client: Any) -> str | None:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker import __version__
 from computer_linker.model.principal import Principal
-from computer_linker.transports.mcp.content import result_json
-from computer_linker.transports.mcp.lane import SERVER_INFO
+from computer_linker.policy.confirm import Asked
+from computer_linker.providers.approvals import Answer, Approver
+from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
+from computer_linker.transports.mcp.lane import HANDSHAKE_VERSIONS, MODERN_VERSION, SERVER_INFO, Lane, Talk, ToolCall
 from computer_linker.transports.mcp.progress import courier
 from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools, check_arguments
 
@@ -19,9 +21,11 @@ FindPrincipal = Callable[[Any], Principal]
 
 
 def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
-    """A low-level server whose only capability is our tools."""
+    """A low-level server whose only capability is our tools, run by the same lane as everywhere."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
+
+    lane = Lane(tools)
 
     async def list_tools(ctx: Any, params: Any) -> Any:
         return types.ListToolsResult.model_validate({"tools": tools.listed})
@@ -31,11 +35,19 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
             from mcp.shared.exceptions import MCPError
 
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
-        arguments = check_arguments(params.arguments)
+        call = ToolCall(
+            params.name,
+            check_arguments(params.arguments),
+            state=params.request_state,
+            responses=_plain(params.input_responses),
+        )
+        talk = Talk("modern" if ctx.protocol_version == MODERN_VERSION else "handshake")
         async with courier(ctx.session.report_progress) as report:
-            reply = await tools.call(params.name, arguments, principal_of(ctx), report)
-        members = result_json(reply, always_structured=params.name in tools.always_structured)
-        return types.CallToolResult.model_validate(json.loads(b"{" + members + b"}"))
+            raw = await lane.run(call, talk, principal_of(ctx), report, _dialog_of(ctx))
+        result = json.loads(raw)
+        if result.get("resultType") == "input_required":
+            return types.InputRequiredResult.model_validate(result)
+        return types.CallToolResult.model_validate(result)
 
     server: Server[Any] = Server(
         SERVER_INFO["name"],
@@ -48,3 +60,29 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
     # No spans are exported, so none are made.
     server.middleware.clear()
     return server
+
+
+def _dialog_of(ctx: Any) -> Approver | None:
+    """The client's own dialog, when it has one."""
+    capabilities = ctx.session.client_capabilities
+    if not can_ask(_plain(capabilities)):
+        return None
+    if ctx.protocol_version not in HANDSHAKE_VERSIONS:
+        return ask_by_result
+
+    async def ask(asked: Asked) -> Answer | None:
+        form = question(asked)
+        result = await ctx.session.elicit_form(
+            form["message"], form["requestedSchema"], related_request_id=ctx.request_id
+        )
+        return answer_of(_plain(result))
+
+    return ask
+
+
+def _plain(value: Any) -> Any:
+    """An SDK model, or a dict of them, as plain JSON values."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    dump = getattr(value, "model_dump", None)
+    return dump(by_alias=True, mode="json", exclude_none=True) if dump is not None else value

@@ -15,10 +15,12 @@ from pydantic_core import to_json
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
+from computer_linker.policy.confirm import Asked
+from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.behind import SdkBehind
-from computer_linker.transports.mcp.content import result_json
-from computer_linker.transports.mcp.lane import Lane, Talk
+from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
+from computer_linker.transports.mcp.lane import Lane, Talk, ToolCall
 from computer_linker.transports.mcp.progress import Rising
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ class Wire:
         self._pending = bytearray()
         self._out = bytearray()
         self._running: dict[str | int, asyncio.Task[None]] = {}
+        self._questions: dict[str, asyncio.Future[Any]] = {}
+        self._asked_count = 0
         self._behind: SdkBehind | None = None
         self._closed = self._loop.create_future()
         self._reading = False
@@ -125,7 +129,7 @@ class Wire:
         if message["method"] == "tools/call":
             call = self._lane.tool_call(message, self._talk)
             if call is not None:
-                task = self._loop.create_task(self._call(request_id, *call))
+                task = self._loop.create_task(self._call(request_id, call))
                 self._running[request_id] = task
                 return
         else:
@@ -136,16 +140,13 @@ class Wire:
                 return
         self._hand_over(message)
 
-    async def _call(self, request_id: str | int, name: str, arguments: dict[str, Any], token: Any) -> None:
-        lane = self._lane
+    async def _call(self, request_id: str | int, call: ToolCall) -> None:
         try:
             who = self._who
             if who is None or self._talk.era == "modern":
                 who = self._who = self._principal(self._talk)
-            report = None if token is None else self._progress(token)
-            reply = await lane.tools.call(name, arguments, who, report)
-            members = result_json(reply, always_structured=name in lane.tools.always_structured)
-            self._send_result(request_id, lane.wrap(members, self._talk))
+            report = None if call.progress_token is None else self._progress(call.progress_token)
+            self._send_result(request_id, await self._lane.run(call, self._talk, who, report, self._ask()))
         except asyncio.CancelledError:
             # The protocol: a cancelled request gets no answer.
             pass
@@ -157,8 +158,30 @@ class Wire:
             if not self._reading and len(self._running) < _MAX_UNDER_WAY and len(self._out) < _OUT_LIMIT:
                 self._resume()
 
+    def _ask(self) -> Approver | None:
+        """The way to a person through this client's own dialog, when it has one."""
+        if not can_ask(self._talk.client_capabilities):
+            return None
+        return ask_by_result if self._talk.era == "modern" else self._elicit
+
+    async def _elicit(self, asked: Asked) -> Answer | None:
+        self._asked_count += 1
+        request_id = f"computer-linker-{self._asked_count}"
+        answered = self._questions[request_id] = self._loop.create_future()
+        try:
+            params = question(asked)
+            self._send(to_json({"jsonrpc": "2.0", "id": request_id, "method": "elicitation/create", "params": params}))
+            return answer_of(await answered)
+        finally:
+            del self._questions[request_id]
+
     def _notice(self, message: dict[str, Any]) -> None:
         method, params = message.get("method"), message.get("params")
+        answered = self._questions.get(message.get("id", "")) if method is None else None
+        if answered is not None:
+            if not answered.done():
+                answered.set_result(message.get("result"))
+            return
         if method == "notifications/cancelled" and type(params) is dict:
             task = self._running.get(params.get("requestId", ""))
             if task is not None:

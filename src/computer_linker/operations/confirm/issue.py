@@ -1,0 +1,66 @@
+"""confirm.issue: a token for one exact request, good once a person has approved it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
+from computer_linker.model.effect import Effect
+from computer_linker.model.envelope import Call
+from computer_linker.policy.engine import judge, refuse
+from computer_linker.providers.approvals import Approvals
+from computer_linker.registry import Context, Example, operation
+from computer_linker.registry.catalog import Catalog
+
+
+class IssueInput(Model):
+    op: Annotated[str, Field(min_length=1, max_length=64, description="The operation that the token will allow.")]
+    target: Any = None
+    input: dict[str, Any] | None = None
+    options: dict[str, Any] | None = None
+
+
+class IssueOptions(Model):
+    ttl_seconds: Annotated[int, Field(ge=1, le=600, description="How long the token can be approved and used.")] = 60
+
+
+class IssuedToken(Model):
+    token: Annotated[str, Field(description="Send it as confirm.token with exactly the same request.")]
+    approval_id: Annotated[str, Field(description="What a person sees in `computer-linker approvals`.")]
+    expires_at: str
+    digest: Annotated[str, Field(description="SHA-256 of the canonical request the token is bound to.")]
+    approved: bool
+
+
+@operation(
+    "confirm.issue",
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    examples=[
+        Example(
+            "Ask for a token to delete one file.",
+            {"input": {"op": "file.delete", "target": "old.txt"}, "options": {"ttlSeconds": 60}},
+        )
+    ],
+)
+async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions = IssueOptions()) -> IssuedToken:
+    """Get a one-use token for exactly one request with a side effect. A person must approve it before it is worth anything."""
+    op = ctx.services.use(Catalog).find(input.op)
+    if op.effect is Effect.OBSERVE:
+        raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
+    refuse(judge(ctx.scope, op, ctx.principal), op)
+    op.parse(input.target, input.input, input.options)
+    call = Call(ctx.scope.id, op.name, input.target, input.input, input.options)
+    token, asked = ctx.use(Approvals).issue(call, op, ctx.principal, options.ttl_seconds)
+    ctx.note(confirms=op.name, digest=asked.digest[:16])
+    expires = datetime.now(UTC) + timedelta(seconds=options.ttl_seconds)
+    return IssuedToken(
+        token=token,
+        approval_id=asked.id,
+        expires_at=expires.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        digest=asked.digest,
+        approved=False,
+    )
