@@ -43,7 +43,7 @@ async def computer_info(
             case "status":
                 answer["status"] = await anyio.to_thread.run_sync(_status, app, config, local_url)
             case "operations":
-                answer["operations"] = [describe(op) for op in app.catalog.operations.values() if _is_here(op)]
+                answer["operations"] = [describe(op) for op in app.catalog.operations.values() if _is_here(app, op)]
                 answer["capabilities"] = _absent(app)
             case "exposure":
                 answer["exposure"] = _exposure(config, local_url)
@@ -78,7 +78,7 @@ def allowed_operations(app: App, scope: Scope, principal: Principal) -> list[str
     return [
         op.name
         for op in app.catalog.for_scope(scope)
-        if not missing_capabilities(scope, op, principal) and _is_here(op)
+        if not missing_capabilities(scope, op, principal) and _is_here(app, op)
     ]
 
 
@@ -111,14 +111,14 @@ def _boundary(app: App, scope: Scope) -> dict[str, Any]:
     return {"paths": "kernel", "commands": measured_boundary(scope.policy) if runs else None}
 
 
-def _is_here(op: Operation) -> bool:
-    return op.unavailable is None or op.unavailable() is None
+def _is_here(app: App, op: Operation) -> bool:
+    return op.why_absent(app.computer) is None
 
 
 def _absent(app: App) -> dict[str, Any]:
     absent = {}
     for op in app.catalog.operations.values():
-        reason = op.unavailable() if op.unavailable is not None else None
+        reason = op.why_absent(app.computer)
         if reason is not None:
             absent[op.name] = {"available": False, "reason": reason}
     return absent

@@ -58,7 +58,7 @@ async def computer_explain(ctx: Context, input: ExplainInput) -> Explanation:
 
 def _refusal(ctx: Context, wanted: Operation, asked: ExplainInput) -> str | None:
     """Why the request itself would be refused, by the checks that touch nothing."""
-    reason = wanted.unavailable() if wanted.unavailable is not None else None
+    reason = wanted.why_absent(ctx.computer)
     if reason is not None:
         return reason
     try:
