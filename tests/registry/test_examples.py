@@ -1,0 +1,64 @@
+"""Every example of every operation is true: it is sent down the real road, in a small project."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.registry.operation import Example
+from computer_linker.registry.reference import whole_catalog
+from support.road import Road, computer_scope, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+EXAMPLES = [
+    pytest.param(op.name, example, id=f"{op.name}: {example.title}")
+    for op in whole_catalog().operations.values()
+    for example in op.examples
+]
+
+
+def make_project(root: Path) -> None:
+    """The small project that examples speak of."""
+    files = {
+        "notes.txt": "first line\nsecond line\nthird line\n",
+        "README.md": "# Example\n\nA small project.\n",
+        "config.json": '{"debug": false}\n',
+        "src/main.py": "from greet import greet\n\n\ndef main() -> None:\n    print(greet('world'))  # TODO: more\n",
+        "src/greet.py": "def greet(name: str) -> str:\n    return f'Hello, {name}!'\n",
+        "src/app.py": "class App:\n    def run(self) -> None:\n        print('TODO')\n",
+        "docs/guide.md": "# Guide\n",
+        "drafts/idea.txt": "an idea\n",
+        "drafts/old.txt": "an old idea\n",
+        "old.txt": "old\n",
+        "package.json": json.dumps({"name": "example", "scripts": {"test": "echo ok", "build": "echo built"}}),
+        ".gitignore": "build/\n",
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    git = ["git", "-c", "user.name=Example", "-c", "user.email=example@example.com", "-C", str(root)]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
+        subprocess.run([*git, *words], check=True, timeout=30)
+    for key, value in (("user.name", "Example"), ("user.email", "example@example.com")):
+        subprocess.run([*git, "config", key, value], check=True, timeout=30)
+    (root / "notes.txt").write_text("first line\nsecond line\nthird line\nfourth line\n")
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+async def test_an_example_does_what_it_says(tmp_path: Path, name: str, example: Example) -> None:
+    if not example.runs:
+        pytest.skip(f"{name} needs what its own tests bring: a desktop, a program, or something made before")
+    (tmp_path / "root").mkdir()
+    make_project(tmp_path / "root")
+    scopes = [folder_scope(tmp_path / "root", allowedCommands=["*"]), computer_scope("screen")]
+    async with Road.open(tmp_path, scopes) as road:
+        op = road.app.catalog.find(name)
+        request: dict[str, Any] = dict(example.request)
+        scope = request.pop("scope", "screen" if op.on == "computer" else "app")
+        envelope = await road.call(name, request.pop("target", None), scope=scope, **request)
+        assert envelope["ok"], envelope["error"]
+        assert "effect" in envelope or op.effect == "observe"
