@@ -95,6 +95,9 @@ class Dispatcher:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
             return await self._failed(event, started, _config_refusal(error))
+        except Exception:
+            log.exception("%s %s failed", name, event.operation_id)
+            return await self._failed(event, started, ExecutionFailed(_INSIDE))
         event.ok = True
         await self._close(event, started)
         return Reply(answer)

@@ -105,10 +105,11 @@ def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
 
 def _boundary(app: App, scope: Scope) -> dict[str, Any]:
     """What really holds: for paths always the kernel, for commands what the probe found."""
+    if not scope.granted & {Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN}:
+        return {"paths": "kernel", "commands": None}
     from computer_linker.providers.sandbox import measured_boundary
 
-    runs = scope.granted & {Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN}
-    return {"paths": "kernel", "commands": measured_boundary(scope.policy) if runs else None}
+    return {"paths": "kernel", "commands": measured_boundary(scope.policy)}
 
 
 def _is_here(app: App, op: Operation) -> bool:

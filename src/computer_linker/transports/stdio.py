@@ -30,7 +30,7 @@ def main() -> int:
     if link is None:
         return _fail(_why_not(home), "computer-linker doctor says more; the service's log is in the state folder")
     if _can_be_passed(0) and _can_be_passed(1):
-        return _pass_descriptors(link)
+        return _pass_descriptors(link, home)
     return _relay(link)
 
 
@@ -80,18 +80,19 @@ def _can_be_passed(fd: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _pass_descriptors(link: socket) -> int:
+def _pass_descriptors(link: socket, home: str) -> int:
     link.sendmsg([places.GREETING_FDS], [(SOL_SOCKET, SCM_RIGHTS, struct.pack("2i", 0, 1))])
     # Only the service holds the pipes now: when it ends, the client sees the end at once.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-    farewell = link.recv(64)
-    return (
-        0
-        if farewell == b"bye"
-        else _fail("the service ended", "start the client again; computer-linker history tells what was done")
-    )
+    try:
+        farewell = link.recv(64)
+    except ConnectionResetError:
+        farewell = b""
+    if farewell == b"bye":
+        return 0
+    return _fail(f"the service ended: {_why_not(home)}", "computer-linker history tells what was done; start the client again")
 
 
 def _relay(link: socket) -> int:
