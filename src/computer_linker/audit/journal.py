@@ -149,9 +149,7 @@ class Journal:
         size = os.fstat(self._file).st_size
         if size < head.offset:
             raise damaged(f"the records before number {head.number} end early")
-        last = (
-            os.pread(self._file, 4096, max(0, head.offset - 4096)).rpartition(b"\n")[0].rpartition(b"\n")[2]
-        )
+        last = os.pread(self._file, 4096, max(0, head.offset - 4096)).rpartition(b"\n")[0].rpartition(b"\n")[2]
         if head.offset and last[:SEAL] != head.seal and len(last) < 4096:
             raise damaged(f"record {head.number} is not the one that was written")
         self.head = head

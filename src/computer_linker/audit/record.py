@@ -4,8 +4,9 @@ import json
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
-from computer_linker.audit.redact import fact, label, preview
+from computer_linker.audit.redact import digest_of, fact, label, preview, reason, unknown_operation
 from computer_linker.audit.secret import Key
+from computer_linker.errors import UnknownOperation, UnknownScope
 from computer_linker.model.event import Event
 
 MAX_SUMMARY = 16
@@ -16,7 +17,7 @@ def opening(event: Event, kind: str, key: Key) -> str:
     """An intent or a whole record, as the members of a JSON object (no braces, no number yet)."""
     parts = [
         f'"kind":"{kind}","operationId":{quoted(event.operation_id[:64])},"startedAt":{quoted(event.started_at[:40])}'
-        f',"scope":{quoted(label(event.scope, key))},"op":{quoted(label(event.op, key))}'
+        f',"scope":{quoted(_scope(event, key))},"op":{quoted(_operation(event, key))}'
         f',"principal":{quoted(label(event.principal, key))},"session":{quoted(label(event.session, key))}'
         f',"connection":{quoted(label(event.connection, key))}'
     ]
@@ -41,7 +42,7 @@ def closing(event: Event, key: Key) -> str:
     if event.duration_ms is not None:
         parts.append(f',"durationMs":{event.duration_ms!r}')
     if event.reason is not None:
-        parts.append(f',"reason":{quoted(fact(event.reason, key))}')
+        parts.append(f',"reason":{quoted(reason(event.reason, key))}')
     if event.error_code is not None:
         parts.append(f',"errorCode":{quoted(event.error_code[:40])}')
     if event.effect is not None:
@@ -58,10 +59,22 @@ def outcome(event: Event, key: Key) -> str:
     return f'"kind":"outcome","operationId":{quoted(event.operation_id[:64])}' + closing(event, key)
 
 
+def _scope(event: Event, key: Key) -> str:
+    # What names no scope is whatever the caller sent.
+    return digest_of(event.scope, key) if event.error_code == UnknownScope.code else label(event.scope, key)
+
+
+def _operation(event: Event, key: Key) -> str:
+    if event.error_code in (UnknownScope.code, UnknownOperation.code):
+        return unknown_operation(event.op, key)
+    return label(event.op, key)
+
+
 def _facts(summary: dict[str, Any], key: Key) -> str:
     kept = list(summary.items())[:MAX_SUMMARY]
     return json.dumps(
-        {name[:40]: fact(value, key) if isinstance(value, str) else _number(value) for name, value in kept}
+        {name[:40]: fact(name, value, key) if isinstance(value, str) else _number(value) for name, value in kept},
+        separators=(",", ":"),
     )
 
 

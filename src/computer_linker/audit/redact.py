@@ -3,29 +3,88 @@
 import re
 from functools import lru_cache
 
+from computer_linker.audit.masks import is_random, looks_secret
 from computer_linker.audit.secret import Key
 
 MAX_PREVIEW = 200
+"""A path preview is cut here; the digest that follows tells two long ones apart."""
+
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:@/()+,-]{0,79}\Z")
-_PATH_NOUNS = frozenset({"file", "code", "git", "package", "command", "codex", "artifact", "process"})
+_HANDLE = re.compile(r"[a-z]{2,12}_[0-9a-f]{24}\Z")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
+_BASE64 = re.compile(r"[A-Za-z0-9+=_-]{20,}\Z")
+_HEX = re.compile(r"(?:sha256:)?[0-9a-f]{16,64}\Z")
+_PLACE = re.compile(r"(?:primary|focused|desktop|screen|:?\d{1,12}|0x[0-9a-fA-F]{1,12}|[a-z]{1,10}[:_-]?\d{1,10})\Z")
+_OPERATION = re.compile(r"[a-z]{2,12}\.[a-z][a-z_]{1,23}\Z")
+_NOUNS = frozenset(
+    [
+        *("file", "code", "git", "package", "command", "process", "codex", "screen", "ui", "desktop", "window", "app"),
+        *("clipboard", "confirm", "artifact", "backend", "history", "computer", "batch", "notifications"),
+    ]
+)
+_PATH_NOUNS = frozenset({"file", "code", "git", "package"})
+_FOLDER_OPS = frozenset(
+    {"command.run", "command.start", "codex.run", "codex.start", "process.start", "artifact.attach"}
+)
+_DIGEST_NAMES = ("sha256", "digest", "hash", "commit", "before", "after")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def label(text: str, key: Key) -> str:
-    """A name of ours or a client's: kept when it is plain, else a digest."""
-    return text if _LABEL.match(text) else digest_of(text, key)
+    """A short name (scope, client, session): kept when it is plain and no credential, else a digest."""
+    if _ULID.match(text) or _HANDLE.match(text):
+        return text
+    return text if _LABEL.match(text) and not looks_secret(text) else digest_of(text, key)
 
 
+@lru_cache(maxsize=1024)
+def unknown_operation(text: str, key: Key) -> str:
+    """The name of an operation that does not exist: kept when it is a slip of the pen, not when it is anything else."""
+    known = _OPERATION.match(text) and text.partition(".")[0] in _NOUNS and not looks_secret(text)
+    return text if known else digest_of(text, key)
+
+
+@lru_cache(maxsize=8192)
 def preview(op: str, target: str, key: Key) -> str:
-    """What is kept of a target."""
-    if op.partition(".")[0] in _PATH_NOUNS:
-        return escaped(target[:MAX_PREVIEW])
-    return digest_of(target, key)
+    """What is kept of a target: a path, a handle or a place on the screen; a digest of anything else."""
+    if not target:
+        return ""
+    if op.partition(".")[0] in _PATH_NOUNS or op in _FOLDER_OPS:
+        return path_preview(target, key)
+    known = _HANDLE.match(target) or _ULID.match(target) or _PLACE.match(target)
+    return target if known else digest_of(target, key)
 
 
-def fact(text: str, key: Key) -> str:
-    """A fact an operation chose to keep."""
-    return escaped(text[:MAX_PREVIEW])
+def path_preview(path: str, key: Key) -> str:
+    """A path with every name that is shaped like a credential replaced, made visible, and bounded."""
+    head = path[:MAX_PREVIEW]
+    names = [digest_of(name, key) if name and looks_secret(name) else name for name in head.split("/")]
+    if _spans_names([name for name in names if not name.startswith("[")]):
+        return digest_of(path, key)
+    shown = "/".join(names)
+    shown = escaped(shown)[:MAX_PREVIEW]
+    return shown if len(path) <= MAX_PREVIEW else f"{shown}… {digest_of(path, key)}"
+
+
+def _spans_names(names: list[str]) -> bool:
+    """True when a credential holds a slash, as base64 and addresses do."""
+    stems = [*names[:-1], names[-1].partition(".")[0]] if names else []
+    joined = ("".join(stems[at : at + size]) for size in (2, 3) for at in range(len(stems) - size + 1))
+    return any(_BASE64.match(run) and is_random(run, wordlike=4) for run in joined) or looks_secret("/".join(names))
+
+
+def fact(name: str, text: str, key: Key) -> str:
+    """A string an operation chose to keep: a word, an id, or a digest under a name that says it is one."""
+    if _HANDLE.match(text) or _ULID.match(text):
+        return text
+    if _HEX.match(text) and any(word in name.lower() for word in _DIGEST_NAMES):
+        return text
+    return text if _LABEL.match(text) and not looks_secret(text) else digest_of(text, key)
+
+
+def reason(text: str, key: Key) -> str:
+    """Why something was refused, in the policy's own words."""
+    return digest_of(text, key) if looks_secret(text) else escaped(text)[:MAX_PREVIEW]
 
 
 def digest_of(text: str, key: Key) -> str:
@@ -35,8 +94,8 @@ def digest_of(text: str, key: Key) -> str:
 
 def escaped(text: str) -> str:
     """Control, bidi and other invisible characters made visible."""
-    return text if text.isascii() and text.isprintable() else "".join(_visible(char) for char in text)
+    return text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
 
 
 def _visible(char: str) -> str:
-    return char if char.isprintable() and char != "\\" else f"\\u{{{ord(char):x}}}"
+    return char if char.isprintable() else f"\\u{{{ord(char):x}}}"
