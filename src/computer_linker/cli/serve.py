@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from computer_linker.cli.output import CliError, note
-from computer_linker.cli.places import state_home
+from computer_linker.cli.places import current_config, state_home
 from computer_linker.cli.start import Host, Port
 from computer_linker.errors import CannotServe
 
@@ -29,8 +29,12 @@ def register(app: typer.Typer) -> None:
 
 def serving(home: Path, host: str | None, port: int | None, ready: Callable[[str], None]) -> None:
     """Serve until stopped. Raises CliError when the service cannot start."""
+    from computer_linker.config.store import exists
     from computer_linker.service.run import serve as serve_until_stopped
 
+    if exists(home):
+        # Before a lock is taken or a socket made: a config that cannot be used changes nothing.
+        current_config(home)
     try:
         serve_until_stopped(home, host, port, ready)
     except CannotServe as error:

@@ -1,0 +1,312 @@
+"""The commands as a person types them."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.cli.app import main
+from computer_linker.config.load import load
+
+
+@dataclass
+class Shell:
+    """Runs a command line in this process, in a state folder of its own."""
+
+    home: Path
+    folder: Path
+    read: Callable[[], tuple[str, str]]
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        out, err = self.read()
+        return code, out, err
+
+    def json(self, *words: str, code: int = 0) -> Any:
+        got, out, err = self(*words, "--json")
+        assert got == code, err
+        return json.loads(out)
+
+    def refused(self, *words: str, code: int = 1) -> str:
+        """One line, maybe a hint, nothing on stdout, and the config as it was."""
+        before = (self.home / "config.json").read_bytes() if (self.home / "config.json").exists() else None
+        got, out, err = self(*words)
+        assert (got, out) == (code, ""), (got, out, err)
+        lines = err.splitlines()
+        assert lines[0].startswith("error: ") and len(lines) <= 2
+        assert all(line.startswith("hint: ") for line in lines[1:])
+        after = (self.home / "config.json").read_bytes() if (self.home / "config.json").exists() else None
+        assert after == before
+        return err
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    home, folder = tmp_path / "home", tmp_path / "My Project"
+    folder.mkdir()
+    monkeypatch.setenv("COMPUTER_LINKER_HOME", str(home))
+
+    def read() -> tuple[str, str]:
+        captured = capsys.readouterr()
+        return captured.out, captured.err
+
+    return Shell(home, folder, read)
+
+
+def test_the_first_help_is_short_and_the_whole_one_is_not(shell: Shell) -> None:
+    code, out, _ = shell("--help")
+    assert code == 0
+    commands = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.strip()]
+    assert commands == ["start", "setup", "status", "doctor", "scope", "client"]
+    assert shell()[1] == out
+    every = shell("--help-all")[1]
+    for name in ("serve", "stdio", "stop", "op", "config", "token", "self-test", "completion"):
+        assert f"\n  {name} " in every
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["scope", "nonsense"], ["status", "--nonsense"], ["op", "file.raed"]])
+def test_a_command_line_that_cannot_be_understood_ends_with_2(shell: Shell, words: list[str]) -> None:
+    shell("setup", shell.folder)
+    shell.refused(*words, code=2)
+
+
+def test_setup_with_a_folder_exposes_only_that(shell: Shell) -> None:
+    answer = shell.json("setup", shell.folder)
+    (scope,) = answer["scopes"]
+    assert (scope["id"], scope["roots"]) == ("my-project", [str(shell.folder)])
+    assert set(scope["capabilities"]) == {"fs:read", "search:read", "git:read", "history:read", "fs:write"}
+    assert (shell.home.stat().st_mode & 0o777, (shell.home / "config.json").stat().st_mode & 0o777) == (0o700, 0o600)
+    assert load(shell.home).owner_token
+
+
+def test_setup_twice_changes_nothing(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    before = (shell.home / "config.json").read_bytes()
+    assert shell.json("setup", shell.folder)["done"] == []
+    assert (shell.home / "config.json").read_bytes() == before
+
+
+def test_setup_without_a_folder_makes_a_demo_that_a_named_folder_replaces(shell: Shell) -> None:
+    (demo,) = shell.json("setup")["scopes"]
+    assert demo["id"] == "demo"
+    assert (Path(demo["roots"][0]) / "notes.txt").exists()
+    assert [scope["id"] for scope in shell.json("setup", shell.folder)["scopes"]] == ["my-project"]
+    assert (Path(demo["roots"][0]) / "notes.txt").exists()
+
+
+def test_setup_removes_the_first_run_scope(shell: Shell, tmp_path: Path) -> None:
+    shell.home.mkdir(mode=0o700)
+    current = {"id": "current", "roots": [str(tmp_path)], "capabilities": ["fs:read"]}
+    (shell.home / "config.json").write_text(json.dumps({"machineId": "m", "machineName": "n", "scopes": [current]}))
+    assert [scope["id"] for scope in shell.json("setup", shell.folder)["scopes"]] == ["my-project"]
+    assert load(shell.home).owner_token
+
+
+def test_read_only_narrows_and_programs_come_with_a_policy(shell: Shell) -> None:
+    (scope,) = shell.json("setup", shell.folder, "--read-only", "--shell")["scopes"]
+    assert "fs:write" not in scope["capabilities"]
+    assert "command:run" in scope["capabilities"]
+    assert scope["policy"]["allowedCommands"]
+    assert scope["policy"]["maxRuntimeSeconds"] == 1800
+    (again,) = shell.json("setup", shell.folder, "--write")["scopes"]
+    assert {"fs:write", "command:run"} <= set(again["capabilities"])
+
+
+def test_a_deliberate_absence_of_a_token_stays(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    shell("config", "set", "ownerToken", "null")
+    shell("setup", shell.folder)
+    assert load(shell.home).owner_token is None
+    assert "no token" not in shell("status")[1]
+    assert "owner token none" in shell("status")[1]
+
+
+@pytest.mark.parametrize("folder", ["missing", "file.txt", "/", "home"])
+def test_a_folder_that_cannot_be_exposed_is_refused(shell: Shell, tmp_path: Path, folder: str) -> None:
+    shell("setup")
+    (tmp_path / "file.txt").write_text("")
+    shell.refused("setup", str(tmp_path / folder))
+    shell.refused("scope", "add", str(tmp_path / folder))
+
+
+def test_a_config_others_can_write_stops_every_command(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    (shell.home / "config.json").chmod(0o666)
+    for words in (
+        ["start"], ["serve"], ["status"], ["doctor"], ["doctor", "--fix"], ["scope", "list"], ["setup"],
+        ["config", "show"], ["config", "validate"], ["token", "rotate"], ["client", "setup"], ["op", "file.list", "."],
+    ):  # fmt: skip
+        assert "other users" in shell.refused(*words), words
+
+
+def test_a_broken_config_stops_every_command_and_names_the_field(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    value = json.loads((shell.home / "config.json").read_text())
+    value["scopes"][0]["capabilties"] = []
+    (shell.home / "config.json").write_text(json.dumps(value))
+    for words in (["start"], ["status"], ["doctor", "--fix"], ["scope", "remove", "my-project"], ["token", "rotate"]):
+        assert "scopes.0.capabilties" in shell.refused(*words), words
+
+
+def test_status_is_short_and_details_say_more(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    code, short, _ = shell("status")
+    assert code == 0
+    assert len(short.splitlines()) <= 8
+    assert str(shell.folder) not in short
+    assert str(shell.folder) in shell("status", "--details")[1]
+    answer = shell.json("status")
+    assert answer["status"]["ready"] is True
+    assert answer["service"] == {"running": False, "localUrl": None, "publicUrl": None}
+
+
+def test_status_without_scopes_says_why_not_and_what_next(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    shell("scope", "remove", "my-project")
+    code, out, _ = shell("status")
+    assert code == 1
+    assert "not ready" in out
+    assert "next: Run: computer-linker scope add FOLDER" in out
+
+
+def test_doctor_reports_programs_findings_and_release_readiness(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    answer = shell.json("doctor")
+    assert answer["tools"]["python"]["available"] is True
+    assert answer["releaseReadiness"]["status"] in ("ready", "needs_attention")
+    shell("config", "set", "host", "0.0.0.0")
+    shell("config", "set", "ownerToken", "null")
+    blocked = shell.json("doctor", code=1)
+    assert blocked["releaseReadiness"]["status"] == "blocked"
+    assert [found["code"] for found in blocked["security"]] == ["no_owner_token"]
+
+
+def test_doctor_fix_repairs_what_has_one_answer(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    shell("scope", "add", shell.folder, "--id", "twin")
+    shell("scope", "edit", "my-project", "--allow", "package:run")
+    answer = shell.json("doctor", "--fix")
+    assert answer["repairs"] == ["Gave scope my-project the default list of allowed commands."]
+    assert {scope.id for scope in load(shell.home).scopes} == {"my-project", "twin"}
+
+
+def test_scopes_are_added_edited_and_removed(shell: Shell, tmp_path: Path) -> None:
+    added = shell.json("scope", "add", shell.folder, "--id", "app", "--name", "Main", "--read-only")
+    assert (added["id"], added["name"]) == ("app", "Main")
+    edited = shell.json(
+        "scope", "edit", "app", "--allow", "fs:write", "--deny", "history:read", "--policy", "network=true"
+    )
+    assert "fs:write" in edited["capabilities"] and "history:read" not in edited["capabilities"]
+    assert edited["policy"] == {"network": True}
+    assert shell.json("scope", "edit", "app", "--policy", "network=")["policy"] == {}
+    assert [scope["id"] for scope in shell.json("scope", "list")] == ["app"]
+    shell("scope", "remove", "app")
+    assert shell.json("scope", "list") == []
+    assert shell.folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["edit", "app", "--allow", "fs:everything"],
+        ["edit", "app", "--policy", "netwrok=true"],
+        ["edit", "app", "--policy", "sandbox=maybe"],
+        ["edit", "nobody", "--allow", "fs:write"],
+        ["remove", "nobody"],
+    ],
+)
+def test_a_scope_edit_that_does_not_fit_changes_nothing(shell: Shell, words: list[str]) -> None:
+    shell("scope", "add", shell.folder, "--id", "app")
+    shell.refused("scope", *words)
+
+
+def test_a_second_scope_of_the_same_id_is_refused(shell: Shell) -> None:
+    shell("scope", "add", shell.folder, "--id", "app")
+    shell.refused("scope", "add", shell.folder, "--id", "app")
+
+
+def test_config_shows_validates_and_sets(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    token = load(shell.home).owner_token or ""
+    assert token not in shell("config", "show")[1]
+    assert token in shell("config", "show", "--show-token")[1]
+    assert shell("config", "path")[1].strip() == str(shell.home / "config.json")
+    assert shell.json("config", "validate")["valid"] is True
+    shell("config", "set", "port", "4000")
+    assert load(shell.home).port == 4000
+    for words in (["port", "high"], ["publicBaseUrl", "nonsense"], ["ownerToken", "short"]):
+        shell.refused("config", "set", *words)
+    shell.refused("config", "set", "machineId", "other", code=2)
+
+
+def test_a_rotated_token_replaces_the_old_one_and_is_shown_only_when_asked(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    old = shell("token", "show")[1].strip()
+    code, out, _ = shell("token", "rotate")
+    new = load(shell.home).owner_token
+    assert (code, out) == (0, "")
+    assert new != old
+    assert shell("token", "show")[1].strip() == new
+    assert shell.json("token", "rotate", "--show-token")["ownerToken"] == load(shell.home).owner_token
+
+
+def test_a_token_kept_as_a_digest_cannot_be_shown_again(shell: Shell) -> None:
+    from computer_linker.auth.owner_token import matches
+
+    shell("setup", shell.folder)
+    token = shell("token", "rotate", "--digest")[1].strip()
+    kept = load(shell.home).owner_token or ""
+    assert token not in (shell.home / "config.json").read_text()
+    assert matches(kept, token)
+    shell.refused("token", "show")
+
+
+def test_client_setup_hides_the_token_until_it_is_asked_for(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    token = load(shell.home).owner_token or ""
+    hidden, shown = shell("client", "setup")[1], shell("client", "setup", "--show-token")[1]
+    assert token not in hidden
+    assert f"Bearer {token}" in shown
+    for wanted in ("claude mcp add computer-linker", "codex mcp add computer-linker", "inspector", "cursor", "vscode"):
+        assert wanted in hidden
+    assert f"COMPUTER_LINKER_HOME={shell.home}" in hidden
+
+
+def test_op_lists_and_explains_operations(shell: Shell) -> None:
+    code, out, _ = shell("op")
+    assert code == 0 and "batch.run" in out
+    assert "--input KEY=VALUE" in shell("op", "batch.run", "--help")[1]
+
+
+def test_op_asks_which_scope_when_there_are_several(shell: Shell, tmp_path: Path) -> None:
+    shell("scope", "add", shell.folder, "--id", "one")
+    shell("scope", "add", str(tmp_path / "My Project"), "--id", "two", "--read-only")
+    assert "one or two" in shell.refused("op", "batch.run", "--input", "operations=[]", code=2)
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish", "powershell"])
+def test_completion_prints_a_script(shell: Shell, name: str) -> None:
+    code, out, _ = shell("completion", name)
+    assert code == 0
+    assert "computer-linker" in out
+
+
+def test_a_relative_home_is_taken_from_where_the_command_runs(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPUTER_LINKER_HOME", "home")
+    shell("setup", shell.folder)
+    assert (tmp_path / "home" / "config.json").exists()
+
+
+def test_a_project_s_env_file_changes_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shell.folder / ".env").write_text("COMPUTER_LINKER_HOME=./evil\nLOCALPORT_HOME=./evil\n")
+    monkeypatch.chdir(shell.folder)
+    shell("setup", shell.folder)
+    assert sorted(os.listdir(shell.folder)) == [".env"]
+    assert shell("config", "path")[1].strip() == str(shell.home / "config.json")
