@@ -92,7 +92,9 @@ def _pass_descriptors(link: socket, home: str) -> int:
         farewell = b""
     if farewell == b"bye":
         return 0
-    return _fail(f"the service ended: {_why_not(home)}", "computer-linker history tells what was done; start the client again")
+    return _fail(
+        f"the service ended: {_why_not(home)}", "computer-linker history tells what was done; start the client again"
+    )
 
 
 def _relay(link: socket) -> int:

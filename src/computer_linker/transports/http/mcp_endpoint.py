@@ -13,6 +13,7 @@ from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
 from computer_linker.transports.http.guards import MAX_BODY, Headers, check_body_headers
+from computer_linker.transports.mcp.behind import load_sdk
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
 from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk, client_name
 
@@ -180,6 +181,7 @@ class McpEndpoint:
     async def _started(self) -> "StreamableHTTPSessionManager":
         async with self._starting:
             if self._manager is None:
+                await asyncio.to_thread(load_sdk)
                 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
                 from mcp.server.transport_security import TransportSecuritySettings
 

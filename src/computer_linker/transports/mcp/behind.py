@@ -15,6 +15,12 @@ log = logging.getLogger(__name__)
 _REPLAYED = "computer-linker-replayed-handshake"
 
 
+def load_sdk() -> None:
+    """Import the SDK's server."""
+    import mcp.server.lowlevel
+    import mcp.server.streamable_http_manager  # noqa: F401
+
+
 class SdkBehind:
     """Feeds messages to the SDK's server and passes on what it says."""
 
@@ -42,6 +48,8 @@ class SdkBehind:
         await asyncio.wait([self._task], timeout=5)
 
     async def _serve(self, tools: Tools, principal: Callable[[], Principal], from_wire: Any) -> None:
+        # In a thread: the import takes most of a second, and other clients are being served.
+        await anyio.to_thread.run_sync(load_sdk)
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
         from pydantic import ValidationError

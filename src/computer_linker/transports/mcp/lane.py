@@ -25,6 +25,12 @@ META_CLIENT = "io.modelcontextprotocol/clientInfo"
 META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO = {"name": "computer-linker", "title": "Computer Linker", "version": __version__}
 
+_ABSENT = frozenset(
+    "resources/list resources/templates/list resources/read resources/subscribe resources/unsubscribe prompts/list prompts/get "
+    "completion/complete logging/setLevel tasks/list tasks/get".split()
+)
+"""Methods of the protocol that a server of tools alone does not have; clients try some of them all the same."""
+
 Era = Literal["undecided", "handshake", "modern"]
 
 
@@ -70,6 +76,12 @@ class Lane:
         if method == "server/discover" and self._is_modern(params, talk):
             return self._discovered
         return None
+
+    def is_absent(self, message: dict[str, Any], talk: Talk) -> bool:
+        """True for a well-formed request to a method this server does not have."""
+        if message.get("method") not in _ABSENT:
+            return False
+        return talk.era == "handshake" or self._is_modern(message.get("params"), talk)
 
     def tool_call(self, message: dict[str, Any], talk: Talk) -> ToolCall | None:
         """A plain call to one of our tools; None for anything else."""

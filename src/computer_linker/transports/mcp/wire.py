@@ -138,6 +138,9 @@ class Wire:
                 self._who = None
                 self._send_result(request_id, answer)
                 return
+            if self._lane.is_absent(message, self._talk):
+                self._error(request_id, METHOD_NOT_FOUND, "Method not found")
+                return
         self._hand_over(message)
 
     async def _call(self, request_id: str | int, call: ToolCall) -> None:
