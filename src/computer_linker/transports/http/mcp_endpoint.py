@@ -34,16 +34,21 @@ class McpEndpoint:
         self._build_server = build_server
         self._manager_options = manager_options
         self._manager: StreamableHTTPSessionManager | None = None
-        self._stack = contextlib.AsyncExitStack()
         self._starting = asyncio.Lock()
+        self._keeper: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
         self._sessions: dict[bytes, tuple[str, Talk]] = {}
         self._running: dict[tuple[bytes, str | int], asyncio.Task[Any]] = {}
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Let go of the SDK's sessions at the end."""
-        async with self._stack:
+        try:
             yield
+        finally:
+            self._closing.set()
+            if self._keeper is not None:
+                await asyncio.wait([self._keeper], timeout=10)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, who: Principal) -> None:
         """Answer one request."""
@@ -182,20 +187,32 @@ class McpEndpoint:
         async with self._starting:
             if self._manager is None:
                 await asyncio.to_thread(load_sdk)
-                from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-                from mcp.server.transport_security import TransportSecuritySettings
-
-                server = self._build_server(lambda ctx: ctx.request.scope["linker.principal"])
-                self._manager = StreamableHTTPSessionManager(
-                    server,
-                    # Our own guard has compared Host and Origin exactly, before this.
-                    security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-                    max_request_body_size=MAX_BODY,
-                    max_sessions=_MAX_SESSIONS,
-                    **self._manager_options,
-                )
-                await self._stack.enter_async_context(self._manager.run())
+                self._manager = await self._start_manager()
         return self._manager
+
+    async def _start_manager(self) -> "StreamableHTTPSessionManager":
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        manager = StreamableHTTPSessionManager(
+            self._build_server(lambda ctx: ctx.request.scope["linker.principal"]),
+            # Our own guard has compared Host and Origin exactly, before this.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=MAX_BODY,
+            max_sessions=_MAX_SESSIONS,
+            **self._manager_options,
+        )
+        running = asyncio.Event()
+
+        async def keep() -> None:
+            # A task of its own: the manager's task group must be left by the task that entered it.
+            async with manager.run():
+                running.set()
+                await self._closing.wait()
+
+        self._keeper = asyncio.get_running_loop().create_task(keep())
+        await running.wait()
+        return manager
 
 
 async def _unless_disconnected(task: asyncio.Task[bytes], receive: Receive) -> bytes | None:
