@@ -1,7 +1,7 @@
-"""Points, rectangles, displays and windows in desktop coordinates, and the mapping between an image and the desktop.
+"""Points, rectangles, displays and windows in desktop coordinates, and how an image maps to them.
 
-Desktop coordinates are logical: the space in which windows are placed and the pointer moves. An image may have more
-pixels (a scaled display) or fewer (a capture made to fit); `ImageMap` is the one place that translates.
+Desktop coordinates are logical: the space in which windows are placed and the pointer moves. An image may have
+more pixels (a scaled display) or fewer (a capture made to fit); `ImageMap` is the one place that translates.
 """
 
 from typing import Annotated, Literal
@@ -122,7 +122,7 @@ WindowState = Literal["minimized", "maximized", "fullscreen", "modal", "above"]
 
 
 class Window(Model):
-    """One window as a person would name it. `bounds` is the content, `frame` includes the title bar and borders."""
+    """One window. `bounds` is the content, `frame` includes the title bar and borders."""
 
     id: str
     title: Annotated[
@@ -130,6 +130,7 @@ class Window(Model):
     ]
     app: Annotated[str, Field(description="The application's class or id; empty when it says none.")]
     pid: int | None
+    process: Annotated[str, Field(description="The name of its process; empty when it cannot be known.")] = ""
     bounds: Rect
     frame: Rect
     is_focused: bool

@@ -64,9 +64,7 @@ class Frames:
         """The frame of this id. Raises StaleReference when it is unknown, too old or of another scope."""
         frame = self._kept.get(frame_id)
         if frame is None or frame.scope != scope or time.monotonic() - frame.taken_at > MAX_AGE_S:
-            raise StaleReference(
-                "There is no such frame any more. Capture the screen again.", frameId=frame_id[:64]
-            )
+            raise StaleReference("There is no such frame any more. Capture the screen again.", frameId=frame_id[:64])
         return frame
 
     async def locate(self, frame_id: str, point: Point, *, scope: str, computer: Computer) -> Point:
@@ -86,9 +84,7 @@ class Frames:
         if (seen and seen.id) != (now and now.id):
             raise StaleReference("Another window is at that place now. Capture again.", frameId=frame.id)
         if seen is not None and now is not None and seen.frame != now.frame:
-            raise StaleReference(
-                "The window moved or changed size since the capture. Capture again.", frameId=frame.id
-            )
+            raise StaleReference("The window moved or changed size since the capture. Capture again.", frameId=frame.id)
         return place
 
     async def _check_displays(self, frame: Frame, computer: Computer) -> None:

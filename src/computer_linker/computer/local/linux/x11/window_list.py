@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from computer_linker.computer.local.linux.proc import process_name
 from computer_linker.computer.local.linux.x11.properties import Properties
 from computer_linker.computer.titles import shown_title
 from computer_linker.model.geometry import Rect, Window, WindowState
@@ -58,11 +59,13 @@ def describe(display: "Display", window: Any, active: int | None) -> Window | No
     try:
         states = _states(properties, window)
         bounds = _bounds(display, window)
+        pid = _pid(display, properties, window)
         return Window(
             id=hex(window.id),
             title=shown_title(properties.title(window)),
             app=shown_title(properties.app(window)),
-            pid=_pid(display, properties, window),
+            pid=pid,
+            process=process_name(pid),
             bounds=bounds,
             frame=_frame(properties, window, bounds),
             is_focused=window.id == active,
@@ -80,9 +83,10 @@ def _popup(display: "Display", child: Any) -> Window | None:
         bounds, properties = _bounds(display, child), Properties(display)
         if bounds.width <= 1 and bounds.height <= 1:
             return None
+        pid = _pid(display, properties, child)
         return Window(
             id=hex(child.id), title=shown_title(properties.title(child)), app=shown_title(properties.app(child)),
-            pid=_pid(display, properties, child), bounds=bounds, frame=bounds, is_focused=False, is_visible=True,
+            pid=pid, process=process_name(pid), bounds=bounds, frame=bounds, is_focused=False, is_visible=True,
         )  # fmt: skip
     except (BadWindow, BadDrawable):
         return None

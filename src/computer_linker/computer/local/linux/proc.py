@@ -1,0 +1,19 @@
+"""What /proc tells of a process."""
+
+from pathlib import Path
+
+from computer_linker.computer.titles import shown_title
+
+
+def process_name(pid: int | None) -> str:
+    """The program a process runs, by its file's name where it may be read; empty when it is gone."""
+    if pid is None:
+        return ""
+    try:
+        return shown_title(Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)"))
+    except OSError:
+        pass
+    try:
+        return shown_title(Path(f"/proc/{pid}/comm").read_text(errors="replace").strip())
+    except OSError:
+        return ""

@@ -1,0 +1,30 @@
+"""screen.capture_process: a picture of a process's window."""
+
+from computer_linker.errors import PermissionDenied
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.screen.reply import reply_with
+from computer_linker.providers.capture_reply import Capture, CaptureOptions, CaptureSource
+from computer_linker.providers.shots import shoot
+from computer_linker.providers.window_choice import window_of_process
+from computer_linker.registry import Context, Example, operation
+
+
+@operation(
+    "screen.capture_process",
+    needs={Capability.SCREEN_CAPTURE},
+    effect=Effect.OBSERVE,
+    on="computer",
+    boundary="desktop",
+    deadline_s=20,
+    facets=("screen", "windows"),
+    examples=[Example("Capture a program's window.", {"target": "xterm"}, runs=False)],
+)
+async def screen_capture_process(ctx: Context, target: str, options: CaptureOptions = CaptureOptions()) -> Capture:
+    """Capture the active or topmost visible window of a process, by its id or its exact name."""
+    policy = ctx.scope.policy
+    if not policy.allow_processes:
+        raise PermissionDenied("This scope does not allow capturing processes.", rule="allowProcesses")
+    window = window_of_process(await ctx.computer.windows.list(), target, policy.excluded_applications)
+    shot = await shoot(ctx.computer, window=window, cursor=options.cursor)
+    return await reply_with(ctx, shot, CaptureSource(type="window", id=window.id), options)

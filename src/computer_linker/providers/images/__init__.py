@@ -1,0 +1,1 @@
+"""Captured pixels as images: cut, masked, made to fit and encoded."""
