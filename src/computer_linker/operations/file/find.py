@@ -1,0 +1,68 @@
+"""file.find: files by glob."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.held import hold_folder
+from computer_linker.providers.search.engine import Search
+from computer_linker.providers.search.globs import check_glob
+from computer_linker.providers.search.query import Breadth, NameQuery, from_cursor, shown, to_cursor
+from computer_linker.registry import Context, Example, operation
+
+_MOST = 10_000
+
+
+class FindInput(Model):
+    pattern: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=512,
+            description="A glob: `*.py` anywhere below the folder, `src/**/*.ts` from it; `!` in front excludes.",
+        ),
+    ]
+
+
+class FindOptions(Model):
+    max_results: Annotated[
+        int, Field(gt=0, description="Files in one answer; more than 10000 are not given at once.")
+    ] = 200
+    include_hidden: Annotated[bool, Field(description="Also names that start with a dot.")] = False
+    gitignore: Annotated[bool, Field(description="Leave out what .gitignore files leave out.")] = True
+    cursor: Annotated[str | None, Field(max_length=16_384, description="`nextCursor` of the answer before.")] = None
+
+
+class FoundFiles(Model):
+    files: Annotated[list[str], Field(description="Paths from the scope's root, in order.")]
+    engine: str
+    truncated: Annotated[bool, Field(description="True when there are more files than were returned.")]
+    next_cursor: str | None
+
+
+@operation(
+    "file.find",
+    needs={Capability.SEARCH_READ},
+    effect=Effect.OBSERVE,
+    examples=[Example("All Markdown files.", {"target": ".", "input": {"pattern": "*.md"}})],
+)
+async def file_find(
+    ctx: Context, input: FindInput, target: str = ".", options: FindOptions = FindOptions()
+) -> FoundFiles:
+    """Find files by glob below a folder. Links are not followed; sensitive files are left out."""
+    check_glob(input.pattern)
+    query = NameQuery(Breadth(input.pattern, options.include_hidden, options.gitignore))
+    after = from_cursor(options.cursor, query.digest())
+    async with hold_folder(ctx.path(target)) as folder:
+        page = await ctx.use(Search).names(folder, query, after, min(options.max_results, _MOST))
+        prefix = "" if folder.path.shown == "." else folder.path.shown + "/"
+    ctx.note(files=len(page.paths), engine=page.engine)
+    return FoundFiles(
+        files=[prefix + shown(path) for path in page.paths],
+        engine=page.engine,
+        truncated=page.next_place is not None,
+        next_cursor=None if page.next_place is None else to_cursor(page.next_place, query.digest()),
+    )

@@ -1,0 +1,124 @@
+"""file.search: lines that match a pattern."""
+
+from typing import Annotated
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.held import Held, hold
+from computer_linker.providers.search.engine import Search
+from computer_linker.providers.search.globs import check_glob
+from computer_linker.providers.search.query import Breadth, TextPage, TextQuery, from_cursor, shown, to_cursor
+from computer_linker.registry import Context, Example, operation
+
+_MOST = 1000
+
+
+class SearchInput(Model):
+    query: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=4096,
+            description="A regular expression of one line, or a text with `fixedStrings`.",
+        ),
+    ]
+
+
+class SearchOptions(Model):
+    glob: Annotated[str | None, Field(max_length=512, description="Only files that fit; `!` in front excludes.")] = None
+    max_results: Annotated[
+        int, Field(gt=0, description="Lines in one answer; more than 1000 are not given at once.")
+    ] = 100
+    ignore_case: bool = False
+    fixed_strings: Annotated[bool, Field(description="Take the query literally.")] = False
+    context_before: Annotated[int, Field(ge=0, le=20)] = 0
+    context_after: Annotated[int, Field(ge=0, le=20)] = 0
+    include_hidden: Annotated[bool, Field(description="Also names that start with a dot.")] = False
+    gitignore: Annotated[bool, Field(description="Leave out what .gitignore files leave out.")] = True
+    cursor: Annotated[str | None, Field(max_length=16_384, description="`nextCursor` of the answer before.")] = None
+
+
+class Match(TypedDict):
+    path: str
+    line: int
+    column: int
+    preview: str
+    before: list[str]
+    after: list[str]
+
+
+class Matches(Model):
+    matches: Annotated[
+        list[Match], Field(description="Matching lines by path and line; columns count characters from 1.")
+    ]
+    binary_files: Annotated[
+        list[str], Field(description="Files that match but hold no text; their lines are not shown.")
+    ]
+    engine: str
+    truncated: Annotated[bool, Field(description="True when there are more lines than were returned.")]
+    next_cursor: str | None
+
+
+@operation(
+    "file.search",
+    needs={Capability.SEARCH_READ},
+    effect=Effect.OBSERVE,
+    examples=[
+        Example("Where something is said.", {"target": ".", "input": {"query": "TODO"}, "options": {"maxResults": 5}})
+    ],
+)
+async def file_search(
+    ctx: Context, input: SearchInput, target: str = ".", options: SearchOptions = SearchOptions()
+) -> Matches:
+    """Find lines by regular expression or text, in a folder or one file. Sensitive and special files are left out."""
+    query = _query(input, options)
+    after = from_cursor(options.cursor, query.digest())
+    async with hold(ctx.path(target)) as place:
+        page = await ctx.use(Search).text(place, query, after, min(options.max_results, _MOST))
+        ctx.note(matches=len(page.hits), engine=page.engine)
+        return _answer(page, place, query)
+
+
+def _query(input: SearchInput, options: SearchOptions) -> TextQuery:
+    if any(char in input.query for char in "\0\n\r"):
+        raise InvalidRequest("A query is one line of text.", field="query")
+    if options.glob is not None:
+        check_glob(options.glob)
+    return TextQuery(
+        input.query,
+        Breadth(options.glob, options.include_hidden, options.gitignore),
+        options.ignore_case,
+        options.fixed_strings,
+        options.context_before,
+        options.context_after,
+    )
+
+
+def _answer(page: TextPage, place: Held, query: TextQuery) -> Matches:
+    def path_of(path: bytes) -> str:
+        if not place.is_folder:
+            return place.path.shown
+        return shown(path) if place.path.shown == "." else f"{place.path.shown}/{shown(path)}"
+
+    return Matches(
+        matches=[
+            Match(
+                path=path_of(hit.path),
+                line=hit.line,
+                column=hit.column,
+                preview=hit.preview,
+                before=hit.before,
+                after=hit.after,
+            )
+            for hit in page.hits
+        ],
+        binary_files=[path_of(path) for path in page.binary_files],
+        engine=page.engine,
+        truncated=page.next_place is not None,
+        next_cursor=None if page.next_place is None else to_cursor(page.next_place, query.digest()),
+    )

@@ -1,0 +1,227 @@
+"""Child processes of the providers: no shell, our environment, their own group, and ended at once when no longer wanted."""
+
+import os
+import selectors
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from computer_linker.errors import Aborted
+
+T = TypeVar("T")
+_MAX_SAID = 65_536
+
+TRUSTED_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin", "/opt/local/bin")
+"""Where programs are looked for. PATH is not asked: a workspace may have put itself first in it."""
+
+
+def find_program(name: str, first: Sequence[str] = ()) -> str | None:
+    """The absolute path of a program in a trusted folder."""
+    for folder in (*first, *TRUSTED_FOLDERS):
+        path = Path(folder, name)
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What to run and where; `cwd` names a held folder."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: int | bytes | None = None
+    """A descriptor the child reads from, or bytes to feed it; nothing when None."""
+    max_memory: int | None = None
+    enter: Callable[[], None] | None = None
+    """Called in the thread that starts the child, just before: what it does to the thread, the child inherits."""
+
+
+class Child:
+    """A running child. One thread reads and reaps it; any other may end it."""
+
+    def __init__(self, spec: Spec) -> None:
+        fed = isinstance(spec.stdin, bytes)
+        self.process = subprocess.Popen(
+            list(spec.argv),
+            cwd=spec.cwd,
+            env=dict(spec.env),
+            stdin=subprocess.PIPE if fed else (subprocess.DEVNULL if spec.stdin is None else spec.stdin),  # type: ignore[arg-type]  # bytes are fed, not passed
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+        )
+        self._lock = threading.Lock()
+        self._is_reaped = False
+        if spec.max_memory is not None:
+            _cap_memory(self.process.pid, spec.max_memory)
+        if fed:
+            threading.Thread(target=self._feed, args=(spec.stdin,), name="child-stdin", daemon=True).start()
+        self._said = bytearray()
+        self._selector = selectors.DefaultSelector()
+        for name in ("stdout", "stderr"):
+            self._selector.register(getattr(self.process, name), selectors.EVENT_READ, name)
+
+    def _feed(self, content: bytes) -> None:
+        assert self.process.stdin is not None
+        with suppress(OSError, ValueError):
+            self.process.stdin.write(content)
+        with suppress(OSError, ValueError):
+            self.process.stdin.close()
+
+    def read(self, size: int = 1 << 18) -> bytes:
+        """The next bytes of its output; empty at its end. What it says on stderr is kept, up to a bound."""
+        while self._selector.get_map():
+            for key, _ in self._selector.select():
+                piece = os.read(key.fd, size)
+                if not piece:
+                    self._selector.unregister(key.fileobj)
+                elif key.data == "stdout":
+                    return piece
+                elif len(self._said) < _MAX_SAID:
+                    self._said += piece
+        return b""
+
+    def read_all(self, limit: int) -> tuple[bytes, bool]:
+        """Its output up to `limit` bytes, and whether there was more."""
+        pieces: list[bytes] = []
+        size = 0
+        while size <= limit and (piece := self.read()):
+            pieces.append(piece)
+            size += len(piece)
+        whole = b"".join(pieces)
+        return whole[:limit], size > limit
+
+    def kill(self) -> None:
+        """End the whole group now."""
+        with self._lock:
+            if not self._is_reaped:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+
+    def finish(self) -> tuple[int, bytes]:
+        """Wait for its end; its exit code and the start of what it said on stderr."""
+        while self.read():
+            pass
+        # Left unreaped until its group is ended: a reaped id could belong to a stranger by then.
+        os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+        self.close()
+        return self.process.returncode, bytes(self._said[:_MAX_SAID])
+
+    def close(self) -> None:
+        """End what still runs, reap it and close its pipes."""
+        self.kill()
+        with self._lock:
+            if self._is_reaped:
+                return
+            self._is_reaped = True
+        self.process.wait()
+        self._selector.close()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
+class Leash:
+    """Ends the children of one piece of work when its caller no longer waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: Child | None = None
+        self._is_pulled = False
+
+    @contextmanager
+    def running(self, spec: Spec) -> Iterator[Child]:
+        """As `running`, but pulling the leash kills the child and keeps a new one from starting."""
+        with self._lock:
+            if self._is_pulled:
+                raise Aborted("The caller no longer waits for this.")
+            child = _in_own_thread(spec) if spec.enter is not None else Child(spec)
+            self._child = child
+        try:
+            yield child
+        finally:
+            with self._lock:
+                self._child = None
+            child.close()
+
+    def pull(self) -> None:
+        """End the child that runs, and let no other start."""
+        with self._lock:
+            self._is_pulled = True
+            if self._child is not None:
+                self._child.kill()
+
+    @property
+    def is_pulled(self) -> bool:
+        return self._is_pulled
+
+
+async def on_leash(work: Callable[[Leash], T], limiter: anyio.CapacityLimiter | None = None) -> T:
+    """Run blocking `work` in a worker thread. Cancelling ends its child, which ends the work, before this returns."""
+    leash = Leash()
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work(leash))
+        except BaseException as error:
+            failures.append(error)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(_pull_when_cancelled, leash)
+        await anyio.to_thread.run_sync(run, limiter=limiter)
+        group.cancel_scope.cancel()
+    # Raised here because a task group would wrap it in a group of exceptions.
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+async def _pull_when_cancelled(leash: Leash) -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        leash.pull()
+
+
+def _in_own_thread(spec: Spec) -> Child:
+    """Start the child from a fresh thread, because `enter` binds that thread for good."""
+    made: list[Child] = []
+    failed: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            assert spec.enter is not None
+            spec.enter()
+            made.append(Child(spec))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=start, name="child-start")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
+def _cap_memory(pid: int, size: int) -> None:
+    import resource
+
+    prlimit = getattr(resource, "prlimit", None)
+    if prlimit is not None:
+        with suppress(ProcessLookupError, PermissionError):
+            prlimit(pid, resource.RLIMIT_DATA, (size, size))

@@ -1,0 +1,161 @@
+"""A folder or file beneath a scope's root, held by descriptor so that a swapped name cannot redirect a child process."""
+
+import errno
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+
+from computer_linker.errors import InvalidRequest, NotFound, OsPermissionRequired, PathOutOfScope
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import check_name
+
+_MAX_LINKS = 32
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK the open of a pipe waits for a writer that may never come.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An open descriptor and where it was really found, links inside the root resolved."""
+
+    fd: int
+    path: RootedPath
+    is_folder: bool
+
+    @property
+    def cwd(self) -> str:
+        """A name for this folder that a child resolves through the descriptor it inherits, not through the tree."""
+        return f"/proc/self/fd/{self.fd}" if Path("/proc/self/fd").exists() else _final_path(self.fd)
+
+
+@contextmanager
+def held(path: RootedPath) -> Iterator[Held]:
+    """Open a folder or regular file beneath the root, walking name by name without leaving it."""
+    found = _walk(path)
+    try:
+        yield found
+    finally:
+        os.close(found.fd)
+
+
+@asynccontextmanager
+async def hold(path: RootedPath) -> AsyncIterator[Held]:
+    """As `held`, without keeping the event loop waiting for the disk."""
+    found = await anyio.to_thread.run_sync(_walk, path)
+    try:
+        yield found
+    finally:
+        os.close(found.fd)
+
+
+@asynccontextmanager
+async def hold_folder(path: RootedPath) -> AsyncIterator[Held]:
+    """As `hold`, and refuse anything but a folder."""
+    async with hold(path) as found:
+        if not found.is_folder:
+            raise InvalidRequest(f"{path.shown} is not a folder.", path=path.shown)
+        yield found
+
+
+def _walk(path: RootedPath) -> Held:
+    links = 0
+    pending = list(path.parts)
+    done: list[str] = []
+    fds = [_open_root(path)]
+    try:
+        while pending:
+            name = pending.pop(0)
+            if name == "..":
+                _step_up(fds, done, path)
+                continue
+            try:
+                fds.append(_open_name(name, fds[-1], is_last=not pending))
+                done.append(name)
+            except OSError as error:
+                if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+                    raise
+                links += 1
+                pending[:0] = _link_names(name, fds[-1], path, links, error)
+        return _settled(path, tuple(done), fds.pop())
+    except OSError as error:
+        raise _named(error, path) from error
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def _open_root(path: RootedPath) -> int:
+    try:
+        return os.open(path.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NotFound("The scope's root folder cannot be opened.", path=".") from error
+
+
+def _open_name(name: str, parent: int, *, is_last: bool) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=parent)
+    except NotADirectoryError:
+        if not is_last or stat.S_ISLNK(os.lstat(name, dir_fd=parent).st_mode):
+            raise
+        return os.open(name, _FILE, dir_fd=parent)
+
+
+def _step_up(fds: list[int], done: list[str], path: RootedPath) -> None:
+    if not done:
+        raise PathOutOfScope(f"{path.shown} leads out of the scope.", path=path.shown)
+    done.pop()
+    os.close(fds.pop())
+
+
+def _link_names(name: str, parent: int, path: RootedPath, links: int, error: OSError) -> list[str]:
+    try:
+        target = os.readlink(name, dir_fd=parent)
+    except OSError:
+        raise error from None
+    if links > _MAX_LINKS:
+        raise InvalidRequest(f"{path.shown} goes through too many links.", path=path.shown)
+    if target.startswith("/"):
+        raise PathOutOfScope(f"{path.shown} leads out of the scope.", path=path.shown)
+    return [part for part in target.split("/") if part not in ("", ".")]
+
+
+def _settled(path: RootedPath, parts: tuple[str, ...], fd: int) -> Held:
+    try:
+        mode = os.fstat(fd).st_mode
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            raise InvalidRequest(f"{path.shown} is neither a file nor a folder.", path=path.shown)
+        real = RootedPath(path.root, parts, path.rules, path.prefix)
+        # A harmless name may be a link to a sensitive file: the rules hold for what was opened.
+        check_name(real, for_writing=False)
+    except BaseException:
+        os.close(fd)
+        raise
+    return Held(fd, real, stat.S_ISDIR(mode))
+
+
+def _named(error: OSError, path: RootedPath) -> Exception:
+    match error.errno:
+        case errno.ENOENT | errno.ENOTDIR:
+            return NotFound(f"{path.shown} does not exist.", path=path.shown)
+        case errno.EACCES | errno.EPERM:
+            return OsPermissionRequired(f"The system does not let this service open {path.shown}.", path=path.shown)
+        case errno.ENXIO | errno.ENODEV:
+            return InvalidRequest(f"{path.shown} is neither a file nor a folder.", path=path.shown)
+        case errno.ENAMETOOLONG | errno.EINVAL | errno.EILSEQ:
+            return InvalidRequest(f"{path.shown} is not a usable name.", path=path.shown)
+    return NotFound(f"{path.shown} cannot be opened.", path=path.shown)
+
+
+def _final_path(fd: int) -> str:
+    import fcntl
+
+    wanted = getattr(fcntl, "F_GETPATH", None)
+    if wanted is None:
+        raise OsPermissionRequired("This system cannot name an open folder, so no program can be started in it.")
+    return os.fsdecode(fcntl.fcntl(fd, wanted, bytes(1024)).rstrip(b"\0"))

@@ -1,0 +1,93 @@
+"""Which of the engine's answers may be given: the scope's rules and the caller's breadth, asked again for every path."""
+
+import os
+from dataclasses import dataclass, field
+
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import is_hidden_by
+from computer_linker.providers.held import Held
+from computer_linker.providers.search.globs import escaped
+from computer_linker.providers.search.ignores import Ignores, rules_above
+from computer_linker.providers.search.query import Breadth, Place
+
+_MAX_DONE = 2000
+
+
+@dataclass(slots=True)
+class Visible:
+    """Judges paths relative to the folder searched; remembers what it said of folders."""
+
+    base: RootedPath
+    breadth: Breadth
+    ignores: Ignores | None
+    _known: dict[bytes, bool] = field(default_factory=dict)
+
+    @classmethod
+    def within(cls, folder: Held, breadth: Breadth) -> "Visible":
+        # A glob makes ripgrep answer ignored and hidden files that match it, so both are asked again here.
+        ignores = None
+        if breadth.gitignore and breadth.glob is not None:
+            ignores = Ignores(folder.fd, rules_above(real_path(folder)))
+        return cls(folder.path, breadth, ignores)
+
+    def __call__(self, path: bytes) -> bool:
+        known = self._known.get(path)
+        if known is None:
+            if len(self._known) > 50_000:
+                self._known.clear()
+            known = self._known[path] = self._judge(path)
+        return known
+
+    def _judge(self, path: bytes) -> bool:
+        text = os.fsdecode(path)
+        names = tuple(text.split("/"))
+        if not self.breadth.include_hidden and any(name.startswith(".") for name in names):
+            return False
+        if is_hidden_by((*self.base.parts, *names), self.base.rules):
+            return False
+        return self.ignores is None or not self.ignores.leaves_out(text)
+
+
+def real_path(folder: Held) -> str:
+    """The folder's path in the file system, for looking at what lies above it."""
+    return "/".join((folder.path.root.rstrip("/"), *folder.path.parts))
+
+
+def needs_no_parents(folder: Held) -> bool:
+    """True where the folder lies in no repository: then .gitignore files above it say nothing about it."""
+    path = real_path(folder)
+    while True:
+        if os.path.lexists(path + "/.git"):
+            return False
+        path, _, name = path.rpartition("/")
+        if not name:
+            return True
+
+
+def already_answered(folder: int, after: Place | None) -> tuple[str, ...]:
+    """Globs of what sorts before `after`, so that a continued search need not read it again; empty when too many."""
+    if after is None:
+        return ()
+    globs: list[str] = []
+    prefix = "/"
+    for name in after[0]:
+        try:
+            for other in _names(folder, prefix):
+                if other < name:
+                    globs.append(prefix + escaped(other.decode("utf-8")))
+                    if len(globs) > _MAX_DONE:
+                        return ()
+            prefix += escaped(name.decode("utf-8")) + "/"
+        except (OSError, UnicodeDecodeError):
+            return tuple(globs)
+    return tuple(globs)
+
+
+def _names(folder: int, prefix: str) -> list[bytes]:
+    path = prefix.strip("/").replace("\\", "") or "."
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        with os.scandir(fd) as entries:
+            return [os.fsencode(entry.name) for entry in entries]
+    finally:
+        os.close(fd)
