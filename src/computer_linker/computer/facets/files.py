@@ -1,0 +1,265 @@
+"""The files facet: what a machine can do with the files beneath a scope's root."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from typing_extensions import TypedDict
+
+from computer_linker.model.paths import RootedPath
+
+FileType = Literal["file", "directory", "symlink", "other"]
+Gate = Callable[[], Awaitable[None]]
+"""Awaited after everything is prepared and before anything is changed."""
+Content = bytes | Callable[[], Iterator[bytes]]
+"""What to write: bytes, or a function that gives them in pieces so that a large text is never held twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What the system says of one name, the link itself where it is a link."""
+
+    type: FileType
+    size: int
+    modified_ns: int
+    mode: int
+    links: int
+    device: int
+    inode: int
+
+    @property
+    def mark(self) -> "Mark":
+        return Mark(self.device, self.inode, self.size, self.modified_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What tells one state of a file from another. Of a folder only device and inode count."""
+
+    device: int
+    inode: int
+    size: int = -1
+    modified_ns: int = -1
+
+    def fits(self, stat: Stat | None) -> bool:
+        """True when `stat` shows this very state."""
+        if stat is None or (stat.device, stat.inode) != (self.device, self.inode):
+            return False
+        return self.size < 0 or (stat.size, stat.modified_ns) == (self.size, self.modified_ns)
+
+    def to_list(self) -> list[int]:
+        return [self.device, self.inode, self.size, self.modified_ns]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a file that is wanted: from a byte, from a line, or its last lines; at most `max_bytes`."""
+
+    max_bytes: int
+    start_byte: int | None = None
+    start_line: int | None = None
+    line_count: int | None = None
+    tail_lines: int | None = None
+    is_text: bool = True
+    """Text is cut after a whole line where that is possible, and never inside a character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file, and where to go on."""
+
+    content: bytes
+    size: int
+    sha256: str | None
+    start_line: int | None
+    next_line: int | None
+    next_byte: int | None
+    links: int
+    warnings: tuple[str, ...] = ()
+
+
+class ListedEntry(TypedDict):
+    name: str
+    path: str
+    type: str
+    size: int
+    modifiedAt: str
+
+
+class TreeEntry(TypedDict):
+    path: str
+    type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Entries of one folder by name; `next_name` is where the next page starts after."""
+
+    entries: list[ListedEntry]
+    next_name: str | None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Everything beneath a folder, level by level, by name inside a folder."""
+
+    entries: list[TreeEntry]
+    is_truncated: bool
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Make `path` a regular file with this content; the old file stays whole until the new one is."""
+
+    path: RootedPath
+    content: Content
+    must_be_new: bool = False
+    append: bool = False
+    create_parents: bool = False
+    if_sha256: str | None = None
+    expect: Mark | None = None
+    """The state that was read before; anything else now is a conflict."""
+    is_executable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MakeFolder:
+    path: RootedPath
+    parents: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Take a file, a link or (with `recursive`) a folder away."""
+
+    path: RootedPath
+    recursive: bool = False
+    expect: Mark | None = None
+    only_if_empty: bool = False
+    """Of a folder that was made on the way: leave it when something else is in it by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    path: RootedPath
+    destination: RootedPath
+    overwrite: bool = False
+    create_parents: bool = False
+    expect: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    path: RootedPath
+    destination: RootedPath
+    overwrite: bool = False
+    create_parents: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Put back what a keeper kept. `expect` is the state to replace; None means nothing must be there."""
+
+    path: RootedPath
+    kept: str
+    expect: Mark | None = None
+
+
+Change = Write | MakeFolder | Remove | Move | Copy | Restore
+
+
+class Inverse(TypedDict, total=False):
+    """One step that takes a change back, as plain JSON values."""
+
+    do: Literal["remove", "restore", "rmdir", "mkdir", "move"]
+    root: str
+    path: list[str]
+    to: list[str]
+    toRoot: str
+    kept: str
+    after: list[int]
+    """The mark the change left behind; a different state now means that somebody changed it since."""
+    bytes: int
+
+
+@dataclass(slots=True)
+class Changed:
+    """What one change did."""
+
+    path: RootedPath
+    action: Literal["created", "modified", "deleted", "moved", "copied", "unchanged"]
+    size: int = 0
+    sha256: str | None = None
+    entries: int = 1
+    is_confirmed: bool = False
+    is_undoable: bool = True
+    warnings: list[str] = field(default_factory=list)
+
+
+class Keeper(Protocol):
+    """Where a change leaves what it replaced, so that it can be taken back."""
+
+    @property
+    def folder(self) -> int:
+        """The descriptor of a private folder for kept files."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """How many bytes one operation may keep."""
+        ...
+
+    def new_name(self) -> str:
+        """A fresh name in the folder."""
+        ...
+
+    def begun(self, steps: list[Inverse], leftovers: list[dict[str, Any]]) -> None:
+        """Called just before the first change: the steps that take all of it back, and temporaries to clean."""
+        ...
+
+    def done(self) -> None: ...
+
+    def void(self) -> None:
+        """Nothing was changed after all."""
+        ...
+
+
+class Files(Protocol):
+    """Files beneath a root. Every path is resolved beneath its root by the system, never by comparing names."""
+
+    async def stat(self, path: RootedPath) -> Stat:
+        """The name itself: a link is reported as a link."""
+        ...
+
+    async def sha256(self, path: RootedPath) -> str:
+        """The digest of a whole regular file."""
+        ...
+
+    async def read(self, path: RootedPath, window: Window) -> Piece: ...
+
+    async def read_whole(self, path: RootedPath, limit: int) -> tuple[bytes, Stat]:
+        """All of a regular file. Raises LimitExceeded when it is larger than `limit`."""
+        ...
+
+    async def list_folder(
+        self, path: RootedPath, *, max_results: int, include_hidden: bool = True, after: str | None = None
+    ) -> Listing: ...
+
+    async def tree(
+        self, path: RootedPath, *, max_depth: int, max_entries: int, gitignore: bool, max_bytes: int = 7_000_000
+    ) -> Tree: ...
+
+    async def change(self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None) -> list[Changed]:
+        """Make all of these changes or none: prepare everything, await `gate`, then change."""
+        ...
+
+    async def rehearse(self, changes: Sequence[Change], *, keeper: Keeper | None = None) -> None:
+        """Raise what `change` would raise while preparing; changes nothing."""
+        ...
+
+    def open_folder(self, path: RootedPath) -> int:
+        """A held descriptor of a folder (the caller closes it), to start a program in. Local machines only."""
+        ...

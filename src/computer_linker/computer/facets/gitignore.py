@@ -1,0 +1,143 @@
+"""Which names git would ignore: the patterns of .gitignore files, compiled for speed."""
+
+import re
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One pattern line. `by_name` matches the last name alone, else the path below the .gitignore's folder."""
+
+    pattern: re.Pattern[str]
+    is_negated: bool
+    folders_only: bool
+    by_name: bool
+
+
+@dataclass(slots=True)
+class IgnoreFile:
+    """The patterns of one .gitignore. The last pattern that matches decides."""
+
+    base: str
+    """The folder it lies in, written with a slash at its end; empty for the root."""
+    rules: list[Rule]
+    names: frozenset[str] = frozenset()
+    """Plain names that are ignored wherever they stand, when no later pattern could say otherwise."""
+    suffixes: tuple[str, ...] = ()
+    _is_simple: bool = field(default=False)
+
+    def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
+        """True to ignore, False to keep, None when no pattern speaks of it."""
+        if name in self.names or (self.suffixes and name.endswith(self.suffixes)):
+            return True
+        below = path[len(self.base) :]
+        for rule in self.rules:
+            if rule.folders_only and not is_folder:
+                continue
+            if rule.pattern.match(name if rule.by_name else below):
+                return not rule.is_negated
+        return None
+
+
+def parse_ignore(text: str, base: str) -> IgnoreFile:
+    """Read a .gitignore that lies in the folder `base`."""
+    lines = [line for raw in text.splitlines() if (line := _trimmed(raw)) and not line.startswith("#")]
+    if any(line.startswith("!") for line in lines):
+        return IgnoreFile(base, [rule for line in reversed(lines) if (rule := _rule(line))])
+    # Without a negation the order does not matter, so the commonest forms need no pattern at all.
+    names = frozenset(line for line in lines if _is_plain(line))
+    suffixes = tuple(line[1:] for line in lines if line.startswith("*") and _is_plain(line[1:]))
+    rest = [line for line in lines if not _is_plain(line) and not (line.startswith("*") and _is_plain(line[1:]))]
+    return IgnoreFile(base, [rule for line in rest if (rule := _rule(line))], names, suffixes)
+
+
+def is_ignored(files: tuple[IgnoreFile, ...], path: str, *, is_folder: bool) -> bool:
+    """True when git would ignore `path`, given the .gitignore files from the root down to its folder."""
+    name = path.rpartition("/")[2]
+    for ignore in reversed(files):
+        verdict = ignore.verdict(path, name, is_folder=is_folder)
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def _trimmed(line: str) -> str:
+    line = line.rstrip("\r\n")
+    while line.endswith(" ") and not line.endswith("\\ "):
+        line = line[:-1]
+    return line
+
+
+def _is_plain(line: str) -> bool:
+    return bool(line) and not any(char in "*?[]\\/!#" for char in line)
+
+
+def _rule(line: str) -> Rule | None:
+    is_negated = line.startswith("!")
+    if is_negated:
+        line = line[1:]
+    folders_only = line.endswith("/") and not line.endswith("\\/")
+    body = line[:-1] if folders_only else line
+    if not body or body == "/":
+        return None
+    by_name = "/" not in body
+    if body.startswith("/"):
+        body = body[1:]
+    translated = _translate(body)
+    if translated is None:
+        return None
+    return Rule(re.compile(translated + r"\Z", re.DOTALL), is_negated, folders_only, by_name)
+
+
+def _translate(body: str) -> str | None:
+    """The pattern as a regular expression; None for one that git takes as matching nothing."""
+    out: list[str] = []
+    at = 0
+    while at < len(body):
+        if body.startswith("**/", at) and (at == 0 or body[at - 1] == "/"):
+            out.append(r"(?:[^/]+/)*")
+            at += 3
+        elif body[at:] == "**" and (at == 0 or body[at - 1] == "/"):
+            out.append(r".+")
+            at += 2
+        elif body[at] == "*":
+            while at < len(body) and body[at] == "*":
+                at += 1
+            out.append(r"[^/]*")
+        elif body[at] == "?":
+            out.append(r"[^/]")
+            at += 1
+        elif body[at] == "[":
+            found = _bracket(body, at)
+            if found is None:
+                return None
+            text, at = found
+            out.append(text)
+        else:
+            if body[at] == "\\":
+                at += 1
+                if at == len(body):
+                    return None
+            out.append(re.escape(body[at]))
+            at += 1
+    return "".join(out)
+
+
+def _bracket(body: str, at: int) -> tuple[str, int] | None:
+    """A character class and where it ends."""
+    start = at + 1
+    is_negated = body[start : start + 1] in ("!", "^")
+    if is_negated:
+        start += 1
+    end = body.find("]", start + 1)
+    if end < 0:
+        return None
+    inside = body[start:end]
+    if "[" in inside or "\\" in inside:
+        return None
+    escaped = inside.replace("^", r"\^").replace("&", r"\&").replace("~", r"\~").replace("|", r"\|")
+    try:
+        re.compile(f"[{escaped}]")
+    except re.error:
+        return None
+    return (f"(?!/)[^{escaped}]" if is_negated else f"(?!/)[{escaped}]"), end + 1

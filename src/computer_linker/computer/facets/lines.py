@@ -1,0 +1,49 @@
+"""Cutting text: after whole lines, never inside a character, and so that a reply fits the wire."""
+
+MAX_REPLY = 8 * 1024 * 1024
+_ENVELOPE = 96 * 1024
+"""Room for the envelope around the content."""
+_CONTROLS = bytes(code for code in range(32) if code not in b"\b\t\n\f\r")
+
+
+def cut_text(data: bytes, limit: int) -> bytes:
+    """At most `limit` bytes of `data`: whole lines where there is one, else a whole number of characters."""
+    if len(data) <= limit:
+        return data
+    kept = data[:limit]
+    end = kept.rfind(b"\n")
+    return kept[: end + 1] if end >= 0 else whole_characters(kept)
+
+
+def whole_characters(data: bytes) -> bytes:
+    """`data` without a UTF-8 character that was cut in two at its end."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 == 0x80:
+            continue
+        length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+        return data[:-back] if length > back else data
+    return data
+
+
+def wire_size(data: bytes) -> int:
+    """The bytes of `data` as a JSON string inside a JSON string: an envelope travels as text inside a message."""
+    quoted = data.count(b'"') + data.count(b"\\")
+    short = sum(data.count(byte) for byte in (b"\n", b"\r", b"\t", b"\b", b"\f"))
+    controls = len(data) - len(data.translate(None, _CONTROLS))
+    return len(data) + 3 * quoted + 2 * short + 6 * controls
+
+
+def fit_text(data: bytes, room: int = MAX_REPLY - _ENVELOPE) -> bytes:
+    """As much of `data`, in whole lines, as fits `room` bytes of the wire."""
+    while len(data) * 7 > room:
+        size = wire_size(data)
+        if size <= room:
+            break
+        data = cut_text(data, max(1, min(len(data) - 1, len(data) * room // size)))
+    return data
+
+
+def fit_bytes(data: bytes, room: int = MAX_REPLY - _ENVELOPE) -> bytes:
+    """As much of `data` as fits when it travels as base64."""
+    return data[: room // 4 * 3]

@@ -1,0 +1,1 @@
+"""What works on every POSIX system, and the Linux calls that make it safer."""

@@ -1,0 +1,175 @@
+"""All or nothing: every change prepared, then made in order, and all of them put back when one fails."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar, assert_never
+
+from computer_linker.computer.facets.files import (
+    Change,
+    Changed,
+    Copy,
+    Inverse,
+    MakeFolder,
+    Move,
+    Remove,
+    Restore,
+    Write,
+)
+from computer_linker.computer.local.faults import fault
+from computer_linker.computer.local.portable.files_move import StagedFolder, StagedMove, StagedTreeCopy
+from computer_linker.computer.local.portable.files_open import FOLDER, Place
+from computer_linker.computer.local.portable.files_remove import StagedRemove, StagedRestore
+from computer_linker.computer.local.portable.files_stage import Bench, Staged
+from computer_linker.computer.local.portable.files_write import StagedWrite
+from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError
+
+S = TypeVar("S", bound=Staged)
+_CHUNK = 1 << 20
+
+
+class Batch:
+    """Changes that stand or fall together."""
+
+    def __init__(self, bench: Bench, changes: Sequence[Change]) -> None:
+        self.bench = bench
+        self.changes = changes
+        self.staged: list[Staged] = []
+
+    def prepare(self) -> None:
+        """Stage every change. Nothing is changed yet; on failure nothing is left behind."""
+        try:
+            for change in self.changes:
+                self._at(change, partial(self._stage, change))
+                if isinstance(change, Move | Remove):
+                    self.bench.vacated.add((change.path.root, change.path.parts))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def steps(self) -> list[Inverse]:
+        return [step for staged in reversed(self.staged) for step in staged.steps]
+
+    @property
+    def leftovers(self) -> list[dict[str, Any]]:
+        return [leftover for staged in self.staged for leftover in staged.leftovers]
+
+    @property
+    def results(self) -> list[Changed]:
+        return [staged.result for staged in self.staged]
+
+    def commit(self) -> None:
+        """Make the changes in order. When one fails, those before it are put back and the failure is raised."""
+        for number, (change, staged) in enumerate(zip(self.changes, self.staged, strict=True)):
+            try:
+                self._at(change, staged.commit)
+            except BaseException:
+                for done in reversed(self.staged[: number + 1]):
+                    self._at(change, done.undo)
+                raise
+
+    @property
+    def is_unfinished(self) -> bool:
+        return any(staged.has_more for staged in self.staged)
+
+    def finish(self) -> None:
+        for staged in self.staged:
+            staged.finish()
+
+    def close(self) -> None:
+        for staged in self.staged:
+            staged.close()
+        self.staged.clear()
+
+    def _stage(self, change: Change) -> None:
+        match change:
+            case Write():
+                self._write(change)
+            case MakeFolder():
+                self._add(StagedFolder(self._place(change.path, change.parents), change)).prepare()
+            case Remove():
+                self._add(StagedRemove(self._place(change.path), self.bench, change)).prepare()
+            case Move():
+                source = self._place(change.path)
+                try:
+                    place = self._place(change.destination, change.create_parents)
+                except BaseException:
+                    source.close()
+                    raise
+                self._add(StagedMove(source, place, self.bench, change)).prepare()
+            case Copy():
+                self._copy(change)
+            case Restore():
+                place = self._place(change.path, True)
+                self._add(StagedRestore(place, self.bench, change)).prepare()
+            case _:
+                assert_never(change)
+
+    def _write(self, change: Write) -> None:
+        find = self.bench.opener.place if change.must_be_new else self.bench.opener.followed_place
+        place = find(change.path, create_parents=change.create_parents)
+        self._add(StagedWrite(place, self.bench, change)).prepare(needs_spare=len(self.changes) > 1)
+
+    def _copy(self, change: Copy) -> None:
+        opener = self.bench.opener
+        found = opener.stat(change.path)
+        if found.type == "symlink" or found.type == "other":
+            raise InvalidRequest(
+                f"{change.path.shown} is a link or special file; only files and folders are copied.",
+                path=change.path.shown,
+            )
+        if found.type == "directory":
+            source, real = opener.open(change.path, FOLDER)
+            try:
+                place = self._place(change.destination, change.create_parents)
+                self._add(StagedTreeCopy(place, self.bench, change)).prepare(source, real)
+            finally:
+                os.close(source)
+            return
+        source, about, _ = opener.open_regular(change.path)
+        try:
+            write = Write(
+                change.destination,
+                lambda: _pieces(source, about.st_size),
+                must_be_new=not change.overwrite,
+                create_parents=change.create_parents,
+                is_executable=bool(about.st_mode & 0o100),
+            )
+            self._write(write)
+            self.staged[-1].result.action = "copied"
+        finally:
+            os.close(source)
+
+    def _place(self, path: Any, create_parents: bool = False) -> Place:
+        return self.bench.opener.place(path, create_parents=create_parents)
+
+    def _add(self, staged: S) -> S:
+        self.staged.append(staged)
+        return staged
+
+    def _at(self, change: Change, act: Callable[[], None]) -> None:
+        """Name an OS error after the path it happened at."""
+        try:
+            act()
+        except OSError as error:
+            raise _named(error, change) from error
+
+
+def _named(error: OSError, change: Change) -> LinkError:
+    if error.errno == errno.EXDEV:
+        return ExecutionFailed(
+            f"{change.path.shown} and its destination are on different file systems. Copy it, then delete it.",
+            path=change.path.shown,
+        )
+    if error.errno == errno.EEXIST and isinstance(change, Move | Copy):
+        return fault(error, change.destination.shown)
+    return fault(error, change.path.shown)
+
+
+def _pieces(source: int, size: int) -> Iterator[bytes]:
+    at = 0
+    while at < size and (data := os.pread(source, min(_CHUNK, size - at), at)):
+        yield data
+        at += len(data)

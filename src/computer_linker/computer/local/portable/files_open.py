@@ -1,0 +1,319 @@
+"""Opening beneath a held root: by openat2 where the kernel has it, else by a walk of descriptors.
+
+No name is checked and then opened again. A path without links is opened in one call that refuses links; one with links is
+opened beneath the root, and then the real name of what was opened is judged by the scope's rules.
+"""
+
+import errno
+import os
+import stat as modes
+from collections import deque
+from dataclasses import dataclass
+
+from computer_linker.computer.facets.files import FileType, Stat
+from computer_linker.computer.local.faults import fault
+from computer_linker.computer.local.portable.openat2 import (
+    RESOLVE_BENEATH,
+    RESOLVE_NO_MAGICLINKS,
+    RESOLVE_NO_SYMLINKS,
+    openat2,
+    openat2_works,
+)
+from computer_linker.computer.local.portable.roots import HOLD, Root, Roots
+from computer_linker.errors import Conflict, InvalidRequest, NotFound, PathOutOfScope, PermissionDenied
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import check_name
+
+_BENEATH = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS
+_PLAIN = _BENEATH | RESOLVE_NO_SYMLINKS
+_PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY)
+# A device or pipe must never block the open, nor become the service's terminal.
+READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_MAX_LINKS = 40
+
+
+@dataclass(slots=True)
+class Place:
+    """A name in a held folder; `missing` are the folders between the two that do not exist yet."""
+
+    folder: int
+    name: str
+    path: RootedPath
+    missing: tuple[str, ...] = ()
+
+    def stat(self) -> Stat | None:
+        """What is at this name now, the link itself where it is one."""
+        if self.missing or self.folder < 0:
+            return None
+        try:
+            return stat_of(os.stat(self.name, dir_fd=self.folder, follow_symlinks=False))
+        except FileNotFoundError:
+            return None
+
+    def close(self) -> None:
+        if self.folder >= 0:
+            os.close(self.folder)
+            self.folder = -1
+
+
+class Opener:
+    """Opens RootedPaths."""
+
+    def __init__(self, roots: Roots, *, by_kernel: bool | None = None) -> None:
+        self.roots = roots
+        self.by_kernel = openat2_works() if by_kernel is None else by_kernel
+
+    def open(self, path: RootedPath, flags: int, *, for_writing: bool = False) -> tuple[int, RootedPath]:
+        """A descriptor and the real path of what it is. The caller closes it."""
+        root = self.roots.hold(path.root)
+        refuse_closed(root, path)
+        try:
+            return self._open(root, path, flags, for_writing)
+        except OSError as error:
+            raise fault(error, path.shown) from error
+
+    def open_regular(self, path: RootedPath) -> tuple[int, os.stat_result, RootedPath]:
+        """A descriptor of a regular file, open for reading. Folders, pipes, devices and sockets are refused."""
+        descriptor, real = self.open(path, READ)
+        try:
+            found = os.fstat(descriptor)
+            refuse_irregular(found.st_mode, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor, found, real
+
+    def stat(self, path: RootedPath) -> Stat:
+        """The name itself, without following a link at its end."""
+        if len(path.parts) == 1:
+            # One name in the held root needs no resolution: nothing lies between the two.
+            root = self.roots.hold(path.root)
+            refuse_closed(root, path)
+            try:
+                return stat_of(os.stat(path.parts[0], dir_fd=root.descriptor, follow_symlinks=False))
+            except (OSError, UnicodeEncodeError) as error:
+                raise _as_fault(error, path) from error
+        descriptor, _ = self.open(path, _PATH_ONLY | os.O_NOFOLLOW)
+        try:
+            return stat_of(os.fstat(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def place(self, path: RootedPath, *, create_parents: bool = False) -> Place:
+        """The held parent of a name that is to be changed; a link at the name itself is not followed."""
+        if not path.parts:
+            raise InvalidRequest("The scope's root itself cannot be changed; name something inside it.")
+        above = path.parent
+        missing: list[str] = []
+        while True:
+            try:
+                folder, real = self.open(above, HOLD, for_writing=True)
+                break
+            except NotFound:
+                if not create_parents or not above.parts:
+                    raise NotFound(
+                        f"The folder {path.parent.shown} does not exist. Make it first, or use createParents.",
+                        path=path.parent.shown,
+                    ) from None
+                missing.insert(0, above.name)
+                above = above.parent
+        place = Place(folder, path.name, real.child(*missing, path.name), tuple(missing))
+        try:
+            check_name(place.path, for_writing=True)
+            refuse_closed(self.roots.hold(path.root), place.path)
+        except BaseException:
+            place.close()
+            raise
+        return place
+
+    def followed_place(self, path: RootedPath, *, create_parents: bool = False) -> Place:
+        """As `place`, but a link at the name is followed to the file it stands for, inside the root."""
+        for _ in range(3):
+            place = self.place(path, create_parents=create_parents)
+            found = place.stat()
+            if found is None or found.type != "symlink":
+                return place
+            place.close()
+            try:
+                descriptor, path = self.open(path, _PATH_ONLY, for_writing=True)
+            except NotFound:
+                raise NotFound(f"{path.shown} is a link to something that does not exist.", path=path.shown) from None
+            os.close(descriptor)
+        raise Conflict(f"{path.shown} keeps changing between a link and a file. Try again.", path=path.shown)
+
+    def _open(self, root: Root, path: RootedPath, flags: int, for_writing: bool) -> tuple[int, RootedPath]:
+        if not self.by_kernel:
+            return self._walked(root, path, flags, for_writing)
+        name = encoded(path) or b"."
+        try:
+            return openat2(root.descriptor, name, flags, _PLAIN), path
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+        descriptor = openat2(root.descriptor, name, flags, _BENEATH)
+        try:
+            real = _real_path(root, descriptor, path)
+            _judge(root, real, path, for_writing)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor, real
+
+    def _walked(self, root: Root, path: RootedPath, flags: int, for_writing: bool) -> tuple[int, RootedPath]:
+        encoded(path)
+        descriptor, names = _walk(root.descriptor, path.parts, flags)
+        real = RootedPath(path.root, names, path.rules, path.prefix)
+        try:
+            _judge(root, real, path, for_writing)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor, real
+
+
+def encoded(path: RootedPath) -> bytes:
+    """The path as the kernel takes it. A name that is not Unicode text is refused."""
+    try:
+        return "/".join(path.parts).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _as_fault(error, path) from error
+
+
+def refuse_closed(root: Root, path: RootedPath) -> None:
+    """Refuse the service's own state, whatever its folder is called."""
+    closed = root.closed
+    if closed is not None and path.parts[: len(closed)] == closed:
+        raise PermissionDenied(
+            f"{path.shown} belongs to the service itself and is never opened through a scope.",
+            path=path.shown,
+            rule="service_state",
+        )
+
+
+def refuse_irregular(mode: int, path: RootedPath) -> None:
+    """Refuse whatever is not a regular file."""
+    if modes.S_ISREG(mode):
+        return
+    kind = "a folder" if modes.S_ISDIR(mode) else "a link" if modes.S_ISLNK(mode) else "a device, socket or pipe"
+    raise InvalidRequest(f"{path.shown} is {kind}, not a regular file.", path=path.shown)
+
+
+def stat_of(found: os.stat_result) -> Stat:
+    """The facet's Stat of the system's."""
+    return Stat(
+        type_of(found.st_mode),
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_mode & 0o7777,
+        found.st_nlink,
+        found.st_dev,
+        found.st_ino,
+    )
+
+
+def type_of(mode: int) -> FileType:
+    match mode & 0o170000:
+        case modes.S_IFREG:
+            return "file"
+        case modes.S_IFDIR:
+            return "directory"
+        case modes.S_IFLNK:
+            return "symlink"
+        case _:
+            return "other"
+
+
+def _as_fault(error: OSError | UnicodeEncodeError, path: RootedPath) -> Exception:
+    if isinstance(error, OSError):
+        return fault(error, path.shown)
+    return InvalidRequest("The target holds a character that no file name can have.")
+
+
+def _judge(root: Root, real: RootedPath, asked: RootedPath, for_writing: bool) -> None:
+    if real.parts == asked.parts:
+        return
+    try:
+        check_name(real, for_writing=for_writing)
+        refuse_closed(root, real)
+    except PermissionDenied as error:
+        # The link's own name is shown: what it leads to is not the caller's to learn.
+        raise PermissionDenied(
+            f"{asked.shown} is a link to something this scope does not open.", path=asked.shown, **_rule(error)
+        ) from None
+
+
+def _rule(error: PermissionDenied) -> dict[str, object]:
+    return {"rule": error.details["rule"]} if "rule" in error.details else {}
+
+
+def _real_path(root: Root, descriptor: int, asked: RootedPath) -> RootedPath:
+    """The name of an open descriptor beneath its root, from the kernel."""
+    if os.fstat(descriptor).st_nlink == 0:
+        raise NotFound(f"{asked.shown} was removed while it was opened.", path=asked.shown)
+    base = os.readlink(f"/proc/self/fd/{root.descriptor}").rstrip("/")
+    name = os.readlink(f"/proc/self/fd/{descriptor}")
+    if name == base or (base == "" and name == "/"):
+        return RootedPath(asked.root, (), asked.rules, asked.prefix)
+    if not name.startswith(base + "/"):
+        raise PathOutOfScope(f"{asked.shown} leaves the scope's root through a link.", path=asked.shown)
+    return RootedPath(asked.root, tuple(name[len(base) + 1 :].split("/")), asked.rules, asked.prefix)
+
+
+def _walk(root: int, parts: tuple[str, ...], flags: int) -> tuple[int, tuple[str, ...]]:
+    """Open name by name without following links; a link that stays inside is walked as if it had been written out."""
+    held = [os.dup(root)]
+    names: list[str] = []
+    todo = deque(parts)
+    links = 0
+    is_opened = False
+    try:
+        while todo:
+            name = todo.popleft()
+            is_opened = False
+            if name == "..":
+                if not names:
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+                os.close(held.pop())
+                names.pop()
+                continue
+            target = _link_target(held[-1], name) if todo or not flags & os.O_NOFOLLOW else None
+            if target is not None:
+                links += 1
+                if links > _MAX_LINKS or target.startswith("/"):
+                    number = errno.EXDEV if target.startswith("/") else errno.ELOOP
+                    raise OSError(number, os.strerror(number))
+                todo.extendleft(part for part in reversed(target.split("/")) if part not in ("", "."))
+                continue
+            held.append(_open_name(held[-1], name, HOLD & ~os.O_DIRECTORY if todo else flags))
+            names.append(name)
+            is_opened = not todo
+        # The walk may end on a folder it only passed through: the root itself, or the end of a link like `a/..`.
+        return held.pop() if is_opened else os.open(".", flags & ~os.O_NOFOLLOW, dir_fd=held[-1]), tuple(names)
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _open_name(folder: int, name: str, flags: int) -> int:
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        # A link now, though it was none a moment ago: somebody swaps names under us.
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
+        raise
+
+
+def _link_target(folder: int, name: str) -> str | None:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ENOENT, errno.EACCES):
+            return None
+        raise
+
+
+def walk_below(folder: int, parts: tuple[str, ...], flags: int) -> int:
+    """Open names below an open folder by the descriptor walk."""
+    return _walk(folder, parts, flags)[0]

@@ -1,0 +1,285 @@
+"""Removing a name, and putting back what was kept of one."""
+
+import errno
+import os
+
+from computer_linker.computer.facets.files import Changed, Keeper, Mark, Remove, Restore, Stat
+from computer_linker.computer.local.portable.files_judge import may_remove
+from computer_linker.computer.local.portable.files_keep import drop_kept, keep_file, remaking, removing, restoring
+from computer_linker.computer.local.portable.files_open import FOLDER, READ, Place, stat_of
+from computer_linker.computer.local.portable.files_stage import Bench, Staged, is_same, rename_new, temporary_name
+from computer_linker.computer.local.portable.files_trees import copy_bytes, copy_tree, remove_tree, scan_tree
+from computer_linker.errors import Conflict, ExecutionFailed, InvalidRequest, NotFound
+
+
+class StagedRemove(Staged):
+    """A name to be taken away: into the keeper's folder where it can be kept, else for good."""
+
+    def __init__(self, place: Place, bench: Bench, change: Remove) -> None:
+        super().__init__(place, Changed(change.path, "deleted"))
+        self.bench = bench
+        self.change = change
+        self.before: Stat | None = None
+        self.bytes = 0
+        self.kept: str | None = None
+        self.aside: str | None = None
+        """Where a folder waits, beside its old name, to be emptied."""
+        self.is_gone = False
+
+    def prepare(self) -> None:
+        change = self.change
+        self.before = before = self.place.stat()
+        if before is None:
+            raise NotFound(f"{change.path.shown} does not exist.", path=change.path.shown)
+        if before.type == "directory":
+            self._look_inside(before)
+        elif change.expect is not None and not change.expect.fits(before):
+            raise Conflict(f"{change.path.shown} changed since.", path=change.path.shown)
+        else:
+            self.bytes = before.size if before.type == "file" else 0
+        if change.only_if_empty:
+            self.steps = [remaking(self.place.path)]
+            return
+        self._choose()
+
+    def commit(self) -> None:
+        place = self.place
+        if self.change.only_if_empty:
+            self._remove_empty()
+            return
+        if not is_same(place, self.before) and self.before is not None and self.before.type != "directory":
+            raise Conflict(
+                f"{self.change.path.shown} was changed by somebody else just now.", path=self.change.path.shown
+            )
+        if self.kept is not None and self.bench.keeper is not None and self._is_kept(self.bench.keeper, self.kept):
+            pass
+        elif self.aside is not None:
+            os.rename(place.name, self.aside, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        else:
+            os.unlink(place.name, dir_fd=place.folder)
+        self.is_gone = True
+        self.result.is_confirmed = place.stat() is None
+
+    def undo(self) -> None:
+        place = self.place
+        if not self.is_gone:
+            return
+        if self.kept is not None and self.bench.keeper is not None:
+            rename_new(self.bench.keeper.folder, self.kept, place.folder, place.name)
+        elif self.aside is not None:
+            rename_new(place.folder, self.aside, place.folder, place.name)
+        else:
+            raise ExecutionFailed(f"{self.change.path.shown} could not be put back.", path=self.change.path.shown)
+        self.is_gone = False
+
+    @property
+    def has_more(self) -> bool:
+        return self.aside is not None
+
+    def finish(self) -> None:
+        if self.aside is not None:
+            remove_tree(self.place.folder, self.aside)
+
+    def _look_inside(self, before: Stat) -> None:
+        change = self.change
+        if change.only_if_empty:
+            return
+        if not change.recursive:
+            raise InvalidRequest(
+                f"{change.path.shown} is a folder; use recursive to delete it.", path=change.path.shown
+            )
+        root = self.bench.opener.roots.hold(self.place.path.root)
+        opened = os.open(self.place.name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.place.folder)
+        try:
+            path = self.place.path
+            scan = scan_tree(opened, judge=lambda below, _: may_remove(path, root, below), halted=self.bench.halted)
+        finally:
+            os.close(opened)
+        self.bytes, self.result.entries = scan.bytes, scan.entries
+        mark = Stat("directory", scan.bytes, scan.newest_ns, before.mode, before.links, before.device, before.inode)
+        if change.expect is not None and not change.expect.fits(mark):
+            raise Conflict(f"Something in {change.path.shown} changed since.", path=change.path.shown)
+
+    def _choose(self) -> None:
+        """Keep it by moving it away whole where that is one rename, else aside, to be emptied afterwards."""
+        keeper, path = self.bench.keeper, self.place.path
+        assert self.before is not None
+        if keeper is not None and self.bytes <= keeper.room and _device(keeper.folder) == self.before.device:
+            self.kept = keeper.new_name()
+            self.steps = [restoring(path, self.kept, None, self.bytes)]
+            return
+        if keeper is not None and self.before.type == "file" and self._copied(keeper):
+            return
+        self.result.is_undoable = False
+        self.aside = temporary_name()
+        self.leave(path.parent.child(self.aside))
+
+    def _copied(self, keeper: Keeper) -> bool:
+        opened = os.open(self.place.name, READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.place.folder)
+        try:
+            copy = keep_file(keeper, opened, self.bench.halted, by_link=False)
+        finally:
+            os.close(opened)
+        if copy is None:
+            return False
+        self.aside = temporary_name()
+        self.leave(self.place.path.parent.child(self.aside))
+        self.steps = [restoring(self.place.path, copy, None, self.bytes)]
+        return True
+
+    def _is_kept(self, keeper: Keeper, kept: str) -> bool:
+        try:
+            os.rename(self.place.name, kept, src_dir_fd=self.place.folder, dst_dir_fd=keeper.folder)
+            return True
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+        # The same file system mounted twice: it cannot be renamed across, so it goes for good.
+        self.kept, self.aside, self.result.is_undoable = None, temporary_name(), False
+        return False
+
+    def _remove_empty(self) -> None:
+        try:
+            os.rmdir(self.place.name, dir_fd=self.place.folder)
+            self.result.is_confirmed = self.place.stat() is None
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            self.result.action = "unchanged"
+            self.result.is_confirmed = True
+            self.result.warnings.append(f"{self.change.path.shown} is not empty and was left.")
+
+
+class StagedRestore(Staged):
+    """Something kept on its way back to its name."""
+
+    def __init__(self, place: Place, bench: Bench, change: Restore) -> None:
+        super().__init__(place, Changed(change.path, "created"))
+        self.bench = bench
+        self.change = change
+        self.before: Stat | None = None
+        self.kept: str | None = None
+        """The present content, kept so that this can be taken back too."""
+        self.copy: str | None = None
+        self.staging = os.dup(place.folder)
+        self.is_in_place = False
+
+    def prepare(self) -> None:
+        change, keeper = self.change, self._keeper()
+        try:
+            what = stat_of(os.stat(change.kept, dir_fd=keeper.folder, follow_symlinks=False))
+        except FileNotFoundError:
+            raise NotFound(f"What {change.path.shown} was is not kept any more.", path=change.path.shown) from None
+        is_vacated = (change.path.root, change.path.parts) in self.bench.vacated
+        self.before = before = None if is_vacated else self.place.stat()
+        is_expected = before is None if change.expect is None else change.expect.fits(before)
+        if not is_expected:
+            raise Conflict(f"{change.path.shown} changed since.", path=change.path.shown)
+        if before is not None:
+            self.result.action = "modified"
+            self._keep_present()
+        mark = what.mark if what.type != "directory" else self._scanned(keeper, what)
+        if what.device != _device(self.staging):
+            mark = self._stage_copy(keeper, what)
+        if self.kept is not None and before is not None:
+            self.steps = [restoring(self.place.path, self.kept, mark, before.size)]
+        else:
+            self.steps = [removing(self.place.path, mark), *self.unmaking_steps()]
+        self.inode = mark.inode
+
+    def commit(self) -> None:
+        self.make_missing()
+        place = self.place
+        if not is_same(place, self.before):
+            raise Conflict(
+                f"{self.change.path.shown} was changed by somebody else just now.", path=self.change.path.shown
+            )
+        folder, name = (self._keeper().folder, self.change.kept) if self.copy is None else (self.staging, self.copy)
+        if self.before is None:
+            rename_new(folder, name, place.folder, place.name)
+        else:
+            os.rename(name, place.name, src_dir_fd=folder, dst_dir_fd=place.folder)
+        self.is_in_place = True
+        now = place.stat()
+        self.result.is_confirmed = now is not None and now.inode == self.inode
+
+    def undo(self) -> None:
+        place, keeper = self.place, self._keeper()
+        if self.is_in_place:
+            folder, name = (keeper.folder, self.change.kept) if self.copy is None else (self.staging, self.copy)
+            rename_new(place.folder, place.name, folder, name)
+            if self.kept is not None:
+                rename_new(keeper.folder, self.kept, place.folder, place.name)
+            self.is_in_place = False
+        self.unmake()
+
+    def close(self) -> None:
+        if not self.is_in_place:
+            drop_kept(self.bench.keeper, self.kept)
+            if self.copy is not None:
+                try:
+                    remove_tree(self.staging, self.copy)
+                except FileNotFoundError:
+                    pass
+        os.close(self.staging)
+        super().close()
+
+    def _keeper(self) -> Keeper:
+        if self.bench.keeper is None:
+            raise InvalidRequest("Nothing can be put back without the journal that kept it.")
+        return self.bench.keeper
+
+    def _keep_present(self) -> None:
+        opened = os.open(self.place.name, READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.place.folder)
+        try:
+            self.kept = keep_file(self.bench.keeper, opened, self.bench.halted)
+        finally:
+            os.close(opened)
+        self.result.is_undoable = self.kept is not None
+
+    def _scanned(self, keeper: Keeper, what: Stat) -> Mark:
+        opened = os.open(self.change.kept, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=keeper.folder)
+        try:
+            scan = scan_tree(opened, halted=self.bench.halted)
+        finally:
+            os.close(opened)
+        self.result.entries = scan.entries
+        return Mark(what.device, what.inode, scan.bytes, scan.newest_ns)
+
+    def _stage_copy(self, keeper: Keeper, what: Stat) -> Mark:
+        """Copy what was kept next to its place, because it lies on another file system."""
+        name = temporary_name()
+        self.copy = name
+        above = self.place.path.parts[: len(self.place.path.parts) - 1 - len(self.place.missing)]
+        self.leftovers.append({"root": self.place.path.root, "path": [*above, name]})
+        if what.type == "directory":
+            os.mkdir(name, dir_fd=self.staging)
+            return self._copy_folder(keeper, name)
+        source = os.open(self.change.kept, READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=keeper.folder)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        made = os.open(name, flags, 0o600, dir_fd=self.staging)
+        try:
+            copy_bytes(source, made, what.size, self.bench.halted)
+            os.fchmod(made, what.mode & 0o777)
+            os.utime(made, ns=(what.modified_ns, what.modified_ns))
+            os.fsync(made)
+            return stat_of(os.fstat(made)).mark
+        finally:
+            os.close(source)
+            os.close(made)
+
+    def _copy_folder(self, keeper: Keeper, name: str) -> Mark:
+        source = os.open(self.change.kept, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=keeper.folder)
+        made = os.open(name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.staging)
+        try:
+            scan = scan_tree(source, halted=self.bench.halted, keep_names=True)
+            copy_tree(source, scan, made, self.bench.halted)
+            done, found = scan_tree(made, halted=self.bench.halted), os.fstat(made)
+            return Mark(found.st_dev, found.st_ino, done.bytes, done.newest_ns)
+        finally:
+            os.close(source)
+            os.close(made)
+
+
+def _device(folder: int) -> int:
+    return os.fstat(folder).st_dev

@@ -1,0 +1,83 @@
+"""The scopes' roots as held directory descriptors."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from computer_linker.computer.local.faults import fault
+from computer_linker.errors import NotFound, PathOutOfScope
+
+HOLD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One held root: its descriptor, which folder it is, and where it really lies."""
+
+    descriptor: int
+    device: int
+    inode: int
+    real: str
+    closed: tuple[str, ...] | None
+    """Where the service's own state lies beneath this root, if it does: never opened through a scope."""
+
+
+class Roots:
+    """Roots by their configured path, opened once and held."""
+
+    def __init__(self, state: Path | None = None) -> None:
+        self._state = state
+        self._held: dict[str, Root] = {}
+
+    def hold(self, path: str) -> Root:
+        """The held root. Raises when the folder is gone, or when the name leads to another place than before."""
+        held = self._held.get(path)
+        try:
+            now = os.stat(path)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise NotFound(
+                    "The scope's folder does not exist (any more). Make it again, or change the scope."
+                ) from error
+            raise fault(error, "The scope's folder") from error
+        if held is not None and (held.device, held.inode) == (now.st_dev, now.st_ino):
+            return held
+        return self._pin(path, held)
+
+    def protect(self, state: Path) -> None:
+        """Never open the service's own state through a scope that contains it."""
+        self._state = state
+        self.close()
+
+    def close(self) -> None:
+        for root in self._held.values():
+            os.close(root.descriptor)
+        self._held.clear()
+
+    def _pin(self, path: str, before: Root | None) -> Root:
+        try:
+            descriptor = os.open(path, HOLD)
+        except OSError as error:
+            if isinstance(error, NotADirectoryError):
+                raise NotFound("The scope's root is not a folder.") from error
+            raise fault(error, "The scope's folder") from error
+        now = os.fstat(descriptor)
+        real = os.path.realpath(path)
+        # A folder made again in the same place is the owner's; a name that now leads elsewhere may be anybody's.
+        if before is not None and before.real != real:
+            os.close(descriptor)
+            raise PathOutOfScope(
+                "The scope's folder was replaced by something that lies elsewhere, so nothing in it is opened. "
+                "Restart the service if that was intended."
+            )
+        if before is not None:
+            os.close(before.descriptor)
+        root = Root(descriptor, now.st_dev, now.st_ino, real, self._closed_in(real))
+        self._held[path] = root
+        return root
+
+    def _closed_in(self, real: str) -> tuple[str, ...] | None:
+        if self._state is None:
+            return None
+        state = Path(os.path.realpath(self._state))
+        return state.relative_to(real).parts if state.is_relative_to(real) else None

@@ -1,0 +1,17 @@
+"""Times as the wire has them: UTC, to the millisecond."""
+
+import time
+
+_SECONDS: dict[int, str] = {}
+
+
+def shown_ns(nanoseconds: int) -> str:
+    """A time given in nanoseconds since 1970, such as 2026-01-31T10:00:00.123Z."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    shown = _SECONDS.get(seconds)
+    if shown is None:
+        if len(_SECONDS) > 4096:
+            _SECONDS.clear()
+        year, month, day, hour, minute, second = time.gmtime(seconds)[:6]
+        shown = _SECONDS[seconds] = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
+    return f"{shown}.{rest // 1_000_000:03d}Z"

@@ -1,0 +1,37 @@
+"""file.create: a new file, never over an old one."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.computer.facets.files import Write
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.file.changing import ContentInput, Written, content_of, write_content
+from computer_linker.registry import Context, Example, operation
+
+
+class CreateOptions(Model):
+    create_parents: Annotated[bool, Field(description="Make the folders above it that are missing.")] = False
+
+
+@operation(
+    "file.create",
+    needs={Capability.FS_WRITE},
+    effect=Effect.CHANGE,
+    awaits_intent=True,
+    examples=[
+        Example(
+            "Make a new file in a new folder.",
+            {"target": "docs/new.txt", "input": {"content": "New\n"}, "options": {"createParents": True}},
+        )
+    ],
+)
+async def file_create(
+    ctx: Context, target: str, input: ContentInput, options: CreateOptions = CreateOptions()
+) -> Written:
+    """Make a new file. Fails with `already_exists` when the name is taken, also by a link that leads nowhere."""
+    path = ctx.path(target, for_writing=True)
+    change = Write(path, content_of(input), must_be_new=True, create_parents=options.create_parents)
+    return await write_content(ctx, change)

@@ -1,0 +1,129 @@
+"""file.read: the text of one file inside the scope."""
+
+from base64 import b64encode
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from computer_linker.computer.facets.files import Piece, Window
+from computer_linker.computer.facets.lines import MAX_REPLY, fit_bytes, fit_text
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.model.paths import RootedPath
+from computer_linker.registry import Context, Example, operation
+
+MAX_BYTES = 8_000_000
+Encoding = Literal["utf8", "base64"]
+
+
+class ReadOptions(Model):
+    start_line: Annotated[int | None, Field(ge=1, description="The first line wanted, counted from 1.")] = None
+    line_count: Annotated[int | None, Field(ge=1, description="How many lines.")] = None
+    tail_lines: Annotated[int | None, Field(ge=1, description="The last lines instead.")] = None
+    start_byte: Annotated[
+        int | None, Field(ge=0, description="The first byte wanted instead of a line, to page through any file.")
+    ] = None
+    max_bytes: Annotated[
+        int, Field(gt=0, description="Stop after this many bytes; at most 8,000,000, more is lowered to that.")
+    ] = 65_536
+    encoding: Annotated[Encoding, Field(description="`base64` for files that are not text.")] = "utf8"
+
+
+class FileText(Model):
+    path: str
+    content: str
+    sha256: Annotated[str | None, Field(description="Of the whole file; null above 1 GiB.")]
+    size: Annotated[int, Field(description="Of the whole file.")]
+    truncated: Annotated[bool, Field(description="True when the file goes on after `content`.")]
+    start_line: Annotated[int | None, Field(description="The line `content` starts with.")] = None
+    next_line: Annotated[int | None, Field(description="Where to go on; null at the end.")] = None
+    next_byte: Annotated[int | None, Field(description="Where to go on with `startByte`; null at the end.")] = None
+
+
+@operation(
+    "file.read",
+    needs={Capability.FS_READ},
+    effect=Effect.OBSERVE,
+    examples=[
+        Example("Read the start of a file.", {"target": "notes.txt"}),
+        Example("Read the end of a log.", {"target": "notes.txt", "options": {"tailLines": 20}}),
+    ],
+)
+async def file_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> FileText:
+    """Read one file: its start, some lines, or its end. The digest is always of the whole file.
+
+    A page ends after a whole line where it can; `nextLine` says where to go on. A file that has other names (hard links) is
+    read with a warning, because one of them may lie outside the scope.
+    """
+    path = ctx.path(target)
+    result = await read_text(ctx, path, window_of(options))
+    ctx.note(size=result.size, sha256=result.sha256)
+    return result
+
+
+def window_of(options: ReadOptions) -> Window:
+    """The window that the options ask for. Raises InvalidRequest for options that contradict each other."""
+    by_line = options.start_line is not None or options.line_count is not None
+    if sum((by_line, options.tail_lines is not None, options.start_byte is not None)) > 1:
+        raise InvalidRequest("Use either startLine and lineCount, or tailLines, or startByte.")
+    if options.encoding == "base64" and (by_line or options.tail_lines is not None):
+        raise InvalidRequest("base64 has no lines; use startByte to page.")
+    return Window(
+        min(options.max_bytes, MAX_BYTES),
+        options.start_byte,
+        options.start_line,
+        options.line_count,
+        options.tail_lines,
+        options.encoding == "utf8",
+    )
+
+
+async def read_text(ctx: Context, path: RootedPath, window: Window, room: int = MAX_REPLY - 98_304) -> FileText:
+    """One file's window as the wire has it, cut to what fits `room` bytes of a reply."""
+    piece = await ctx.computer.files.read(path, window)
+    for warning in piece.warnings:
+        ctx.warn(warning)
+    if piece.links > 1:
+        ctx.warn(f"{path.shown} is a hardlink: {piece.links} names lead to it, and some may lie outside the scope.")
+    return _base64(path, piece, window, room) if not window.is_text else _text(ctx, path, piece, window, room)
+
+
+def _base64(path: RootedPath, piece: Piece, window: Window, room: int) -> FileText:
+    content = fit_bytes(piece.content, room)
+    end = (window.start_byte or 0) + len(content)
+    is_cut = len(content) < len(piece.content) or piece.next_byte is not None
+    return FileText.model_construct(
+        path=path.shown,
+        content=b64encode(content).decode("ascii"),
+        sha256=piece.sha256,
+        size=piece.size,
+        truncated=is_cut,
+        start_line=None,
+        next_line=None,
+        next_byte=end if is_cut else None,
+    )
+
+
+def _text(ctx: Context, path: RootedPath, piece: Piece, window: Window, room: int) -> FileText:
+    content, next_line, next_byte = fit_text(piece.content, room), piece.next_line, piece.next_byte
+    if len(content) < len(piece.content):
+        end = piece.next_byte if piece.next_byte is not None else piece.size
+        next_byte = end - len(piece.content) + len(content)
+        next_line = None if piece.start_line is None else piece.start_line + max(1, content.count(b"\n"))
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        text = content.decode("utf-8", "replace")
+        ctx.warn(f"{path.shown} is not UTF-8 text; use encoding base64 for its exact bytes.")
+    return FileText.model_construct(
+        path=path.shown,
+        content=text,
+        sha256=piece.sha256,
+        size=piece.size,
+        truncated=next_byte is not None,
+        start_line=piece.start_line,
+        next_line=next_line,
+        next_byte=next_byte,
+    )

@@ -1,0 +1,89 @@
+"""file.undo: take a file operation back."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.computer.facets.files import Change, MakeFolder, Move, Remove
+from computer_linker.errors import InvalidRequest, PathOutOfScope
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.model.paths import RootedPath
+from computer_linker.operations.file.changing import make_changes
+from computer_linker.policy.paths import check_name, rules_of
+from computer_linker.registry import Context, Example, operation
+from computer_linker.undo.journal import Journal
+from computer_linker.undo.steps import changes_of
+
+
+class UndoInput(Model):
+    operation_id: Annotated[str, Field(min_length=1, max_length=64, description="Of the operation to take back.")]
+
+
+class UndoOptions(Model):
+    dry_run: Annotated[bool, Field(description="Only say what would be done.")] = False
+
+
+class UndoneFile(Model):
+    path: str
+    action: Annotated[str, Field(description="removed, restored, or moved")]
+
+
+class Undone(Model):
+    files: list[UndoneFile]
+
+
+@operation(
+    "file.undo",
+    needs={Capability.FS_WRITE},
+    effect=Effect.CHANGE,
+    awaits_intent=True,
+    destructive=True,
+    examples=[
+        Example("Take a write back.", {"input": {"operationId": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}}, runs=False),
+    ],
+)
+async def file_undo(ctx: Context, input: UndoInput, options: UndoOptions = UndoOptions()) -> Undone:
+    """Take any file operation of this scope back by its id. Answers `conflict`, and changes nothing, when a file has changed
+    since. An undo has its own id and can itself be taken back.
+    """
+    journal = ctx.use(Journal)
+    record = journal.find(input.operation_id, ctx.scope.id)
+    changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
+    if options.dry_run:
+        await ctx.computer.files.rehearse(changes, keeper=journal.begin(ctx.operation_id, ctx.scope.id))
+        ctx.effect = "suspected_noop"
+    else:
+        await make_changes(ctx, changes)
+        journal.forget(record.operation_id)
+    ctx.note(files=len(changes), undone=record.operation_id)
+    return Undone(files=[UndoneFile(path=_shown(change), action=_action(change)) for change in changes])
+
+
+def _rooted(ctx: Context, root: str, parts: list[str]) -> RootedPath:
+    """A journal's path under the scope's rules as they are now: an undo never does what the scope forbids."""
+    if root not in ctx.scope.roots:
+        raise PathOutOfScope("The folder this operation changed does not belong to the scope any more.")
+    index = ctx.scope.roots.index(root)
+    path = RootedPath(root, tuple(parts), rules_of(ctx.scope, root, ctx.services.config), f"@{index}/" if index else "")
+    if not path.parts:
+        raise InvalidRequest("The scope's root itself cannot be changed.")
+    check_name(path, for_writing=True)
+    return path
+
+
+def _shown(change: Change) -> str:
+    return change.destination.shown if isinstance(change, Move) else change.path.shown
+
+
+def _action(change: Change) -> str:
+    match change:
+        case Remove():
+            return "removed"
+        case Move():
+            return "moved"
+        case MakeFolder():
+            return "created"
+        case _:
+            return "restored"

@@ -1,0 +1,40 @@
+"""file.write: make a file hold exactly this."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.computer.facets.files import Write
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.file.changing import ContentInput, Sha256, Written, content_of, write_content
+from computer_linker.registry import Context, Example, operation
+
+
+class WriteOptions(Model):
+    create_parents: Annotated[bool, Field(description="Make the folders above it that are missing.")] = False
+    if_sha256: Annotated[
+        Sha256 | None, Field(description="Write only while the file still has this digest; else `conflict`.")
+    ] = None
+    append: Annotated[bool, Field(description="Put the content after what is there.")] = False
+
+
+@operation(
+    "file.write",
+    needs={Capability.FS_WRITE},
+    effect=Effect.CHANGE,
+    awaits_intent=True,
+    destructive=True,
+    examples=[Example("Write a file.", {"target": "notes.txt", "input": {"content": "Hello\n"}})],
+)
+async def file_write(ctx: Context, target: str, input: ContentInput, options: WriteOptions = WriteOptions()) -> Written:
+    """Write a file, new or not. The old content stays whole until the new one is in place; file.undo takes it back."""
+    change = Write(
+        ctx.path(target, for_writing=True),
+        content_of(input),
+        append=options.append,
+        create_parents=options.create_parents,
+        if_sha256=options.if_sha256,
+    )
+    return await write_content(ctx, change)

@@ -1,0 +1,226 @@
+"""The undo journal: one line before a change and one after it, and a private folder of what was replaced.
+
+A line is in the kernel's hands before the change is made, so it survives a kill of the service; a batch of several changes is
+also synced to disk, because after a power cut its journal must know how to put a half-made batch back.
+"""
+
+import json
+import os
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self
+
+from computer_linker.computer.facets.files import Inverse
+from computer_linker.errors import NotFound
+from computer_linker.undo.store import Kept
+
+MAX_ENTRIES = 2000
+MAX_BYTES = 1 << 30
+_COMPACT_AT = 3 * MAX_ENTRIES
+_FILE = "journal.jsonl"
+
+
+class Home(Protocol):
+    """What the journal asks of the service: its private state folder."""
+
+    @property
+    def home(self) -> Path: ...
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known of one operation's changes."""
+
+    operation_id: str
+    scope_id: str
+    op: str
+    steps: list[Inverse]
+    leftovers: list[dict[str, Any]] = field(default_factory=list)
+    state: Literal["begun", "done"] = "begun"
+
+    @property
+    def size(self) -> int:
+        return sum(step.get("bytes", 0) for step in self.steps)
+
+    @property
+    def kept(self) -> list[str]:
+        return [step["kept"] for step in self.steps if "kept" in step]
+
+    def to_line(self) -> bytes:
+        value = {
+            "id": self.operation_id, "scope": self.scope_id, "op": self.op, "state": self.state,
+            "steps": self.steps, "leftovers": self.leftovers, "at": int(time.time()),
+        }  # fmt: skip
+        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+class Entry:
+    """The keeper of one operation: give it to `files.change`, or keep files by hand before a program changes them."""
+
+    def __init__(self, journal: "Journal", operation_id: str, scope_id: str, op: str) -> None:
+        self._journal = journal
+        self._record = Record(operation_id, scope_id, op, [])
+        self.is_committed = False
+
+    @property
+    def folder(self) -> int:
+        return self._journal.kept.folder
+
+    @property
+    def room(self) -> int:
+        return self._journal.max_bytes // 2
+
+    def new_name(self) -> str:
+        return secrets.token_hex(16)
+
+    def begun(self, steps: list[Inverse], leftovers: list[dict[str, Any]]) -> None:
+        """Write down how to take the change back, before it is made."""
+        self._record.steps, self._record.leftovers = steps, leftovers
+        self._journal.append(self._record, sync=len(steps) > 1)
+
+    def done(self) -> None:
+        """The change was made."""
+        self._record.state = "done"
+        self.is_committed = True
+        self._journal.close_entry(self._record)
+
+    def void(self) -> None:
+        """The change was not made after all."""
+        self._journal.forget(self._record.operation_id)
+
+    def commit(self, steps: list[Inverse]) -> None:
+        """Record at once what takes a finished change back (a program's work, kept by hand beforehand)."""
+        self.begun(steps, [])
+        self.done()
+
+
+class Journal:
+    """The newest changes, by operation id; the oldest are forgotten when there are too many or they keep too much."""
+
+    def __init__(self, folder: Path, *, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.max_entries = max_entries
+        self.max_bytes = max_bytes
+        self.kept = Kept.open(folder / "kept")
+        self._path = folder / _FILE
+        self._records: OrderedDict[str, Record] = OrderedDict()
+        self._bytes = 0
+        self._lines = 0
+        self._load()
+        self._file = self._opened()
+        self.is_recovered = not any(record.state == "begun" for record in self._records.values())
+
+    @classmethod
+    def open(cls, services: Home) -> Self:
+        return cls(services.home / "undo")
+
+    async def aclose(self) -> None:
+        os.close(self._file)
+        self.kept.close()
+
+    def begin(self, operation_id: str, scope_id: str, op: str = "") -> Entry:
+        """Start to keep what this operation replaces."""
+        return Entry(self, operation_id, scope_id, op)
+
+    def find(self, operation_id: str, scope_id: str) -> Record:
+        """What takes this operation back. Raises NotFound when it is unknown here or was forgotten."""
+        record = self._records.get(operation_id)
+        if record is None or record.scope_id != scope_id or record.state != "done" or not record.steps:
+            raise NotFound(
+                "There is nothing to take back for this operation: it changed no file in this scope, was taken back "
+                "already, or is too long ago.",
+                operationId=operation_id[:64],
+            )
+        return record
+
+    def unfinished(self) -> list[Record]:
+        """Changes that were under way when the service died, the newest first."""
+        return [record for record in reversed(self._records.values()) if record.state == "begun"]
+
+    def append(self, record: Record, *, sync: bool) -> None:
+        os.write(self._file, record.to_line())
+        if sync:
+            os.fsync(self._file)
+        self._put(record)
+        self._lines += 1
+
+    def close_entry(self, record: Record) -> None:
+        os.write(self._file, b'{"done":"' + record.operation_id.encode() + b'"}\n')
+        self._lines += 1
+        if len(self._records) > self.max_entries or self._bytes > self.max_bytes:
+            self._evict()
+        if self._lines > _COMPACT_AT + len(self._records):
+            self._compact()
+
+    def forget(self, operation_id: str, *, keeps_files: bool = True) -> None:
+        """Drop a record. What it kept stays when the change that used it took it along."""
+        record = self._records.pop(operation_id, None)
+        if record is None:
+            return
+        self._bytes -= record.size
+        os.write(self._file, b'{"void":"' + operation_id.encode() + b'"}\n')
+        self._lines += 1
+        if not keeps_files:
+            self.kept.drop(record.kept)
+
+    def _put(self, record: Record) -> None:
+        old = self._records.pop(record.operation_id, None)
+        self._bytes += record.size - (old.size if old else 0)
+        self._records[record.operation_id] = record
+
+    def _evict(self) -> None:
+        while self._records and (len(self._records) > self.max_entries or self._bytes > self.max_bytes):
+            oldest = next(iter(self._records))
+            if self._records[oldest].state == "begun":
+                return
+            self.forget(oldest, keeps_files=False)
+
+    def _load(self) -> None:
+        for value in _lines(self._path):
+            self._lines += 1
+            if "done" in value and value["done"] in self._records:
+                self._records[value["done"]].state = "done"
+            elif "void" in value:
+                if (record := self._records.pop(value["void"], None)) is not None:
+                    self._bytes -= record.size
+            elif "id" in value:
+                state: Literal["begun", "done"] = "done" if value.get("state") == "done" else "begun"
+                self._put(Record(value["id"], value["scope"], value["op"], value["steps"], value["leftovers"], state))
+        self.kept.drop_others({name for record in self._records.values() for name in record.kept})
+
+    def _opened(self) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(self._path, flags, 0o600)
+
+    def _compact(self) -> None:
+        """Write only what is still known, and put it in the old file's place."""
+        draft = self._path.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, b"".join(record.to_line() for record in self._records.values()))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        draft.replace(self._path)
+        os.close(self._file)
+        self._file = self._opened()
+        self._lines = len(self._records)
+
+
+def _lines(path: Path) -> Iterable[dict[str, Any]]:
+    """The journal's lines; one that a crash cut short is the last, and is left out."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                yield value

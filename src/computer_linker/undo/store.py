@@ -1,0 +1,40 @@
+"""The private folder of kept files."""
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+
+@dataclass(slots=True)
+class Kept:
+    """Files and folders under names nobody can guess, in a folder only this user can enter."""
+
+    path: Path
+    folder: int
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        return cls(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW))
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Remove kept files; those already taken back are not there any more."""
+        for name in names:
+            try:
+                os.unlink(name, dir_fd=self.folder)
+            except FileNotFoundError:
+                continue
+            except (IsADirectoryError, PermissionError):
+                # shutil.rmtree with a descriptor walks without following links.
+                shutil.rmtree(name, ignore_errors=True, dir_fd=self.folder)
+
+    def drop_others(self, known: set[str]) -> None:
+        """Remove what no record speaks of: it was kept for a change that never came."""
+        self.drop([name for name in os.listdir(self.folder) if name not in known])
+
+    def close(self) -> None:
+        os.close(self.folder)
