@@ -71,8 +71,11 @@ def _arguments(operation: "Operation", target: str | None, inputs: list[str], op
 def _send(arguments: dict[str, Any], *, as_json: bool) -> None:
     from computer_linker.client.socket_client import ServiceUnreachable, call_service
 
+    home = state_home()
+    # A config that cannot be used is told in its own words, before a service is started over it.
+    current_config(home)
     try:
-        envelope = call_service(state_home(), "computer_operation", arguments)
+        envelope = call_service(home, "computer_operation", arguments)
     except ServiceUnreachable as error:
         raise CliError(str(error), "computer-linker doctor says what is wrong") from None
     if as_json:

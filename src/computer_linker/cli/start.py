@@ -1,12 +1,13 @@
 """start: set up what is missing, say what is exposed and how to connect, then serve."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from computer_linker import __version__
-from computer_linker.cli.output import note
+from computer_linker.cli.output import note, say
 from computer_linker.cli.places import state_home
 from computer_linker.config.schema import Config
 from computer_linker.model.scope import Scope
@@ -56,7 +57,8 @@ def run(wishes: "Wishes", host: str | None, port: int | None) -> None:
 
     def ready(url: str) -> None:
         for line in welcome(made.config, home, url):
-            note(line)
+            say(line)
+        sys.stdout.flush()
 
     serving(home, host, port, ready)
 

@@ -24,7 +24,7 @@ def call_service(home: Path, tool: str, arguments: dict[str, Any]) -> dict[str, 
         _start(home)
         answer = ask_service(home, {"tool": tool, "arguments": arguments})
     if answer is None:
-        raise ServiceUnreachable("the service ended before it answered")
+        raise ServiceUnreachable(_last_error(home))
     return answer
 
 
@@ -38,6 +38,9 @@ def ask_service(home: Path, request: dict[str, Any]) -> dict[str, Any] | None:
         link.sendall(places.GREETING_CONTROL)
         link.sendall(json.dumps(request, ensure_ascii=False).encode() + b"\n")
         answer = _line(link)
+    except (ConnectionResetError, BrokenPipeError):
+        # It listened before it had read its config, and ended over that.
+        return None
     finally:
         link.close()
     if not answer:

@@ -26,9 +26,11 @@ def check_folder(folder: Path) -> None:
     """Raise ConfigInvalid unless the folder is ours and nobody else can put files into it."""
     try:
         found = folder.stat()
+    except FileNotFoundError:
+        raise ConfigInvalid("this computer is not set up yet", "run: computer-linker start FOLDER") from None
     except OSError as error:
         raise ConfigInvalid(
-            f"the state folder cannot be opened: {error.strerror}", "run: computer-linker setup"
+            f"the state folder cannot be opened: {error.strerror}", f"look at the rights of {folder}"
         ) from error
     if not stat.S_ISDIR(found.st_mode):
         raise ConfigInvalid("the state folder is not a folder", "set COMPUTER_LINKER_HOME to a folder")

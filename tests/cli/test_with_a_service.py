@@ -1,0 +1,182 @@
+"""Commands that meet a real service."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from computer_linker import home as places
+from computer_linker.config.load import load
+from support.service import PROGRAM, Http, end_service, environment, serving
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "home"
+    yield folder
+    end_service(folder)
+
+
+def run(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """One command line in a process of its own."""
+    return subprocess.run(
+        [*PROGRAM, *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def nothing_listens(home: Path) -> None:
+    with pytest.raises(OSError):
+        places.connect(str(home))
+
+
+@contextmanager
+def started(home: Path, *words: str) -> Iterator[list[str]]:
+    """`start` until its welcome is out; the lines of the welcome."""
+    command = [*PROGRAM, "start", *words, "--port", "0"]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=environment(home), text=True, **pipes) as process:  # type: ignore[call-overload]
+        lines: list[str] = []
+        try:
+            for line in process.stdout:
+                lines.append(line.rstrip("\n"))
+                if "Ctrl-C" in line:
+                    break
+            yield lines
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+
+def test_start_says_in_few_lines_what_is_exposed_and_how_to_connect(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    with started(home, str(tmp_path / "app")) as lines:
+        assert 0 < len(lines) <= 15
+        text = "\n".join(lines)
+        assert str(tmp_path / "app") in text
+        for client in ("claude mcp add", "codex mcp add", "inspector"):
+            assert client in text
+        token = load(home).owner_token or ""
+        assert token and token not in text
+        port = int(re.search(r"http://127\.0\.0\.1:(\d+)/mcp", text).group(1))  # type: ignore[union-attr]
+        http = Http(port, token)
+        try:
+            assert http.control("get_computer_info", include=["identity"])["machineId"] == load(home).machine_id
+        finally:
+            http.close()
+        assert json.loads(run(home, "status", "--json").stdout)["service"]["localUrl"].endswith(f":{port}/mcp")
+
+
+def test_a_second_start_is_refused_in_one_line(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    with started(home, str(tmp_path / "app")):
+        done = run(home, "start", "--port", "0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-2].startswith("error: a service already runs")
+    assert done.stderr.splitlines()[-1].startswith("hint: ")
+
+
+def test_an_address_open_to_others_without_a_token_does_not_start(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    run(home, "setup", str(tmp_path / "app"))
+    run(home, "config", "set", "ownerToken", "null")
+    done = run(home, "serve", "--host", "0.0.0.0", "--port", "0")
+    assert done.returncode == 1
+    assert "error: " in done.stderr and "token" in done.stderr
+    nothing_listens(home)
+
+
+def test_a_config_others_can_write_starts_nothing(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    run(home, "setup", str(tmp_path / "app"))
+    (home / "config.json").chmod(0o666)
+    for words in (["start"], ["serve"], ["stdio"], ["op", "file.list", ".", "--scope", "app"]):
+        done = run(home, *words)
+        assert done.returncode != 0, words
+        assert "other users" in done.stderr, (words, done.stderr)
+        assert done.stdout == ""
+    nothing_listens(home)
+
+
+def test_op_starts_a_service_reads_writes_and_is_refused(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "notes.txt").write_text("hello\n")
+    (tmp_path / "outside.txt").write_text("outside\n")
+    run(home, "setup", str(tmp_path / "app"))
+    read = run(home, "op", "file.read", "notes.txt")
+    assert (read.returncode, read.stdout, read.stderr) == (0, "hello\n", "")
+    written = run(home, "op", "file.write", "new.txt", "--input", "content=@-", "--json", stdin="from stdin\n")
+    assert json.loads(written.stdout)["effect"] == "confirmed", written.stdout
+    assert (tmp_path / "app" / "new.txt").read_text() == "from stdin\n"
+    refused = run(home, "op", "file.read", "../outside.txt")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("error: path_out_of_scope: ")
+    envelope = run(home, "op", "file.read", "../outside.txt", "--json")
+    assert (envelope.returncode, json.loads(envelope.stdout)["error"]["code"]) == (1, "path_out_of_scope")
+    assert run(home, "op", "file.read", "notes.txt", "--option", "maxBytes=many").returncode == 1
+
+
+def test_stop_ends_the_service(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    with started(home, str(tmp_path / "app")):
+        assert run(home, "stop").returncode == 0
+    assert "No service runs." in run(home, "stop").stderr
+    assert json.loads(run(home, "status", "--json").stdout)["service"]["running"] is False
+
+
+def test_a_rotated_token_and_an_edited_scope_hold_without_a_restart(tmp_path: Path) -> None:
+    old = "old-owner-token-0123456789abcdef"
+    with serving(tmp_path, token=old) as service:
+        (service.root / "notes.txt").write_text("hello\n")
+        call = {"scope": "app", "op": "file.read", "target": "notes.txt"}
+        http = service.http()
+        assert http.control("computer_operation", **call)["ok"] is True
+        run(service.home, "scope", "edit", "app", "--deny", "fs:read")
+        assert http.control("computer_operation", **call)["error"]["code"] == "permission_denied"
+        run(service.home, "token", "rotate")
+        assert http.send("POST", "/api/v1/control", {"action": "get_computer_info"})[0] == 401
+        http.token = load(service.home).owner_token
+        assert http.control("get_computer_info", include=["identity"])["machineName"] == "test"
+        http.close()
+
+
+def test_a_config_broken_while_serving_stops_every_call_until_corrected(tmp_path: Path) -> None:
+    with serving(tmp_path) as service:
+        (service.root / "notes.txt").write_text("hello\n")
+        call = {"scope": "app", "op": "file.read", "target": "notes.txt"}
+        http = service.http()
+        good = (service.home / "config.json").read_text()
+        assert http.control("computer_operation", **call)["ok"] is True
+        (service.home / "config.json").write_text(good.replace('"machineName"', '"machineNmae"'))
+        status, body = http.send("POST", "/api/v1/control", {"action": "computer_operation", **call})
+        assert b"hello" not in body and (status != 200 or not json.loads(body)["ok"]), body
+        (service.home / "config.json").write_text(good)
+        assert http.control("computer_operation", **call)["ok"] is True
+        http.close()
+
+
+def test_self_test_passes_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    env = {**os.environ, "TMPDIR": str(place), "COMPUTER_LINKER_HOME": str(tmp_path / "untouched")}
+    command = [sys.executable, "-m", "computer_linker", "self-test", "--json"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=110, check=False)
+    answer = json.loads(done.stdout)
+    assert [step for step in answer["steps"] if not step["ok"]] == []
+    assert (done.returncode, answer["ok"]) == (0, True)
+    assert list(place.iterdir()) == []
+    assert not (tmp_path / "untouched").exists()
+
+
+def test_client_smoke_reads_each_folder_scope(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    run(home, "setup", str(tmp_path / "app"))
+    done = run(home, "client", "smoke", "--json")
+    assert [step["step"] for step in json.loads(done.stdout)["steps"]][-1] == "file.list in app"
+    assert done.returncode == 0
