@@ -28,7 +28,7 @@ class KernelRules:
     read_root_fds: tuple[int, ...] = ()
     confine_files: bool = False
     cut_network: bool = False
-    confine_signals: bool = True
+    confine_signals: bool = False
 
 
 @dataclass(frozen=True, slots=True)

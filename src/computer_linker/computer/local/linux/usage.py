@@ -1,6 +1,7 @@
 """What a process and all it started use, read from /proc."""
 
 import os
+from itertools import islice
 from pathlib import Path
 
 from computer_linker.computer.facets.processes import Usage
@@ -31,7 +32,8 @@ def usage_of(pid: int) -> Usage | None:
 def _tree(pid: int) -> list[int]:
     if not Path(f"/proc/{pid}").exists():
         return []
-    found, waiting = [], [pid]
+    found: list[int] = []
+    waiting = [pid]
     while waiting and len(found) < _MOST:
         member = waiting.pop()
         found.append(member)
@@ -56,10 +58,10 @@ def _ports(pids: list[int]) -> set[int]:
 
 def _sockets(pid: int) -> set[str]:
     try:
-        names = os.listdir(f"/proc/{pid}/fd")
+        names = list(islice(Path(f"/proc/{pid}/fd").iterdir(), _MOST))
     except OSError:
         return set()
-    links = (_link(f"/proc/{pid}/fd/{name}") for name in names[:_MOST])
+    links = (_link(name) for name in names)
     return {link[8:-1] for link in links if link.startswith("socket:[")}
 
 
@@ -79,8 +81,8 @@ def _text(path: str) -> str:
         return ""
 
 
-def _link(path: str) -> str:
+def _link(path: str | Path) -> str:
     try:
-        return os.readlink(path)
+        return str(Path(path).readlink())
     except OSError:
         return ""

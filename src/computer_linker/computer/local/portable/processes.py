@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import pty
-import signal
+import signal as signals
 import subprocess
 from collections.abc import Callable
 
@@ -16,6 +16,8 @@ import anyio
 
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
 from computer_linker.errors import ExecutionFailed
+
+_Signals = signals.Signals
 
 
 class PortableProcesses:
@@ -102,10 +104,10 @@ class PortableChild:
             self._waiters.append(call)
 
     def signal(self, name: SignalName) -> None:
-        self._send(signal.Signals["SIG" + name.upper()])
+        self._send(_Signals["SIG" + name.upper()])
 
     def kill(self) -> None:
-        self._send(signal.SIGKILL)
+        self._send(_Signals.SIGKILL)
 
     def usage(self) -> Usage | None:
         return None
@@ -118,15 +120,15 @@ class PortableChild:
         if self._launch.pty is not None:
             fcntl.ioctl(self.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.cols, 0, 0))
 
-    def _send(self, number: signal.Signals) -> None:
+    def _send(self, number: _Signals) -> None:
         if self._ended is None and self._process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
     def _reaped(self, code: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        named = signal.Signals(-code).name if code < 0 else None
+            os.killpg(self.pid, _Signals.SIGKILL)
+        named = _Signals(-code).name if code < 0 else None
         self._has_ended(Ended(code if code >= 0 else 128 - code, named))
 
     def _has_ended(self, ended: Ended) -> None:

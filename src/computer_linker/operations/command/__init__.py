@@ -1,0 +1,1 @@
+"""Commands: run one and wait, or start one and talk to it."""

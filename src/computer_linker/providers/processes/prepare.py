@@ -1,0 +1,152 @@
+"""From a request to a plan: one argv, judged, resolved and confined, before anything is started."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any, Self
+
+from computer_linker.computer.base import Computer
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.capability import Capability
+from computer_linker.model.paths import RootedPath
+from computer_linker.model.scope import Scope
+from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
+from computer_linker.policy.commands import judge_boundary, judge_command
+from computer_linker.providers.processes import environment
+from computer_linker.providers.processes.programs import Programs
+from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.sandbox import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """What was asked for. `roots` are all the scope's roots, `cwd` lies in one of them."""
+
+    scope: Scope
+    roots: tuple[RootedPath, ...]
+    cwd: RootedPath
+    command: str | list[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    pty: bool = False
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A command ready to spawn; `plan.release()` lets go of everything it holds."""
+
+    argv: list[str]
+    plan: SpawnPlan
+    env: dict[str, str]
+    boundary: str
+    warnings: list[str]
+
+    @property
+    def program(self) -> str:
+        return PurePath(self.argv[0]).name
+
+
+class Preparation:
+    """Judges and plans commands."""
+
+    def __init__(self, computer: Computer, sandbox: Sandbox, environ: Mapping[str, str] | None = None) -> None:
+        self._computer = computer
+        self._sandbox = sandbox
+        self._environ = os.environ if environ is None else environ
+
+    @classmethod
+    def open(cls, services: Any) -> Self:
+        return cls(services.use(Computer), services.use(Sandbox))
+
+    async def prepare(self, request: CommandRequest) -> Prepared:
+        """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
+        policy = request.scope.policy
+        argv, is_shell = _argv(request)
+        boundary = NO_BOUNDARY if policy.sandbox == "off" else await self._sandbox.probe()
+        held: list[int] = []
+        try:
+            cwd_fd = self._open(request.cwd, held)
+            where = real_path(cwd_fd, request.cwd.root)
+            programs = Programs([root.root for root in request.roots], self._environ)
+            program = programs.resolve(argv[0], where)
+            judge_command(policy, argv, program, programs.locate)
+            judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
+            env = environment.build(
+                self._environ,
+                request.env,
+                passed=policy.environment,
+                search_path=programs.search_path,
+                boundary_holds=boundary.holds,
+            )
+            # From here on the program is this file and no other, whatever the name may come to mean.
+            argv = [program.path, *argv[1:]]
+            confinement = self._confinement(request, held, cwd_fd, where, programs.places(program))
+            plan, env = self._sandbox.wrap(argv, confinement, env, boundary=boundary, pty=request.pty)
+        except BaseException:
+            _close(held)
+            raise
+        plan.releases.append(lambda: _close(held))
+        return Prepared(argv, plan, env, plan.boundary, [*plan.warnings, *_warnings(request.scope, boundary)])
+
+    def _open(self, path: RootedPath, held: list[int]) -> int:
+        fd = self._computer.files.open_folder(path)
+        held.append(fd)
+        return fd
+
+    def _confinement(
+        self, request: CommandRequest, held: list[int], cwd_fd: int, where: str, programs: tuple[str, ...]
+    ) -> Confinement:
+        folders = tuple(self._folder(root, held) for root in request.roots)
+        may_write = Capability.FS_WRITE in request.scope.granted
+        return Confinement(
+            writable=folders if may_write else (),
+            readable=() if may_write else folders,
+            programs=programs,
+            network=request.scope.policy.network,
+            cwd=where,
+            cwd_fd=cwd_fd,
+        )
+
+    def _folder(self, root: RootedPath, held: list[int]) -> Folder:
+        fd = self._open(root, held)
+        real = real_path(fd, root.root)
+        return Folder(
+            fd, real, root.rules, alias=root.root.rstrip("/") if root.root.rstrip("/") not in (real, "") else ""
+        )
+
+
+def real_path(fd: int, otherwise: str) -> str:
+    """Where a held folder lies; systems without /proc answer by its configured path."""
+    try:
+        return str(Path(f"/proc/self/fd/{fd}").readlink())
+    except OSError:
+        return os.path.realpath(otherwise)
+
+
+def _argv(request: CommandRequest) -> tuple[list[str], bool]:
+    try:
+        return to_argv(request.command), False
+    except ShellNeeded:
+        text = request.command
+        if not request.scope.policy.allow_shell or not isinstance(text, str):
+            raise
+        if len(text) > MAX_TEXT or "\0" in text:
+            raise InvalidRequest(f"A shell command has at most {MAX_TEXT} characters and no NUL.") from None
+        return ["sh", "-c", text], True
+
+
+def _warnings(scope: Scope, boundary: Boundary) -> list[str]:
+    warnings: list[str] = []
+    if not boundary.holds:
+        why = "the scope's policy turns the sandbox off" if scope.policy.sandbox == "off" else boundary.detail
+        warnings.append(f"No kernel boundary held around this command: {why}. It could reach all your files.")
+        if not scope.policy.network:
+            warnings.append("network: false is not enforced without a kernel boundary.")
+    elif Capability.FS_WRITE not in scope.granted:
+        warnings.append("The scope lacks fs:write, so the command saw its folders read-only.")
+    return warnings
+
+
+def _close(held: list[int]) -> None:
+    while held:
+        os.close(held.pop())

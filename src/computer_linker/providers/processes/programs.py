@@ -1,0 +1,96 @@
+"""Which file a program's name means: found on a trusted search path, never in a place the scope can write."""
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
+from computer_linker.policy.commands import Program
+from computer_linker.providers.sandbox.places import SYSTEM, home, tool_folders
+
+_ALWAYS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+class Programs:
+    """Finds programs for one scope. `roots` are the folders the scope could write to."""
+
+    def __init__(self, roots: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._roots = tuple(os.path.realpath(root) for root in roots)
+        self._configured_roots = tuple(roots)
+        self.search_path = self._trusted(environ.get("PATH", ""))
+
+    def locate(self, name: str) -> str | None:
+        """The absolute file a rule's program means; None when there is none. Used to compare, not to run."""
+        if "/" in name:
+            place = name if name.startswith("/") else f"{self._configured_roots[0]}/{name}" if self._roots else ""
+            return _normal(place) if place else None
+        for folder in self.search_path:
+            if _is_program(candidate := f"{folder}/{name}"):
+                return _normal(candidate)
+        return None
+
+    def resolve(self, argv0: str, cwd: str) -> Program:
+        """The file this argv would execute. Raises NotFound when there is none."""
+        if "/" in argv0:
+            place = argv0 if argv0.startswith("/") else f"{cwd}/{argv0}"
+            found = _normal(place) if _is_program(place) else None
+        else:
+            found = self.locate(argv0)
+        if found is None:
+            raise NotFound(f"There is no program {argv0[:80]!r} here.", program=argv0[:80])
+        real = os.path.realpath(found)
+        mode = Path(real).stat().st_mode
+        if mode & (stat.S_ISUID | stat.S_ISGID) and not real.startswith("/usr/"):
+            raise PermissionDenied("The program carries rights of another user.", rule="setuid")
+        return Program(found, real, self._is_writable_by_scope(found) or self._is_writable_by_scope(real))
+
+    def places(self, program: Program) -> tuple[str, ...]:
+        """What must be readable for the program to start: its own file, and its home when it is on the search path."""
+        wanted: list[str] = []
+        for path in (program.path, program.real):
+            folder = str(Path(path).parent)
+            if _is_below(path, SYSTEM) or _is_below(path, tool_folders()) or self._is_writable_by_scope(path):
+                continue
+            wanted.append(_prefix(folder) if folder in self.search_path or wanted else path)
+        return tuple(dict.fromkeys(wanted))
+
+    def _trusted(self, path: str) -> tuple[str, ...]:
+        folders: list[str] = []
+        for folder in (*path.split(os.pathsep), *_ALWAYS):
+            if folder.startswith("/") and folder not in folders and not self._is_writable_by_scope(folder):
+                folders.append(folder)
+        return tuple(folders)
+
+    def _is_writable_by_scope(self, path: str) -> bool:
+        return _is_below(os.path.realpath(path), self._roots) or _is_below(path, self._configured_roots)
+
+
+def _prefix(folder: str) -> str:
+    """The folder a tool is installed in: the parent of its `bin`, unless that would show a whole home or disk."""
+    above = str(Path(folder).parent)
+    if Path(folder).name not in ("bin", "shims", "libexec"):
+        return folder
+    if above in ("/", home()) or home().startswith(above + "/") or Path(above).name == ".local":
+        return folder
+    return above
+
+
+def _normal(path: str) -> str:
+    """Absolute, with the folder resolved and the last name kept: a multi-call program is told by its name."""
+    folder, name = os.path.split(path)
+    if name in ("", ".", ".."):
+        raise InvalidRequest("The program's name is a folder.")
+    return f"{os.path.realpath(folder).rstrip('/')}/{name}"
+
+
+def _is_program(path: str) -> bool:
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and os.access(path, os.X_OK)
+
+
+def _is_below(path: str, places: Sequence[str]) -> bool:
+    return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)

@@ -1,0 +1,179 @@
+"""Runner: one command from start to end, with a time limit, bounded output, and nothing left behind."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import anyio
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize
+from computer_linker.errors import ExecutionFailed
+from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_quietly, drained
+from computer_linker.providers.sandbox.boundary import SpawnPlan
+
+_GRACE_S = 2.0
+_PROGRESS_EVERY_S = 0.25
+_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE",
+            137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 159: "SIGSYS"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    timeout_s: float
+    max_output_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended and what it printed."""
+
+    exit_code: int
+    signal: str | None
+    timed_out: bool
+    stdout: str
+    stderr: str
+    truncated: bool
+    duration_ms: float
+    output_bytes: int
+
+
+class Runner:
+    """Spawns by plan. A run that is cancelled is killed, with everything it started."""
+
+    def __init__(self, computer: Computer) -> None:
+        self._computer = computer
+
+    @classmethod
+    def open(cls, services: Any) -> Self:
+        return cls(services.use(Computer))
+
+    async def spawn(
+        self, plan: SpawnPlan, env: dict[str, str], *, stdin: bool = False, pty: PtySize | None = None
+    ) -> Child:
+        """Start the plan's process; it waits at its gate until `go()`. The plan is released by the caller."""
+        return await self._computer.processes.spawn(
+            Launch(
+                argv=plan.argv,
+                env=env,
+                cwd_fd=plan.cwd_fd,
+                stdin="pipe" if stdin else "null",
+                pty=pty,
+                fds=plan.fds,
+                gate=plan.gate,
+                wrapped=plan.wrapped,
+                kernel=plan.kernel,
+            )
+        )
+
+    async def run(
+        self,
+        plan: SpawnPlan,
+        env: dict[str, str],
+        limits: Limits,
+        *,
+        stdin: bytes | None = None,
+        before_start: Callable[[], Awaitable[None]] | None = None,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> Outcome:
+        """Run to the end. `before_start` is awaited while the process already waits at its gate."""
+        try:
+            child = await self.spawn(plan, env, stdin=stdin is not None)
+            run = _Run(child, limits, on_progress)
+            try:
+                if before_start is not None:
+                    await before_start()
+                return await run.to_the_end(stdin)
+            finally:
+                run.close()
+                await _gone(child)
+        finally:
+            plan.release()
+
+
+class _Run:
+    """The streams of one run."""
+
+    def __init__(self, child: Child, limits: Limits, on_progress: Callable[[str], None] | None) -> None:
+        self._child = child
+        self._limits = limits
+        self._on_progress = on_progress
+        self._next_progress = 0.0
+        self._out, self._err = HeadTail(limits.max_output_bytes), HeadTail(limits.max_output_bytes)
+        self._pumps = [Pump(child.stdout, self._take_out)]
+        if child.stderr is not None:
+            self._pumps.append(Pump(child.stderr, self._err.feed))
+        self._feed: Feed | None = None
+
+    async def to_the_end(self, stdin: bytes | None) -> Outcome:
+        started = time.perf_counter()
+        self._child.go()
+        if stdin is not None and self._child.stdin is not None:
+            self._feed = Feed(self._child.stdin)
+            self._feed.write(stdin)
+            self._feed.finish()
+        ended: Ended | None = None
+        with anyio.move_on_after(self._limits.timeout_s):
+            ended = await self._child.wait()
+        timed_out = ended is None
+        if ended is None:
+            ended = await stopped(self._child, _GRACE_S)
+        await drained(self._pumps)
+        if ended.reason is not None and not timed_out:
+            raise ExecutionFailed(f"The program could not be started: {ended.reason}.")
+        return self._outcome(ended, timed_out, (time.perf_counter() - started) * 1000)
+
+    def close(self) -> None:
+        for pump in self._pumps:
+            pump.close()
+        if self._feed is not None:
+            self._feed.close()
+        else:
+            close_quietly(self._child.stdin)
+
+    def _take_out(self, data: memoryview) -> None:
+        self._out.feed(data)
+        if self._on_progress is not None and (now := time.monotonic()) >= self._next_progress:
+            self._next_progress = now + _PROGRESS_EVERY_S
+            self._on_progress(self._out.last_line())
+
+    def _outcome(self, ended: Ended, timed_out: bool, duration_ms: float) -> Outcome:
+        out_limit, err_limit = _shared(self._limits.max_output_bytes, self._out.kept(), self._err.kept())
+        stdout, out_cut = self._out.text(out_limit)
+        stderr, err_cut = self._err.text(err_limit)
+        return Outcome(
+            exit_code=ended.exit_code,
+            signal=ended.signal or _SIGNALS.get(ended.exit_code),
+            timed_out=timed_out,
+            stdout=stdout,
+            stderr=stderr,
+            truncated=out_cut or err_cut,
+            duration_ms=round(duration_ms, 3),
+            output_bytes=self._out.total + self._err.total,
+        )
+
+
+async def stopped(child: Child, grace_s: float, name: Any = "term") -> Ended:
+    """Stop a process gently, then firmly, and return how it ended."""
+    child.signal(name)
+    with anyio.move_on_after(grace_s):
+        return await child.wait()
+    child.kill()
+    with anyio.fail_after(10):
+        return await child.wait()
+
+
+async def _gone(child: Child) -> None:
+    """Make sure nothing of it runs on, whatever ended the run."""
+    child.kill()
+    with anyio.CancelScope(shield=True), anyio.move_on_after(5):
+        await child.wait()
+
+
+def _shared(limit: int, out: int, err: int) -> tuple[int, int]:
+    """Divide the limit: each stream gets what it needs, and half when both need more."""
+    if out + err <= limit:
+        return limit, limit
+    for_err = min(err, max(limit // 2, limit - out))
+    return limit - for_err, for_err

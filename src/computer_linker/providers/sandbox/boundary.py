@@ -1,0 +1,94 @@
+"""What held around a command, as values: a boundary, a confinement that was asked for, and the plan to spawn in it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from computer_linker.computer.facets.processes import KernelRules
+from computer_linker.model.paths import PathRules
+
+Kind = Literal["bubblewrap", "landlock", "seatbelt", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """What a probe saw the kernel refuse. `detail` says what was tried, or why there is none."""
+
+    kind: Kind
+    files: bool = False
+    """Nothing outside the roots and the system's own programs can be read or written."""
+    network: bool = False
+    """With `network: false` no connection leaves, not even to this machine."""
+    processes: bool = False
+    """The service and other processes cannot be seen or signalled."""
+    protected: bool = False
+    """Protected names at the top of the roots, and of repositories found in them, cannot be written or made."""
+    detail: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.kind != "none" and self.files
+
+    def named(self, *, network_cut: bool) -> str:
+        """The boundary as results and the history name it, such as `bubblewrap: files, network, processes`."""
+        if self.kind == "none":
+            return "none"
+        parts = {
+            "files": self.files,
+            "network": self.network and network_cut,
+            "processes": self.processes,
+            "protected names": self.protected,
+        }
+        return f"{self.kind}: {', '.join(name for name, holds in parts.items() if holds) or 'nothing'}"
+
+
+NO_BOUNDARY = Boundary("none")
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder held by descriptor, and where it appears to the command."""
+
+    fd: int
+    path: str
+    rules: PathRules = field(default_factory=PathRules)
+    alias: str = ""
+    """Another path that leads here, where the owner wrote one with links in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What a command may touch. Everything not named here is out of its reach, the system's programs excepted."""
+
+    writable: tuple[Folder, ...] = ()
+    readable: tuple[Folder, ...] = ()
+    programs: tuple[str, ...] = ()
+    """Read-only places of the program itself, such as the folder of its interpreter."""
+    hidden: tuple[str, ...] = ()
+    """Folders never shown even inside a root: the service's own state."""
+    network: bool = False
+    cwd: str = "/"
+    """Where the command starts, as a path inside."""
+    cwd_fd: int | None = None
+    """The same folder held by descriptor, for boundaries that change no paths."""
+
+
+@dataclass(slots=True)
+class SpawnPlan:
+    """How to spawn inside the boundary. Call `release` once the process has ended."""
+
+    argv: tuple[str, ...]
+    fds: tuple[int, ...] = ()
+    cwd_fd: int | None = None
+    gate: Literal["self", "argv"] = "self"
+    wrapped: bool = False
+    kernel: KernelRules = field(default_factory=KernelRules)
+    boundary: str = "none"
+    warnings: list[str] = field(default_factory=list)
+    releases: list[Callable[[], None]] = field(default_factory=list)
+
+    def release(self) -> None:
+        """Undo what the plan put in place; safe to call twice."""
+        releases, self.releases = self.releases, []
+        for undo in releases:
+            undo()

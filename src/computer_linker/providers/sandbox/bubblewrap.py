@@ -1,0 +1,178 @@
+"""A command inside bubblewrap: a world of its own, built from read-only system folders and the scope's roots."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from computer_linker.computer.facets.processes import FIRST_KEPT_FD, GATE_FD, KernelRules
+from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.masks import Placeholders, masks_of
+from computer_linker.providers.sandbox.places import (
+    SYSTEM,
+    SYSTEM_FACTS,
+    depth,
+    home,
+    secret_system_files,
+    secret_system_folders,
+    tool_folders,
+)
+
+_ISOLATED = (
+    "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
+    "--cap-drop", "ALL", "--hostname", "sandbox",
+)  # fmt: skip
+_MAX_FDS = 40
+
+
+@dataclass(slots=True)
+class _World:
+    """Mounts in the making: each has a place in the order, so that what lies deeper is mounted later."""
+
+    mounts: list[tuple[int, int, list[str]]] = field(default_factory=list)
+    fds: list[int] = field(default_factory=list)
+    releases: list[Callable[[], None]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, path: str, rank: int, *arguments: str) -> None:
+        self.mounts.append((depth(path), rank, list(arguments)))
+
+    def keep(self, fd: int) -> str:
+        self.fds.append(fd)
+        return str(FIRST_KEPT_FD + len(self.fds) - 1)
+
+    def arguments(self) -> list[str]:
+        ordered = sorted(self.mounts, key=lambda mount: mount[:2])
+        return [argument for _, _, arguments in ordered for argument in arguments]
+
+
+def wrap(
+    bwrap: str, argv: tuple[str, ...], confinement: Confinement, placeholders: Placeholders, *, pty: bool
+) -> SpawnPlan:
+    """The plan that runs `argv` inside bubblewrap. The argv itself is passed on untouched."""
+    world = _World()
+    try:
+        _system(world, confinement)
+        for folder in confinement.readable:
+            _root(world, folder, "--ro-bind-fd")
+            _close_names(world, folder, placeholders, is_writable=False)
+        for folder in confinement.writable:
+            _root(world, folder, "--bind-fd")
+            _close_names(world, folder, placeholders, is_writable=True)
+        for path in confinement.hidden:
+            if _is_shown(path, confinement):
+                world.add(path, 5, "--perms", "0555", "--tmpfs", path)
+    except BaseException:
+        for undo in world.releases:
+            undo()
+        raise
+    network = () if confinement.network else ("--unshare-net",)
+    # A session of its own inside keeps the keys of a pty (Ctrl-C) from ending the sandbox program itself.
+    session = (_setsid(), "--ctty") if pty and _setsid() else ()
+    line = (
+        bwrap, *_ISOLATED, *network, *world.arguments(), "--chdir", confinement.cwd, "--block-fd", str(GATE_FD),
+        "--", *session, *argv,
+    )  # fmt: skip
+    return SpawnPlan(
+        argv=line,
+        fds=tuple(world.fds),
+        gate="argv",
+        wrapped=True,
+        kernel=KernelRules(confine_signals=True),
+        warnings=world.warnings,
+        releases=world.releases,
+    )
+
+
+def _system(world: _World, confinement: Confinement) -> None:
+    covers_all = any(folder.path == "/" for folder in (*confinement.readable, *confinement.writable))
+    for path in SYSTEM if not covers_all else ():
+        _system_folder(world, path)
+    for path in SYSTEM_FACTS:
+        world.add(path, 1, "--ro-bind-try", path, path)
+    world.add("/proc", 1, "--proc", "/proc")
+    world.add("/dev", 1, "--dev", "/dev")
+    for path in ("/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
+        world.add(path, 1, "--tmpfs", path)
+    for path in secret_system_files():
+        world.add(path, 2, "--ro-bind", "/dev/null", path)
+    for path in secret_system_folders():
+        world.add(path, 2, "--perms", "0555", "--tmpfs", path)
+    for path in dict.fromkeys((*tool_folders(), *confinement.programs)):
+        world.add(path, 2, "--ro-bind-try", path, path)
+
+
+def _system_folder(world: _World, path: str) -> None:
+    where = Path(path)
+    if where.is_symlink():
+        world.add(path, 0, "--symlink", str(where.readlink()), path)
+    elif where.exists():
+        world.add(path, 0, "--ro-bind", path, path)
+
+
+def _root(world: _World, folder: Folder, option: str) -> None:
+    world.add(folder.path, 3, option, world.keep(folder.fd), folder.path)
+    if folder.alias:
+        world.add(folder.alias, 3, "--symlink", folder.path, folder.alias)
+
+
+def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, is_writable: bool) -> None:
+    masks = masks_of(folder, is_writable=is_writable)
+    for name in masks.empty_folders:
+        _close_folder(world, folder, name, placeholders)
+    for name in masks.empty_files:
+        path = f"{folder.path.rstrip('/')}/{name}"
+        world.add(path, 4, "--ro-bind", "/dev/null", path)
+    for name in masks.read_only:
+        _close_for_writing(world, folder, name)
+    if masks.links:
+        world.warnings.append(
+            f"{len(masks.links)} protected or secret names here are links, which cannot be closed off."
+        )
+
+
+def _close_folder(world: _World, folder: Folder, name: str, placeholders: Placeholders) -> None:
+    path = f"{folder.path.rstrip('/')}/{name}"
+    if "/" not in name:
+        if not placeholders.hold(folder.fd, name):
+            return
+        held = os.dup(folder.fd)
+        world.releases.append(lambda: _release(placeholders, held, name))
+    world.add(path, 4, "--perms", "0555", "--tmpfs", path)
+
+
+def _release(placeholders: Placeholders, held: int, name: str) -> None:
+    placeholders.let_go(held, name)
+    os.close(held)
+
+
+def _close_for_writing(world: _World, folder: Folder, name: str) -> None:
+    path = f"{folder.path.rstrip('/')}/{name}"
+    if len(world.fds) >= _MAX_FDS:
+        world.add(path, 4, "--ro-bind-try", path, path)
+        return
+    try:
+        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
+    except OSError:
+        return
+    world.releases.append(lambda: os.close(fd))
+    world.add(path, 4, "--ro-bind-fd", world.keep(fd), path)
+
+
+def _is_shown(path: str, confinement: Confinement) -> bool:
+    shown = (*(folder.path for folder in (*confinement.writable, *confinement.readable)), *confinement.programs)
+    return Path(path).is_dir() and any(Path(path).is_relative_to(place) for place in shown)
+
+
+@lru_cache(maxsize=1)
+def _setsid() -> str:
+    return next((path for path in ("/usr/bin/setsid", "/bin/setsid") if Path(path).exists()), "")
+
+
+@lru_cache(maxsize=4)
+def binds_by_descriptor(bwrap: str) -> bool:
+    """True when this bubblewrap binds a held descriptor, so that a swapped path cannot redirect a mount."""
+    told = subprocess.run([bwrap, "--help"], capture_output=True, text=True, timeout=10, check=False)
+    return "--ro-bind-fd" in told.stdout

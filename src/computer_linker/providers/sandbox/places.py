@@ -1,0 +1,62 @@
+"""Which parts of this machine every command may read: the system's programs and the tool folders in the home."""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/snap",
+)
+SYSTEM_FACTS = ("/sys/devices/system/cpu", "/run/systemd/resolve")
+
+TOOLS_IN_HOME = (
+    ".cargo/bin", ".rustup", ".pyenv", ".rbenv", ".nodenv", ".nvm", ".fnm", ".volta/bin", ".volta/tools", ".asdf", ".bun/bin",
+    ".deno/bin", ".sdkman/candidates", "go/bin", ".local/bin", ".local/lib", ".local/share/pnpm", ".local/share/uv",
+    ".local/share/mise", ".local/share/fnm", ".local/pipx", ".local/share/pipx", ".poetry/bin", ".dotnet/tools",
+)  # fmt: skip
+"""Read-only inside the boundary; the rest of the home is absent."""
+
+_SECRET_SYSTEM_FILES = (
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab",
+)  # fmt: skip
+_SECRET_SYSTEM_FOLDERS = (
+    "/etc/sudoers.d", "/etc/ssl/private", "/etc/wireguard", "/etc/NetworkManager/system-connections",
+)  # fmt: skip
+
+
+def home() -> str:
+    """The home folder of whoever runs the service."""
+    return os.path.realpath(Path.home())
+
+
+@lru_cache(maxsize=1)
+def secret_system_files() -> tuple[str, ...]:
+    """System files with secrets that this user could read (only root can, as a rule)."""
+    keys = [str(key) for key in Path("/etc/ssh").glob("ssh_host_*_key")]
+    return tuple(path for path in (*_SECRET_SYSTEM_FILES, *keys) if os.access(path, os.R_OK))
+
+
+@lru_cache(maxsize=1)
+def secret_system_folders() -> tuple[str, ...]:
+    return tuple(path for path in _SECRET_SYSTEM_FOLDERS if os.access(path, os.R_OK))
+
+
+def tool_folders() -> list[str]:
+    """The tool folders that exist in the home."""
+    return [path for name in TOOLS_IN_HOME if Path(path := f"{home()}/{name}").is_dir()]
+
+
+def depth(path: str) -> int:
+    """How many names a path has."""
+    return len([name for name in path.split("/") if name])

@@ -1,0 +1,120 @@
+"""The probe: a small program inside the boundary tries to cross it, and what it could not do is what holds."""
+
+import json
+import os
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from computer_linker.computer.facets.processes import Launch
+from computer_linker.errors import LinkError
+from computer_linker.providers.processes.streams import collect
+from computer_linker.providers.sandbox.boundary import Boundary, Confinement, Folder
+
+if TYPE_CHECKING:
+    from computer_linker.providers.sandbox.sandbox import Sandbox
+
+_TRY = """
+import json, os, socket, sys
+canary, outside, root, port, service = sys.argv[1:6]
+def could(act):
+    try:
+        act()
+        return True
+    except OSError as error:
+        return False
+def connect():
+    with socket.create_connection(("127.0.0.1", int(port)), 2):
+        pass
+def plant():
+    os.makedirs(root + "/.codex", exist_ok=True)
+    open(root + "/.codex/config.toml", "w").write("x")
+print(json.dumps({
+    "runs": True,
+    "write_root": could(lambda: open(root + "/inside", "w").write("x")),
+    "read_outside": could(lambda: open(canary).read()),
+    "write_outside": could(lambda: open(outside, "w").write("x")),
+    "network": could(connect),
+    "signal": could(lambda: os.kill(int(service), 0)),
+    "protected": could(plant),
+}))
+"""
+
+
+async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
+    """The boundary as it was seen to hold, or none with the reason."""
+    inside, canary, outside = _set_out(sandbox.state)
+    try:
+        told = await _attempt(sandbox, claimed, inside, canary, outside)
+    except LinkError as error:
+        return Boundary("none", detail=error.message)
+    except TimeoutError:
+        return Boundary("none", detail="the probe did not answer in time")
+    if not told.get("runs") or not told.get("write_root"):
+        return Boundary("none", detail=str(told.get("error") or "a command cannot run inside it")[:300])
+    return replace(
+        claimed,
+        files=not told["read_outside"] and not told["write_outside"] and not outside.exists(),
+        network=not told["network"],
+        processes=not told["signal"],
+        protected=not (inside / ".codex" / "config.toml").exists(),
+        detail="a program inside tried to read, write, connect, signal and plant",
+    )
+
+
+def _set_out(state: Path) -> tuple[Path, Path, Path]:
+    """A folder that may be written, a file that must not be read, and a name that must not appear."""
+    place = Path(os.path.realpath(state)) / "sandbox-probe"
+    inside = place / "inside"
+    inside.mkdir(parents=True, exist_ok=True, mode=0o700)
+    canary = place / "canary"
+    canary.write_text("canary", encoding="utf-8")
+    outside = place / "outside"
+    outside.unlink(missing_ok=True)
+    return inside, canary, outside
+
+
+def _interpreter_places() -> tuple[str, ...]:
+    return tuple(dict.fromkeys((sys.prefix, sys.base_prefix, os.path.realpath(sys.base_prefix))))
+
+
+async def _attempt(
+    sandbox: "Sandbox", claimed: Boundary, inside: Path, canary: Path, outside: Path
+) -> dict[str, object]:
+    fd = os.open(inside, os.O_PATH | os.O_DIRECTORY)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            script = [str(part) for part in (canary, outside, "/run/sandbox-probe", port, os.getpid())]
+            if claimed.kind != "bubblewrap":
+                script[2] = str(inside)
+            argv = [sys.executable, "-I", "-S", "-c", _TRY, *script]
+            confinement = Confinement(
+                writable=(Folder(fd, script[2]),),
+                programs=_interpreter_places(),
+                cwd=script[2],
+                cwd_fd=fd,
+            )
+            plan, env = sandbox.wrap(argv, confinement, {"PATH": "/usr/bin:/bin"}, boundary=claimed)
+            try:
+                launch = Launch(
+                    plan.argv, env, cwd_fd=plan.cwd_fd, fds=plan.fds, gate=plan.gate, wrapped=plan.wrapped,
+                    kernel=plan.kernel,
+                )  # fmt: skip
+                with anyio.fail_after(20):
+                    child = await sandbox.computer.processes.spawn(launch)
+                    child.go()
+                    out, err, _ = await collect(child, limit=20_000)
+            finally:
+                plan.release()
+    finally:
+        os.close(fd)
+    try:
+        answer = json.loads(out)
+    except ValueError:
+        return {"error": err.decode("utf-8", "replace").strip() or "no answer"}
+    return dict(answer)

@@ -1,0 +1,103 @@
+"""Sandbox: the one provider of the kernel boundary, probed once by trying to cross it."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import anyio
+
+from computer_linker.computer.base import Computer
+from computer_linker.providers.sandbox import bubblewrap, landlock
+from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
+from computer_linker.providers.sandbox.masks import Placeholders
+
+
+class Parts(Protocol):
+    """What a long-lived part asks of the service."""
+
+    home: Path
+
+    def use(self, kind: Any) -> Any: ...
+
+
+class Sandbox:
+    """Wraps commands in the best boundary this machine can give."""
+
+    def __init__(self, computer: Computer, state: Path, kinds: Sequence[Kind] = ("bubblewrap", "landlock")) -> None:
+        self.state = state
+        self.computer = computer
+        self._kinds = tuple(kinds)
+        self._boundary: Boundary | None = None
+        self._probing = anyio.Lock()
+        self._placeholders = Placeholders()
+        self._bwrap: str | None = None
+
+    @classmethod
+    def open(cls, services: Parts) -> Self:
+        return cls(services.use(Computer), services.home)
+
+    @property
+    def known(self) -> Boundary | None:
+        """What the probe found, where it has run."""
+        return self._boundary
+
+    async def probe(self) -> Boundary:
+        """The boundary that holds here, measured on first use by trying to cross it."""
+        if self._boundary is None:
+            async with self._probing:
+                if self._boundary is None:
+                    self._boundary = await self._best()
+        return self._boundary
+
+    def wrap(
+        self,
+        argv: Sequence[str],
+        confinement: Confinement,
+        env: dict[str, str],
+        *,
+        boundary: Boundary,
+        pty: bool = False,
+    ) -> tuple[SpawnPlan, dict[str, str]]:
+        """The plan and the environment that run exactly `argv` inside the boundary."""
+        hidden = (os.path.realpath(self.state), str(self.state))
+        confinement = _with_hidden(confinement, hidden)
+        match boundary.kind:
+            case "bubblewrap":
+                assert self._bwrap is not None
+                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, self._placeholders, pty=pty)
+            case "landlock":
+                plan, private = landlock.wrap(tuple(argv), confinement)
+                env = {**env, **private}
+            case _:
+                plan = SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd)
+        plan.boundary = boundary.named(network_cut=not confinement.network)
+        return plan, env
+
+    async def _best(self) -> Boundary:
+        from computer_linker.providers.sandbox.probe import crossed
+
+        reasons: list[str] = []
+        for kind in self._kinds:
+            if kind == "bubblewrap" and not self._has_bubblewrap():
+                reasons.append("bubblewrap is not installed, or too old to bind by descriptor")
+                continue
+            found = await crossed(self, Boundary(kind, files=True))
+            if found.holds:
+                return found
+            reasons.append(f"{kind}: {found.detail}")
+        return Boundary("none", detail="; ".join(reasons) or NO_BOUNDARY.detail)
+
+    def _has_bubblewrap(self) -> bool:
+        found = shutil.which("bwrap")
+        if found is None or not found.startswith("/"):
+            return False
+        self._bwrap = found
+        return bubblewrap.binds_by_descriptor(found)
+
+
+def _with_hidden(confinement: Confinement, hidden: tuple[str, ...]) -> Confinement:
+    from dataclasses import replace
+
+    return replace(confinement, hidden=tuple(dict.fromkeys((*confinement.hidden, *hidden))))
