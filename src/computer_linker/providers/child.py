@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from computer_linker.errors import Aborted
@@ -184,6 +185,8 @@ async def on_leash(work: Callable[[Leash], T], limiter: anyio.CapacityLimiter | 
         group.start_soon(_pull_when_cancelled, leash)
         await anyio.to_thread.run_sync(run, limiter=limiter)
         group.cancel_scope.cancel()
+    # A cancelled caller is told so, not what the ended child made of it.
+    await anyio.lowlevel.checkpoint_if_cancelled()
     # Raised here because a task group would wrap it in a group of exceptions.
     if failures:
         raise failures[0]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+
 from support.children import children_of_this_process
 from support.road import Road, folder_scope
 
