@@ -1,0 +1,162 @@
+"""The one road: what it answers, what it records, and that it never lets an exception through."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from computer_linker.model.base import Model
+from computer_linker.model.effect import Effect
+from computer_linker.model.envelope import Call
+from computer_linker.registry import Context, Example, operation
+from computer_linker.registry.operation import Operation
+from support.road import LOCAL, Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+
+class Nothing(Model):
+    pass
+
+
+def added(road: Road, op: Operation) -> None:
+    """An operation of a test's own beside the real ones, on the real road."""
+    road.app.catalog.by_name[op.name] = op
+
+
+@operation("test.crash", effect=Effect.OBSERVE, on="any", examples=[Example("", {})])
+async def crash(ctx: Context) -> Nothing:
+    """Fail in a way nobody foresaw."""
+    raise ZeroDivisionError("secret detail")
+
+
+@operation("test.forever", effect=Effect.CHANGE, on="any", deadline_s=0.2, lane="device", examples=[Example("", {})])
+async def forever(ctx: Context) -> Nothing:
+    """Never end."""
+    await anyio.sleep_forever()
+    return Nothing()
+
+
+async def history(road: Road) -> list[dict[str, object]]:
+    envelope = await road.data("history.timeline", options={"limit": 100})
+    events: list[dict[str, object]] = envelope["events"]
+    return events
+
+
+async def test_an_unforeseen_failure_tells_no_details(road: Road) -> None:
+    added(road, crash)
+    envelope = await road.call("test.crash")
+    assert envelope["error"]["code"] == "execution_failed"
+    assert "secret" not in str(envelope)
+    assert "ZeroDivision" not in str(envelope)
+    assert (await history(road))[-1]["errorCode"] == "execution_failed"
+
+
+async def test_a_deadline_ends_an_operation_and_frees_its_lane(road: Road) -> None:
+    added(road, forever)
+    for _ in range(2):
+        envelope = await road.call("test.forever")
+        assert (envelope["error"]["code"], envelope["error"]["retryable"]) == ("timeout", True)
+
+
+async def test_a_cancelled_call_is_recorded_as_aborted(road: Road) -> None:
+    added(road, forever)
+    with anyio.move_on_after(0.05):
+        await road.call("test.forever")
+    last = (await history(road))[-1]
+    assert (last["op"], last["ok"], last["errorCode"]) == ("test.forever", False, "aborted")
+    assert road.app.dispatcher.under_way == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ([], "invalid_request"),
+        ({}, "invalid_request"),
+        ({"scope": "app"}, "invalid_request"),
+        ({"scope": "app", "op": "file.stat", "target": "a", "path": "b"}, "invalid_request"),
+        ({"scope": 1, "op": "file.stat"}, "invalid_request"),
+        ({"scope": "nope", "op": "file.stat", "target": "a"}, "unknown_scope"),
+        ({"scope": "app", "op": "file.stats", "target": "a"}, "unknown_operation"),
+        ({"scope": "app", "op": "file.stat", "target": {"path": "a"}}, "invalid_request"),
+        ({"scope": "app", "op": "file.stat", "target": "a", "options": {"hsah": True}}, "invalid_request"),
+        ({"scope": "app", "op": "file.stat", "target": "a", "options": {"hash": "true"}}, "invalid_request"),
+        ({"scope": "app", "op": "file.read", "target": "a", "options": {"max_bytes": 5}}, "invalid_request"),
+        ({"scope": "app", "op": "file.stat", "target": "a", "confirm": {"phrase": "CONFIRM"}}, "invalid_request"),
+        ({"scope": "app", "op": "batch.run", "input": {"operations": []}}, "invalid_request"),
+    ],
+)
+async def test_bad_input_has_its_code_and_is_recorded(road: Road, value: object, code: str) -> None:
+    reply = await road.app.dispatcher.call_wire(value, LOCAL)
+    assert not reply.ok
+    assert reply.envelope["error"]["code"] == code
+    assert len(reply.envelope["operationId"]) == 26
+    stored = [event for event in await history(road) if event["operationId"] == reply.envelope["operationId"]]
+    assert code in ("unknown_scope", "invalid_request") or stored[0]["errorCode"] == code
+
+
+async def test_without_the_capability_nothing_about_the_request_is_learnt(tmp_path: Path) -> None:
+    scope = {**folder_scope(tmp_path / "root"), "capabilities": ["history:read"]}
+    async with Road.open(tmp_path, [scope]) as road:
+        envelope = await road.call("file.read", {"not": "even a path"}, options={"nonsense": 1})
+        assert envelope["error"]["code"] == "permission_denied"
+        assert envelope["error"]["details"]["missing"] == ["fs:read"]
+
+
+async def test_a_batch_checks_and_records_each_operation_by_itself(road: Road) -> None:
+    (road.root / "a.txt").write_text("a")
+    items = [
+        {"op": "file.stat", "target": "a.txt"},
+        {"op": "file.stat", "target": "../x"},
+        {"op": "batch", "target": "a.txt"},
+        {"op": "file.stat", "target": "a.txt", "scope": "other"},
+    ]
+    data = await road.data("batch.run", input={"operations": items})
+    codes = [result.get("error", {}).get("code") for result in data["results"]]
+    assert codes == [None, "path_out_of_scope", "unknown_operation", "unknown_scope"]
+    assert {"file.stat", "batch.run"} <= {event["op"] for event in await history(road)}
+
+
+async def test_a_batch_stops_at_the_first_failure_when_asked(road: Road) -> None:
+    items = [{"op": "file.stat", "target": "missing"}, {"op": "file.mkdir", "target": "made"}]
+    data = await road.data("batch.run", input={"operations": items}, options={"stopOnError": True})
+    assert len(data["results"]) == 1
+    assert not (road.root / "made").exists()
+
+
+@pytest.mark.parametrize("items", [[{"op": "batch.run"}], [{"op": "file.stat"}] * 26])
+async def test_a_batch_is_bounded_and_holds_no_batch(road: Road, items: list[dict[str, str]]) -> None:
+    assert await road.code("batch.run", input={"operations": items}) == "invalid_request"
+
+
+async def test_explain_tells_without_doing(road: Road) -> None:
+    allowed = await road.data(
+        "computer.explain", input={"op": "file.write", "target": "a.txt", "input": {"content": "x"}}
+    )
+    assert (allowed["allowed"], allowed["needs"]) == (True, ["fs:write"])
+    assert not (road.root / "a.txt").exists()
+    for target in ("../x", ".git/config", ".env"):
+        refused = await road.data(
+            "computer.explain", input={"op": "file.write", "target": target, "input": {"content": "x"}}
+        )
+        assert refused["allowed"] is False
+    assert (await road.data("computer.explain", input={"op": "screen.capture"}))["missing"] == ["screen:capture"]
+
+
+async def test_the_audit_refusing_means_nothing_happens(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+
+        class FullDisk:
+            """An audit that cannot write its intent: what a full disk does."""
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(inner, name)
+
+            async def intent(self, event: object) -> None:
+                raise OSError(28, "No space left on device")
+
+        inner = road.app.dispatcher.audit
+        road.app.dispatcher.audit = FullDisk()  # type: ignore[assignment]
+        reply = await road.app.dispatcher.call(Call("app", "file.create", "new.txt", {"content": "x"}), LOCAL)
+        assert not reply.ok
+        assert list(road.root.iterdir()) == []
