@@ -1,6 +1,7 @@
 """A path held beneath a scope's root, with the rules of that scope."""
 
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from computer_linker.errors import InvalidRequest, PathOutOfScope
 
@@ -63,7 +64,18 @@ def split_target(target: str) -> tuple[str, ...]:
                 raise PathOutOfScope("The target leaves the scope's root.")
             parts.pop()
             continue
+        if "%" in name and _is_encoded_step(name):
+            raise InvalidRequest("The target is percent-encoded; write it plainly. Nothing in it is ever decoded.")
         if len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME:
             raise InvalidRequest(f"A name in the target is longer than {_MAX_NAME} bytes.")
         parts.append(name)
     return tuple(parts)
+
+
+def _is_encoded_step(name: str) -> bool:
+    """True for a name that somebody who decodes it (we never do) would take for a way up, such as `%2e%2e`."""
+    for _ in range(3):
+        name = unquote(name)
+        if any(step == ".." for step in name.replace("\\", "/").split("/")):
+            return True
+    return False

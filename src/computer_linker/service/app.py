@@ -8,11 +8,14 @@ from pathlib import Path
 from computer_linker import operations
 from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.local.probe import this_computer
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.registry.services import Services
+from computer_linker.undo.journal import Journal
+from computer_linker.undo.steps import recover
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,18 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
     services.provide(Computer, machine)
     services.provide(Catalog, catalog)
     try:
+        await _make_files_safe(home, services, machine)
         dispatcher = Dispatcher(catalog, services, machine, services.use(AuditStore))
         services.provide(Dispatcher, dispatcher)
         yield App(home, catalog, services, machine, dispatcher)
     finally:
         await services.aclose()
+
+
+async def _make_files_safe(home: Path, services: Services, machine: Computer) -> None:
+    """Close the state folder to every scope, and put back what a crash left half changed."""
+    if isinstance(machine.files, Absent):
+        return
+    machine.files.protect(home)
+    if (home / "undo").is_dir():
+        await recover(services.use(Journal), machine.files)

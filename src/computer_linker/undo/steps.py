@@ -90,7 +90,8 @@ class _Borrowed:
 
     def __init__(self, entry: Entry) -> None:
         self.folder = entry.folder
-        self.room = 0
+        # Nothing fits, so nothing is kept a second time.
+        self.room = -1
 
     def new_name(self) -> str:
         raise AssertionError("nothing is kept while recovering")

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from typing_extensions import TypedDict
@@ -229,6 +230,10 @@ class Keeper(Protocol):
 
 class Files(Protocol):
     """Files beneath a root. Every path is resolved beneath its root by the system, never by comparing names."""
+
+    def protect(self, state: Path) -> None:
+        """Never open the service's own state through a scope that happens to contain it."""
+        ...
 
     async def stat(self, path: RootedPath) -> Stat:
         """The name itself: a link is reported as a link."""

@@ -1,0 +1,1 @@
+"""Patches as text: strict unified diffs and literal edits. No file is touched here."""

@@ -1,0 +1,56 @@
+"""The text nearest to one that was not found, and how they differ, character by character."""
+
+import time
+from difflib import SequenceMatcher
+from typing import Any
+
+_MAX_LINES = 20_000
+_MAX_WANTED = 200
+_MAX_SHOWN = 2_000
+_BUDGET_S = 0.25
+
+
+def nearest(text: str, wanted: str) -> dict[str, Any]:
+    """`nearest` (where and what) and `difference` (the pieces that differ), or nothing when nothing is alike."""
+    lines = text.split("\n")[:_MAX_LINES]
+    sought = wanted.rstrip("\n").split("\n")[:_MAX_WANTED]
+    start = _best_start(lines, sought)
+    if start is None:
+        return {}
+    found = "\n".join(lines[start : start + len(sought)])
+    asked = "\n".join(sought)
+    return {
+        "nearest": {"line": start + 1, "endLine": start + len(sought), "text": found[:_MAX_SHOWN]},
+        "difference": _difference(asked[:_MAX_SHOWN], found[:_MAX_SHOWN]),
+    }
+
+
+def _best_start(lines: list[str], sought: list[str]) -> int | None:
+    """The line where the window most like the sought one starts; by its most telling line, within a time budget."""
+    offset = max(range(len(sought)), key=lambda number: len(sought[number].strip()))
+    telling = sought[offset].strip()
+    if not telling:
+        return None
+    deadline = time.monotonic() + _BUDGET_S
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(telling[:400])
+    best, best_score = None, 0.5
+    for number, line in enumerate(lines):
+        if time.monotonic() > deadline:
+            break
+        matcher.set_seq1(line.strip()[:400])
+        if matcher.real_quick_ratio() <= best_score or matcher.quick_ratio() <= best_score:
+            continue
+        score = matcher.ratio()
+        if score > best_score and number - offset >= 0:
+            best, best_score = number - offset, score
+    return best
+
+
+def _difference(asked: str, found: str) -> list[dict[str, Any]]:
+    """Each place where they differ: what was asked for, and what stands there."""
+    pieces: list[dict[str, Any]] = []
+    for tag, start, end, other, other_end in SequenceMatcher(None, asked, found, autojunk=False).get_opcodes():
+        if tag != "equal":
+            pieces.append({"at": start, "asked": asked[start:end], "found": found[other:other_end]})
+    return pieces[:50]
