@@ -12,6 +12,8 @@ from computer_linker.config.schema import Config
 
 NAME = "computer-linker"
 _HIDDEN = "YOUR_OWNER_TOKEN"
+_ENV_VARIABLE = "COMPUTER_LINKER_TOKEN"
+"""The environment variable Codex is told to take the token from."""
 
 
 def program() -> list[str]:
@@ -72,7 +74,8 @@ def _http_lines(url: str, token: str | None) -> dict[str, str]:
     header = f' --header "Authorization: Bearer {token}"' if token is not None else ""
     return {
         "claude": f"claude mcp add --transport http {NAME} {url}{header}",
-        "inspector": f"npx @modelcontextprotocol/inspector --cli {url} --transport http{header} --method tools/list",
+        "codex": f"codex mcp add {NAME} --url {url}" + (f" --bearer-token-env-var {_ENV_VARIABLE}" if token else ""),
+        "inspector": f"npx @modelcontextprotocol/inspector --server-url {url} --transport http{header}",
         "curl": f"curl -s {url.removesuffix('/mcp')}/healthz",
     }
 
