@@ -256,10 +256,9 @@ def message_of(body: bytes) -> dict[str, Any]:
 
 
 def raw_http(port: int, request: bytes, *, seconds: float = 10.0) -> bytes:
-    """Everything the service says to these exact bytes, until it closes or is silent after an answer."""
+    """Everything the service says to these exact bytes until it closes the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as link:
         link.sendall(request)
-        link.shutdown(socket.SHUT_WR)
         chunks = []
         while data := link.recv(65536):
             chunks.append(data)

@@ -1,9 +1,8 @@
 """From credentials to a principal. The owner token is read from the live config, so a rotation holds at once."""
 
-import hashlib
-import hmac
 from dataclasses import dataclass
 
+from computer_linker.auth.owner_token import matches
 from computer_linker.config.schema import Config
 from computer_linker.model.principal import Proof
 
@@ -24,7 +23,7 @@ def prove(headers: dict[bytes, bytes], config: Config, *, is_local: bool) -> Pro
     if config.owner_token is None:
         return Proven("loopback", "loopback") if is_local else None
     given = presented_token(headers)
-    if given is not None and same_secret(given, config.owner_token):
+    if given is not None and matches(config.owner_token, given.decode("latin-1")):
         return Proven("owner", "owner_token")
     return None
 
@@ -39,8 +38,3 @@ def presented_token(headers: dict[bytes, bytes]) -> bytes | None:
         if headers.get(name):
             return headers[name]
     return None
-
-
-def same_secret(given: bytes, secret: str) -> bool:
-    """Compare without telling, by time, how much of it was right or how long it is."""
-    return hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(secret.encode()).digest())

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MAX_CONNECTIONS = 512
 _HEADERS_DEADLINE_S = 15.0
+_READER_DEADLINE_S = 60.0
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -38,7 +40,19 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         type(self).silent.pop(self, None)
         self._deadline.cancel()
+        if not self.url.startswith(b"/"):
+            # A whole address names a host of its own, beside the Host header that the guards compare.
+            raise httptools.HttpParserError("the request target must be a path")
         super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._deadline.cancel()
+        self._deadline = self.loop.call_later(_READER_DEADLINE_S, self._too_slow)
+
+    def resume_writing(self) -> None:
+        self._deadline.cancel()
+        super().resume_writing()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

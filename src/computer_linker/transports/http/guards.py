@@ -10,8 +10,17 @@ Headers = dict[bytes, bytes]
 
 MAX_BODY = 16 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_FORWARDING = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip", b"via")
-_SINGLE = (b"host", b"origin", b"authorization", b"content-length", b"content-type", b"mcp-session-id")
+_FORWARDING = (
+    b"forwarded", b"x-forwarded-", b"x-real-ip", b"via", b"cf-", b"cdn-", b"true-client-ip", b"x-client-ip", b"x-cluster-",
+    b"x-original-", b"x-envoy-", b"x-proxyuser-ip", b"fastly-", b"fly-", b"tailscale-", b"ngrok-", b"x-appengine-",
+)  # fmt: skip
+"""How the headers begin that proxies and tunnels add on the way."""
+_SINGLE = frozenset(
+    (
+        b"host", b"origin", b"authorization", b"content-length", b"content-type", b"content-encoding", b"transfer-encoding",
+        b"x-computer-linker-token", b"x-localport-token",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ def collect_headers(scope: dict[str, Any]) -> Headers:
     for name, raw in scope["headers"]:
         value = raw.strip(b" \t")
         cleaned.append((name, value))
-        if name in headers and name in _SINGLE:
+        if name in headers and (name in _SINGLE or name.startswith(b"mcp-")):
             raise Refused(400, f"The {name.decode('latin-1')} header is given twice.")
         headers[name] = value
     scope["headers"] = cleaned
@@ -74,7 +83,7 @@ def check_place(headers: Headers, places: Places) -> bool:
 
 def came_through_a_proxy(headers: Headers) -> bool:
     """True when something forwarded this request: it is then never taken for a local one."""
-    return any(name in headers for name in _FORWARDING)
+    return any(name.startswith(_FORWARDING) for name in headers)
 
 
 def check_body_headers(headers: Headers) -> None:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from computer_linker.auth.guard import prove
+from computer_linker.auth.guard import presented_token, prove
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
 from computer_linker.model.principal import Principal
@@ -23,6 +23,7 @@ from computer_linker.transports.http.guards import (
     collect_headers,
     places_of,
 )
+from computer_linker.transports.http.guesses import Guesses
 from computer_linker.transports.http.json_api import JsonApi
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.refusals import RefusalNotes
@@ -57,6 +58,7 @@ class HttpServer:
         self._api = JsonApi(dispatcher, introspection)
         self.mcp = McpEndpoint(Lane(tools), lambda who: build(tools, who), **manager_options)
         self._refusals = RefusalNotes(dispatcher)
+        self._guesses = Guesses()
         self._host, self._port = "127.0.0.1", 0
         self._socket: socket.socket | None = None
         self._ready: Callable[[str], None] | None = None
@@ -110,7 +112,8 @@ class HttpServer:
             headers = collect_headers(scope)
             await self._route(scope, receive, send, headers)
         except Refused as refused:
-            await answer_json(send, refused.status, {"error": refused.message})
+            # What else came on this connection was meant for whoever accepts such a request.
+            await answer_json(send, refused.status, {"error": refused.message}, [(b"connection", b"close")])
         except ConfigInvalid as error:
             await answer_json(send, 503, {"error": f"Nothing runs while the config is not valid: {error.message}."})
 
@@ -128,9 +131,7 @@ class HttpServer:
         is_local = peer in ("127.0.0.1", "::1") and not is_public and not came_through_a_proxy(headers)
         proven = prove(headers, config, is_local=is_local)
         if proven is None:
-            await self._refusals.note(peer, PermissionDenied("The request carried no valid credential."))
-            challenge = [(b"www-authenticate", b'Bearer realm="computer-linker"')]
-            await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
+            await self._refuse(peer, headers, send)
             return
         who = _principal(proven.id, proven.proof, proven.grants, headers, peer)
         if path == "/mcp":
@@ -140,6 +141,17 @@ class HttpServer:
         check_body_headers(headers)
         status, answer = await self._api.control(await read_body(receive), who)
         await answer_json(send, status, answer)
+
+    async def _refuse(self, peer: str, headers: Headers, send: Send) -> None:
+        """Say that a credential is needed, or, to a peer that guesses, how long to wait."""
+        await self._refusals.note(peer, PermissionDenied("The request carried no valid credential."))
+        wait_s = self._guesses.wrong(peer) if presented_token(headers) is not None else None
+        if wait_s is not None:
+            later = [(b"retry-after", str(wait_s).encode())]
+            await answer_json(send, 429, {"error": "Too many wrong credentials; wait before the next."}, later)
+            return
+        challenge = [(b"www-authenticate", b'Bearer realm="computer-linker"')]
+        await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
 
 
 def _principal(id: str, proof: Any, grants: frozenset[str] | None, headers: Headers, peer: str) -> Principal:
