@@ -1,67 +1,78 @@
 """The journal: append-only files of sealed lines, each linked to the one before; the head is kept apart."""
 
+import errno
 import json
 import os
 import threading
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from computer_linker.audit import lock
-from computer_linker.audit.faults import AuditDamaged, unwritable
-from computer_linker.audit.secret import Key, load_key
+from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwritable
+from computer_linker.audit.layout import (
+    GENESIS,
+    MAX_LINE,
+    SEAL,
+    Head,
+    boot_id,
+    damaged,
+    list_segments,
+    read_head,
+    segment_path,
+    sync_folder,
+    write_head,
+)
+from computer_linker.audit.reading import BrokenLink, lines_after
+from computer_linker.audit.retention import first_kept
+from computer_linker.audit.secret import load_key
 
-GENESIS = b"0" * 32
-SEAL = 32
-MAX_LINE = 8192
-"""No record is longer: every field has its cap."""
-_SEGMENT_BYTES = 8 << 20
-_HEAD_BYTES = 512
+FORMAT = 1
+SEGMENT_BYTES = 8 << 20
+SEGMENT_DAYS = 1
 _datasync = getattr(os, "fdatasync", os.fsync)
-
-
-@dataclass(slots=True)
-class Head:
-    """Where the chain ends: the last record's number and seal, and the end of its segment."""
-
-    number: int
-    seal: bytes
-    segment: int
-    offset: int
-    synced: int
-    boot: str
 
 
 class Journal:
     """Appends sealed records. Safe for several processes; within one process, for one thread."""
 
-    def __init__(self, folder: Path, segment_bytes: int = _SEGMENT_BYTES) -> None:
+    def __init__(self, folder: Path, machine: str = "", segment_bytes: int = SEGMENT_BYTES) -> None:
         self.folder = folder
         self.segment_bytes = segment_bytes
+        self._machine = json.dumps(machine[:128])
         self._boot = boot_id()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.key: Key = load_key(folder / "key")
-        self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._head_file = os.open(folder / "head", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.key = load_key(folder / "key")
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._lock = os.open(folder / "lock", flags, 0o600)
+        self._head_file = os.open(folder / "head", flags, 0o600)
         self._file = -1
         self._held = threading.Lock()
-        """Held while the open segment is being synced or replaced, which happen in different threads."""
-        self.synced = 0
+        """Held while the open segment is synced or replaced, which happen in different threads."""
+        self.head = Head(0, GENESIS, 1, 0, 0, self._boot)
         lock.take(self._lock)
         try:
-            self.head = self._recover()
+            self._recover()
+        except (BrokenLink, AuditDamaged):
+            self.close()
+            raise
         finally:
-            lock.give(self._lock)
+            if self._lock >= 0:
+                lock.give(self._lock)
 
     def append(self, bodies: list[str]) -> int:
         """Add records in one write; the last one's number. Raises AuditUnavailable, having added none."""
         lock.take(self._lock)
         try:
-            self._catch_up()
+            # Every append and every rotation by another process changes the size of the segment we hold.
+            if os.fstat(self._file).st_size != self.head.offset:
+                self._recover()
             if self.head.offset >= self.segment_bytes:
                 self._rotate()
-            return self._write(bodies)
+            return self._write(bodies if self.head.offset else [self._heading(), *bodies])
         except OSError as error:
             raise unwritable(error) from error
+        except AuditDamaged as error:
+            raise AuditUnavailable(error.message) from error
         finally:
             lock.give(self._lock)
 
@@ -70,7 +81,18 @@ class Journal:
         with self._held:
             number = self.head.number
             _datasync(self._file)
-            self.synced = number
+            self.head.synced = number
+
+    def rotate(self) -> None:
+        """Begin a new segment, so that everything before it can be pruned."""
+        lock.take(self._lock)
+        try:
+            if os.fstat(self._file).st_size != self.head.offset:
+                self._recover()
+            if self.head.offset:
+                self._rotate()
+        finally:
+            lock.give(self._lock)
 
     def close(self) -> None:
         """Let go of the files."""
@@ -79,9 +101,9 @@ class Journal:
                 os.close(handle)
         self._file = self._head_file = self._lock = -1
 
-    def path_of(self, segment: int) -> Path:
-        """The file of one segment, named by the number of its first record."""
-        return segment_path(self.folder, segment)
+    def _heading(self) -> str:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return f'"kind":"segment","format":{FORMAT},"at":"{now}","machine":{self._machine}'
 
     def _write(self, bodies: list[str]) -> int:
         head = self.head
@@ -91,170 +113,118 @@ class Journal:
             number += 1
             line = f'{{"n":{number},{body}}}'.encode("ascii")
             seal = seal_of(seal, line)
-            lines += seal + b" " + line + b"\n"
-        try:
-            written = os.write(self._file, lines)
-        except OSError:
-            os.ftruncate(self._file, head.offset)
-            raise
-        if written != len(lines):
-            os.ftruncate(self._file, head.offset)
-            raise OSError(28, "No space left on device")
-        head.number, head.seal = number, seal
-        head.offset += written
-        self._keep_head()
+            lines += b"%b %b\n" % (seal, line)
+        self._all_or_none(lines)
+        head.number, head.seal, head.offset = number, seal, head.offset + len(lines)
+        write_head(self._head_file, self.key, head)
         return number
 
-    def _keep_head(self) -> None:
-        head = self.head
-        head.synced = self.synced
-        body = (
-            f'{{"number":{head.number},"seal":"{head.seal.decode()}","segment":{head.segment},"offset":{head.offset},'
-            f'"synced":{head.synced},"boot":"{head.boot}"}}'
-        ).encode("ascii")
-        line = self.key.seal(b"head", body) + b" " + body
-        os.pwrite(self._head_file, line.ljust(_HEAD_BYTES - 1) + b"\n", 0)
-
-    def _catch_up(self) -> None:
-        # Every append and every rotation by another process changes the size of the segment we hold.
-        if os.fstat(self._file).st_size != self.head.offset:
-            self.head = self._recover()
+    def _all_or_none(self, lines: bytearray) -> None:
+        try:
+            if os.write(self._file, lines) == len(lines):
+                return
+            failure = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            failure = error
+        os.ftruncate(self._file, self.head.offset)
+        raise failure
 
     def _rotate(self) -> None:
-        self._write([f'"kind":"continued","segment":{self.head.number + 2}'])
-        _datasync(self._file)
-        self._open_segment(self.head.number + 1, create=True)
-        self.head.segment, self.head.offset = self.head.number + 1, 0
-        self._write(['"kind":"segment"'])
+        following = self.head.number + 2
+        path = segment_path(self.folder, following)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            self._write([f'"kind":"continued","segment":{following}'])
+            _datasync(self._file)
+        except OSError:
+            os.close(handle)
+            path.unlink()
+            raise
+        sync_folder(self.folder)
+        self._hold(handle)
+        self.head.segment, self.head.offset = following, 0
 
-    def _open_segment(self, segment: int, *, create: bool) -> None:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        fresh = os.open(self.path_of(segment), flags, 0o600)
-        if create:
-            sync_folder(self.folder)
+    def _hold(self, handle: int) -> None:
         with self._held:
             if self._file >= 0:
                 os.close(self._file)
-            self._file = fresh
+            self._file = handle
 
-    def _recover(self) -> Head:
+    def _open_segment(self, segment: int) -> int:
+        handle = os.open(segment_path(self.folder, segment), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._hold(handle)
+        return os.fstat(handle).st_size
+
+    def _recover(self) -> None:
         """Find the end of the chain: the head, and what was appended before a crash kept it from moving."""
         head = read_head(self._head_file, self.key)
-        segments = list_segments(self.folder)
         if head is None:
-            return self._begin(segments)
-        if head.segment not in segments:
-            raise damaged(f"the file of segment {head.segment} is missing")
-        self._open_segment(head.segment, create=False)
-        size = os.fstat(self._file).st_size
-        if size < head.offset:
-            raise damaged(f"the records before number {head.number} end early")
-        last = os.pread(self._file, 4096, max(0, head.offset - 4096)).rpartition(b"\n")[0].rpartition(b"\n")[2]
-        if head.offset and last[:SEAL] != head.seal and len(last) < 4096:
-            raise damaged(f"record {head.number} is not the one that was written")
+            self._begin()
+            return
+        segments = list_segments(self.folder)
+        if head.segment not in segments and head.offset:
+            raise damaged(f"the file with record {head.number} is missing")
+        size = self._open_segment(head.segment)
         self.head = head
-        self._follow(size)
+        if size < head.offset:
+            self._rewind()
+        elif head.offset:
+            self._follow(head.offset - len(self._last_line()) - 1, size)
         head.boot = self._boot
-        self._keep_head()
-        return head
+        for stray in segments:
+            if stray > self.head.segment and not segment_path(self.folder, stray).stat().st_size:
+                segment_path(self.folder, stray).unlink()
+        write_head(self._head_file, self.key, self.head)
 
-    def _begin(self, segments: list[int]) -> Head:
-        if segments and self.path_of(segments[0]).stat().st_size:
+    def _last_line(self) -> bytes:
+        offset = self.head.offset
+        block = os.pread(self._file, min(offset, MAX_LINE), max(0, offset - MAX_LINE))
+        line = block[:-1].rpartition(b"\n")[2]
+        if line[:SEAL] != self.head.seal:
+            raise damaged(f"record {self.head.number} is not the one that was written")
+        return line
+
+    def _begin(self) -> None:
+        if any(segment != 1 for segment in list_segments(self.folder)):
             raise damaged("its head is missing")
+        size = self._open_segment(1)
         self.head = Head(0, GENESIS, 1, 0, 0, self._boot)
-        self._open_segment(1, create=True)
-        self._write(['"kind":"segment"'])
-        self.sync()
-        return self.head
+        self._follow(0, size)
+        # One append may have been cut off before it could keep the first head; no more than one.
+        if self.head.number > 100:
+            raise damaged("its head is missing")
 
-    def _follow(self, size: int) -> None:
+    def _follow(self, start: int, size: int) -> None:
+        """Take in the lines from `start`; the one that ends at the head again, for it may lead to a new segment."""
         head = self.head
-        tail = os.pread(self._file, size - head.offset, head.offset)
-        complete, newline, torn = tail.rpartition(b"\n")
+        complete, newline, torn = os.pread(self._file, size - start, start).rpartition(b"\n")
         for line in complete.split(b"\n") if newline else []:
             body = line[SEAL + 1 :]
-            if self.key.seal(head.seal, body) != line[:SEAL]:
-                raise damaged(f"record {head.number + 1} is not linked to the one before it")
-            head.number, head.seal = head.number + 1, line[:SEAL]
-            head.offset += len(line) + 1
+            if line[:SEAL] != head.seal:
+                if self.key.seal(head.seal, body) != line[:SEAL]:
+                    raise damaged(f"record {head.number + 1} is not linked to the one before it")
+                head.number, head.seal, head.offset = head.number + 1, line[:SEAL], head.offset + len(line) + 1
             fields = json.loads(body)
             if fields["kind"] == "continued":
-                self._enter(int(fields["segment"]))
+                head.segment, head.offset = int(fields["segment"]), 0
+                self._follow(0, self._open_segment(head.segment))
                 return
         if torn:
             # A line without its end was never acknowledged: the write was cut short.
             os.ftruncate(self._file, head.offset)
 
-    def _enter(self, segment: int) -> None:
-        self.head.segment, self.head.offset = segment, 0
-        self._open_segment(segment, create=True)
-        size = os.fstat(self._file).st_size
-        if size:
-            self._follow(size)
-        if not self.head.offset:
-            self._write(['"kind":"segment"'])
-
-
-def read_head(handle: int, key: Key) -> Head | None:
-    """The head as it was last kept; None before the first record. Raises AuditDamaged for one not ours."""
-    line = os.pread(handle, _HEAD_BYTES, 0).strip()
-    if not line:
-        return None
-    body = line[SEAL + 1 :]
-    if key.seal(b"head", body) != line[:SEAL]:
-        raise damaged("its head was changed")
-    fields = json.loads(body)
-    return Head(
-        fields["number"],
-        fields["seal"].encode("ascii"),
-        fields["segment"],
-        fields["offset"],
-        fields["synced"],
-        fields["boot"],
-    )
-
-
-def _line_before(handle: int, offset: int) -> bytes:
-    if not offset:
-        return GENESIS
-    block = os.pread(handle, MAX_LINE, max(0, offset - MAX_LINE))
-    return block[:-1].rpartition(b"\n")[2]
-
-
-def segment_path(folder: Path, segment: int) -> Path:
-    """The file of one segment."""
-    return folder / f"journal-{segment:012}.jsonl"
-
-
-def list_segments(folder: Path) -> list[int]:
-    """The numbers of the segments that are there, oldest first."""
-    return sorted(int(path.stem.removeprefix("journal-")) for path in folder.glob("journal-*.jsonl"))
-
-
-def damaged(what: str) -> AuditDamaged:
-    """The one error for a history that was changed behind the service's back."""
-    return AuditDamaged(
-        f"The history was changed or cut outside this service: {what}.",
-        hint="`computer-linker history verify` names the first bad record. "
-        "Move the history folder aside to begin a new one.",
-    )
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new file's name survive a power cut, where the system can."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def boot_id() -> str:
-    """Tells one run of the operating system from the next; empty where there is no such id."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
+    def _rewind(self) -> None:
+        """After a power cut the newest records may be gone that nobody was told were durable; anything more is damage."""
+        head, place = self.head, first_kept(self.folder, self.key)
+        try:
+            for line in lines_after(self.folder, self.key, place, (head.segment, os.fstat(self._file).st_size)):
+                place = line.after
+        except BrokenLink as broken:
+            if broken.number <= head.synced:
+                raise damaged(f"record {broken.number}: {broken.problem}") from None
+        if place.number < head.synced or (head.boot == self._boot and self._boot):
+            raise damaged(f"the records after number {place.number} are gone")
+        lost = head.number - place.number
+        os.ftruncate(self._file, place.offset)
+        self.head = Head(place.number, place.seal, place.segment, place.offset, place.number, self._boot)
+        self._write([f'"kind":"lost","records":{lost},"reason":"power"'])

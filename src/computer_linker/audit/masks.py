@@ -5,7 +5,9 @@ This is the second line. The first is that nothing is kept which is not on an al
 
 import re
 import unicodedata
-from itertools import pairwise
+from functools import cache
+from operator import add
+from string import ascii_letters, digits
 from urllib.parse import unquote
 
 MASK = "[masked]"
@@ -50,7 +52,6 @@ _KNOWN = re.compile(
 )
 _LONG = re.compile(r"[A-Za-z0-9+=_-]{16,}")
 _PLAIN = re.compile(r"[A-Za-z0-9._/-]*\Z")
-_PIECE = re.compile(r"[A-Za-z0-9]+")
 _UUID_OR_HEX = re.compile(r"(?i)(?=.*[0-9])(?:[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-.*)\Z")
 
 # How often each pair of letters is met in words, from `aa` to `zz`, on a scale of 0 to 9 (logarithmic).
@@ -102,14 +103,15 @@ def is_random(run: str, wordlike: float = WORDLIKE) -> bool:
         return False
     if run.isdigit() or _UUID_OR_HEX.match(run):
         return True
-    count = weight = 0
-    for piece in _PIECE.findall(run):
-        for first, second in pairwise(piece):
-            if first.isdigit() and second.isdigit():
-                continue
-            count += 1
-            weight += _weight(first, second)
-    return count >= 8 and weight < wordlike * count
+    weights = [weight for weight in map(_weights().get, map(add, run, run[1:])) if weight is not None]
+    return len(weights) >= 8 and sum(weights) < wordlike * len(weights)
+
+
+@cache
+def _weights() -> dict[str, int]:
+    """The weight of each pair of letters and digits; two digits, or a sign, say nothing either way."""
+    signs = ascii_letters + digits
+    return {a + b: _weight(a, b) for a in signs for b in signs if not (a.isdigit() and b.isdigit())}
 
 
 def _weight(first: str, second: str) -> int:

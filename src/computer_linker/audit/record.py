@@ -59,6 +59,11 @@ def outcome(event: Event, key: Key) -> str:
     return f'"kind":"outcome","operationId":{quoted(event.operation_id[:64])}' + closing(event, key)
 
 
+def left_out(principal: str, error_code: str, count: int) -> str:
+    """How many refusals of one kind were counted instead of kept."""
+    return f'"kind":"left_out","principal":{quoted(principal[:80])},"errorCode":"{error_code}","count":{count}'
+
+
 def _scope(event: Event, key: Key) -> str:
     # What names no scope is whatever the caller sent.
     return digest_of(event.scope, key) if event.error_code == UnknownScope.code else label(event.scope, key)

@@ -1,46 +1,67 @@
 """AuditStore: the history the dispatcher writes to."""
 
+import asyncio
+import threading
+from collections import Counter, deque
 from pathlib import Path
 from typing import Protocol, Self
 
 from computer_linker.audit import record
 from computer_linker.audit.durable import GroupSync
-from computer_linker.audit.faults import AuditDamaged, unwritable
+from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwritable
+from computer_linker.audit.flood import Flood
+from computer_linker.audit.index import Index
 from computer_linker.audit.journal import Journal
+from computer_linker.config.schema import Config
 from computer_linker.model.event import Event
+
+_IDLE_S = 2.0
+_MAX_OWED = 10_000
 
 
 class Home(Protocol):
-    """What the store needs of the service: the state folder."""
+    """What the store needs of the service: the state folder and the machine's id."""
 
     home: Path
+
+    @property
+    def config(self) -> Config: ...
 
 
 class AuditStore:
     """Writes events to the journal. An append is a short write and happens at once, on the loop's thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, machine: str = "") -> None:
         self.folder = folder
-        self.running: set[str] = set()
-        """Operations whose intent is written and whose outcome is still to come, in this process."""
         try:
-            self.journal = Journal(folder)
+            self.journal = Journal(folder, machine)
         except OSError as error:
             raise AuditDamaged(
                 f"The history in {folder} cannot be opened: {error.strerror or error}.",
                 hint="The state folder must be writable by the user who runs the service, with space left.",
             ) from error
+        self.index = Index(folder, self.journal.key)
         self._durable = GroupSync(self.journal.sync)
+        self._running: set[str] = set()
+        self._owed: deque[str] = deque(maxlen=_MAX_OWED)
+        """Outcomes that could not be written when they were due; they go first when there is space again."""
+        self._flood = Flood()
+        self._timer: asyncio.TimerHandle | None = None
+        self._catching_up: threading.Thread | None = None
 
     @classmethod
     def open(cls, services: Home) -> Self:
         """The history of this state folder. Raises AuditDamaged when it is not what this service wrote."""
-        return cls(services.home / "audit")
+        return cls(services.home / "audit", services.config.machine_id)
+
+    def is_running(self, operation_id: str) -> bool:
+        """True while an operation of this process has an intent and its outcome is still to come."""
+        return operation_id in self._running
 
     async def intent(self, event: Event) -> None:
         """Record what is about to happen; on return it survives a power cut."""
-        self.journal.append([record.opening(event, "intent", self.journal.key)])
-        self.running.add(event.operation_id)
+        self._append(record.opening(event, "intent", self.journal.key))
+        self._running.add(event.operation_id)
         try:
             await self._durable.done()
         except OSError as error:
@@ -48,14 +69,56 @@ class AuditStore:
 
     async def outcome(self, event: Event) -> None:
         """Join the outcome to the intent of the same operation."""
-        self.running.discard(event.operation_id)
-        self.journal.append([record.outcome(event, self.journal.key)])
+        if event.operation_id not in self._running:
+            # The intent could not be written, so nothing happened: this is a refusal, told whole.
+            await self.record(event)
+            return
+        self._running.discard(event.operation_id)
+        body = record.outcome(event, self.journal.key)
+        try:
+            self._append(body)
+        except AuditUnavailable:
+            self._owed.append(body)
+            raise
 
     async def record(self, event: Event) -> None:
         """Record an operation without side effects, or a refusal, whole."""
-        self.journal.append([record.opening(event, "record", self.journal.key)])
+        if self._flood.takes(event):
+            return
+        self._append(record.opening(event, "record", self.journal.key))
 
     async def aclose(self) -> None:
-        """Make the last records durable and let go of the files."""
+        """Write what is still owed and let go of the files."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._catching_up is not None:
+            self._catching_up.join(timeout=10)
         self._durable.close()
-        self.journal.close()
+        left = [*self._owed, *_left_out(self._flood.rest())]
+        try:
+            if left:
+                self.journal.append(left)
+        except AuditUnavailable:
+            pass  # The intents are there; their outcomes will read "unknown".
+        finally:
+            self.journal.close()
+
+    def _append(self, body: str) -> None:
+        bodies = [*self._owed, *_left_out(self._flood.due()), body] if self._owed or self._flood else [body]
+        self.journal.append(bodies)
+        self._owed.clear()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_IDLE_S, self._idle, self.journal.head.number)
+
+    def _idle(self, number: int) -> None:
+        """Index what has come in once nobody is asking for anything, so that a question finds little left to do."""
+        self._timer = None
+        if self.journal.head.number != number:
+            self._timer = asyncio.get_running_loop().call_later(_IDLE_S, self._idle, self.journal.head.number)
+        elif self._catching_up is None or not self._catching_up.is_alive():
+            self._catching_up = threading.Thread(target=self.index.catch_up, name="audit-index", daemon=True)
+            self._catching_up.start()
+
+
+def _left_out(counts: Counter[tuple[str, str]]) -> list[str]:
+    return [record.left_out(principal, code, count) for (principal, code), count in counts.items()]

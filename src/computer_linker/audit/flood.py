@@ -1,0 +1,52 @@
+"""Bounds what refusals can add to the history: past a rate they are counted, and the count is kept."""
+
+import time
+from collections import Counter
+
+from computer_linker.model.event import Event
+
+PER_MINUTE = 1500
+"""Refusals kept whole in a minute; at some 400 bytes each, well under a megabyte."""
+MAX_KINDS = 50
+
+_REFUSED = frozenset(
+    {"invalid_request", "unknown_scope", "unknown_operation", "permission_denied", "path_out_of_scope"}
+)
+
+
+class Flood:
+    """Counts refusals by minute. Whatever ran, or has an intent, is always kept whole."""
+
+    def __init__(self) -> None:
+        self._minute = 0
+        self._kept = 0
+        self._left_out: Counter[tuple[str, str]] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._left_out)
+
+    def takes(self, event: Event) -> bool:
+        """True when this event is only counted."""
+        if event.ok or event.error_code not in _REFUSED:
+            return False
+        minute = int(time.monotonic() // 60)
+        if minute != self._minute:
+            self._minute, self._kept = minute, 0
+        self._kept += 1
+        if self._kept <= PER_MINUTE:
+            return False
+        kind = (event.principal, event.error_code)
+        self._left_out[kind if len(self._left_out) < MAX_KINDS else ("", "")] += 1
+        return True
+
+    def due(self) -> Counter[tuple[str, str]]:
+        """What was left out in minutes gone by, and is to be told now."""
+        if not self._left_out or int(time.monotonic() // 60) == self._minute:
+            return Counter()
+        told, self._left_out = self._left_out, Counter()
+        return told
+
+    def rest(self) -> Counter[tuple[str, str]]:
+        """Everything left out so far, when the service ends."""
+        told, self._left_out = self._left_out, Counter()
+        return told

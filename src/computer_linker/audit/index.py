@@ -1,0 +1,244 @@
+"""The index: a SQLite database made from the journal, for finding events. It can be thrown away and made again."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from computer_linker.audit.layout import Head, read_head
+from computer_linker.audit.reading import BrokenLink, Line, Place, lines_after
+from computer_linker.audit.retention import first_kept
+from computer_linker.audit.secret import Key
+
+SCHEMA = 1
+_CHUNK = 2000
+
+
+class Index:
+    """Finds events. Every method blocks, so it is called from a worker thread; several threads may."""
+
+    def __init__(self, folder: Path, key: Key) -> None:
+        self.folder = folder
+        self.key = key
+        self.path = folder / "index.db"
+        self._writing = threading.Lock()
+        self.broken: BrokenLink | None = None
+
+    def catch_up(self) -> None:
+        """Take in what the journal has gained. Stops before a record that is not what was written."""
+        with self._writing, closing(self._open()) as database:
+            head = self._head()
+            if head is None:
+                return
+            try:
+                while self._take_in(database, head):
+                    pass
+                self.broken = None
+            except BrokenLink as broken:
+                self.broken = broken
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for questions, which sees one state of the index."""
+        with closing(self._open()) as database:
+            database.execute("BEGIN")
+            yield database
+
+    def forget(self, number: int) -> None:
+        """Drop the events before this number: their records are gone from the journal."""
+        with self._writing, closing(self._open()) as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute(
+                "INSERT INTO words (words, rowid, text) SELECT 'delete', number, text FROM events WHERE number < ?",
+                (number,),
+            )
+            database.execute("DELETE FROM events WHERE number < ?", (number,))
+            database.execute("COMMIT")
+
+    def differs(self) -> int | None:
+        """The number of the first event that the index tells otherwise than the journal; None when they agree."""
+        with self._writing, closing(self._open()) as database:
+            place = first_kept(self.folder, self.key)
+            mark = self._mark(database)
+            rows = database.execute("SELECT * FROM events ORDER BY number")
+            ends: dict[str, tuple[int, tuple[Any, ...]]] = {}
+            for line in lines_after(self.folder, self.key, place, (mark.segment, mark.offset)):
+                if line.fields["kind"] in ("intent", "record"):
+                    row, told = _row(line), rows.fetchone()
+                    if told is None or not _agree(row, told):
+                        return line.after.number
+                    if line.fields["kind"] == "intent":
+                        ends[line.fields["operationId"]] = (line.after.number, (told[5], told[6], *told[15:20]))
+                elif line.fields["kind"] == "outcome" and line.fields["operationId"] in ends:
+                    number, end = ends.pop(line.fields["operationId"])
+                    if end != _ending(line):
+                        return number
+            extra = rows.fetchone()
+            invented = [number for number, end in ends.values() if end[2] is not None]
+            return invented[0] if invented else (extra[0] if extra else None)
+
+    def rebuild(self) -> None:
+        """Throw the index away and make it again."""
+        with self._writing:
+            self._discard()
+        self.catch_up()
+
+    def _head(self) -> Head | None:
+        handle = os.open(self.folder / "head", os.O_RDONLY)
+        try:
+            return read_head(handle, self.key)
+        finally:
+            os.close(handle)
+
+    def _take_in(self, database: sqlite3.Connection, head: Head) -> bool:
+        """One chunk in one transaction; False when there was nothing left."""
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            place = self._mark(database)
+            batch = []
+            broken: BrokenLink | None = None
+            try:
+                for line in islice(lines_after(self.folder, self.key, place, (head.segment, head.offset)), _CHUNK):
+                    batch.append(line)
+            except BrokenLink as found:
+                broken = found
+            _insert(database, batch)
+            if batch:
+                after = batch[-1].after
+                database.execute(
+                    "INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)",
+                    (after.segment, after.offset, after.number, after.seal),
+                )
+        except BaseException:
+            database.execute("ROLLBACK")
+            raise
+        database.execute("COMMIT")
+        if broken is not None:
+            raise broken
+        return len(batch) == _CHUNK
+
+    def _mark(self, database: sqlite3.Connection) -> Place:
+        row = database.execute("SELECT segment, offset, number, seal FROM mark").fetchone()
+        begin = first_kept(self.folder, self.key)
+        if row is None or row[2] < begin.number:
+            return begin
+        return Place(*row)
+
+    def _open(self) -> sqlite3.Connection:
+        database = self._connect()
+        try:
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            if version == SCHEMA:
+                return database
+        except sqlite3.DatabaseError:
+            version = -1
+        database.close()
+        # Another version, or not a database: what it held is all in the journal.
+        if version != 0:
+            self._discard()
+        database = self._connect()
+        database.execute("PRAGMA journal_mode = WAL")
+        with _immediate(database):
+            if database.execute("PRAGMA user_version").fetchone()[0] == 0:
+                for statement in _statements():
+                    database.execute(statement)
+                database.execute(f"PRAGMA user_version = {SCHEMA}")
+        return database
+
+    def _connect(self) -> sqlite3.Connection:
+        fresh = not self.path.exists()
+        database = sqlite3.connect(self.path, isolation_level=None, timeout=30, check_same_thread=False)
+        if fresh:
+            self.path.chmod(0o600)
+        # A power cut may cost the newest rows; they are taken in again from the journal.
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA cache_size = -4000")
+        return database
+
+    def _discard(self) -> None:
+        for name in ("index.db", "index.db-wal", "index.db-shm"):
+            (self.folder / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _immediate(database: sqlite3.Connection) -> Iterator[None]:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _statements() -> list[str]:
+    text = files("computer_linker.audit").joinpath("schema.sql").read_text("utf-8")
+    return [statement for statement in text.split(";") if statement.strip()]
+
+
+def _insert(database: sqlite3.Connection, batch: list[Line]) -> None:
+    rows: dict[str, list[Any]] = {}
+    ends: list[tuple[Any, ...]] = []
+    for line in batch:
+        fields = line.fields
+        match fields["kind"]:
+            case "intent" | "record":
+                rows[fields["operationId"]] = _row(line)
+            case "outcome":
+                end = _ending(line)
+                row = rows.get(fields["operationId"])
+                if row is None:
+                    ends.append((*end, fields["operationId"]))
+                else:
+                    row[5], row[6], row[15:20] = end[0], end[1], end[2:]
+    database.executemany(
+        "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows.values()
+    )
+    database.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", ((row[0], row[20]) for row in rows.values()))
+    database.executemany(
+        "UPDATE events SET ok = ?, code = ?, end_number = ?, end_segment = ?, end_offset = ?, end_length = ?,"
+        " end_previous = ? WHERE id = ? AND ok IS NULL",
+        ends,
+    )
+
+
+def _agree(row: list[Any], told: tuple[Any, ...]) -> bool:
+    # An intent's columns 5, 6 and 15 to 19 are filled by its outcome; the caller compares those.
+    if row[5] is not None and (row[5], row[6]) != told[5:7]:
+        return False
+    return tuple(row[:5]) == told[:5] and tuple(row[7:15]) == told[7:15] and row[20] == told[20]
+
+
+def _ending(line: Line) -> tuple[Any, ...]:
+    fields = line.fields
+    place = (line.after.number, line.segment, line.offset, line.length, line.previous)
+    return (fields["ok"], fields.get("errorCode"), *place)
+
+
+def _row(line: Line) -> list[Any]:
+    fields = line.fields
+    words = (fields["op"], fields.get("target"), fields.get("errorCode"), fields.get("client"), fields["scope"])
+    return [
+        line.after.number,
+        fields["operationId"],
+        fields["startedAt"],
+        fields["scope"],
+        fields["op"],
+        fields.get("ok"),
+        fields.get("errorCode"),
+        fields.get("client"),
+        fields["session"],
+        fields["connection"],
+        fields["principal"],
+        line.segment,
+        line.offset,
+        line.length,
+        line.previous,
+        *(None,) * 5,
+        " ".join(word for word in words if word),
+    ]

@@ -1,0 +1,92 @@
+"""The files of the history folder: segments of the journal, the head of the chain, the names of both."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from computer_linker.audit.faults import AuditDamaged
+from computer_linker.audit.secret import Key
+
+GENESIS = b"0" * 32
+"""What the first record is linked to."""
+SEAL = 32
+MAX_LINE = 16_384
+"""No line is longer: every field of a record has its cap."""
+HEAD_BYTES = 512
+
+
+@dataclass(slots=True)
+class Head:
+    """Where the chain ends: the last record's number and seal, and the byte after it in its segment."""
+
+    number: int
+    seal: bytes
+    segment: int
+    offset: int
+    synced: int
+    """Records up to this number survive a power cut."""
+    boot: str
+    """The run of the operating system in which this was written."""
+
+
+def write_head(handle: int, key: Key, head: Head) -> None:
+    """Keep the head, in place: it fits a disk sector, so it is never half written."""
+    body = (
+        f'{{"number":{head.number},"seal":"{head.seal.decode()}","segment":{head.segment},"offset":{head.offset},'
+        f'"synced":{head.synced},"boot":"{head.boot}"}}'
+    ).encode("ascii")
+    line = key.seal(b"head", body) + b" " + body
+    os.pwrite(handle, line.ljust(HEAD_BYTES - 1) + b"\n", 0)
+
+
+def read_head(handle: int, key: Key) -> Head | None:
+    """The head as it was last kept; None before the first record. Raises AuditDamaged for one that is not ours."""
+    line = os.pread(handle, HEAD_BYTES, 0).strip()
+    if not line:
+        return None
+    body = line[SEAL + 1 :]
+    if key.seal(b"head", body) != line[:SEAL]:
+        raise damaged("its head was changed")
+    fields = json.loads(body)
+    fields["seal"] = fields["seal"].encode("ascii")
+    return Head(**fields)
+
+
+def segment_path(folder: Path, segment: int) -> Path:
+    """The file of one segment, named by the number of its first record."""
+    return folder / f"journal-{segment:012}.jsonl"
+
+
+def list_segments(folder: Path) -> list[int]:
+    """The numbers of the segments that are there, oldest first."""
+    return sorted(int(path.stem.removeprefix("journal-")) for path in folder.glob("journal-*.jsonl"))
+
+
+def damaged(what: str) -> AuditDamaged:
+    """The one error for a history that was changed behind the service's back."""
+    return AuditDamaged(
+        f"The history was changed or cut outside this service: {what}.",
+        hint="`computer-linker history verify` names the first bad record. "
+        "Move the audit folder aside to begin a new history.",
+    )
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new file's name survive a power cut, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def boot_id() -> str:
+    """Tells one run of the operating system from the next; empty where there is no such id."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,145 @@
+"""Pages of events: found by the index, told by the journal, in an order that cursors can go on from."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from computer_linker.audit.index import Index
+from computer_linker.audit.layout import segment_path
+from computer_linker.audit.query import Filter
+from computer_linker.audit.reading import read_line
+from computer_linker.errors import InvalidRequest
+
+MAX_LIMIT = 500
+_COLUMNS = (
+    "number, id, at, scope, op, segment, offset, length, previous, end_segment, end_offset, end_length, end_previous"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Events in the order asked for, and where to go on; None at the end."""
+
+    events: list[dict[str, Any]]
+    next_cursor: str | None
+
+
+def page(
+    index: Index, found: Filter, *, newest_first: bool, limit: int, cursor: str | None, running: Callable[[str], bool]
+) -> Page:
+    """One page. A cursor is an event's number, so that nothing is skipped or told twice while events arrive."""
+    limit = max(1, min(limit, MAX_LIMIT))
+    if found.nothing:
+        return Page([], None)
+    with index.reading() as database:
+        rows = _rows(database, found, newest_first=newest_first, limit=limit + 1, after=parse_cursor(cursor))
+    with _Segments(index) as segments:
+        events = [segments.event(row, running) for row in rows[:limit]]
+    return Page(events, f"e{rows[limit - 1][0]}" if len(rows) > limit else None)
+
+
+def parse_cursor(cursor: str | None) -> int | None:
+    """The event a page goes on after."""
+    if cursor is None:
+        return None
+    number = cursor[1:]
+    if cursor[:1] != "e" or not (number.isascii() and number.isdigit()) or len(number) > 18:
+        raise InvalidRequest("This cursor is not one of the history's. Leave it out to begin at the start.")
+    return int(number)
+
+
+def _rows(
+    database: sqlite3.Connection, found: Filter, *, newest_first: bool, limit: int, after: int | None
+) -> list[tuple[Any, ...]]:
+    where, values = list(found.where), list(found.values)
+    order = "DESC" if newest_first else "ASC"
+    sign = "<" if newest_first else ">"
+    if found.words is None:
+        if after is not None:
+            where.append(f"number {sign} ?")
+            values.append(after)
+        conditions = " AND ".join(where) or "1"
+        query = f"SELECT {_COLUMNS} FROM events WHERE {conditions} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our words
+        return database.execute(query, (*values, limit)).fetchall()
+    # The full-text index gives rows in order one by one, so that a common word costs no more than a rare one.
+    bound = "" if after is None else f" AND rowid {sign} {after:d}"
+    conditions = " AND ".join(where) or "1"
+    hits = f"SELECT rowid AS hit FROM words WHERE words MATCH ?{bound} ORDER BY rowid {order}"  # noqa: S608 - our words
+    joined = f"({hits}) CROSS JOIN events ON number = hit"
+    query = f"SELECT {_COLUMNS} FROM {joined} WHERE {conditions} LIMIT ?"  # noqa: S608 - our words
+    return database.execute(query, (found.words, *values, limit)).fetchall()
+
+
+class _Segments:
+    """The journal's files, opened as they are needed for one page."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._handles: dict[int, int] = {}
+
+    def __enter__(self) -> "_Segments":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles.values():
+            os.close(handle)
+
+    def event(self, row: tuple[Any, ...], running: Callable[[str], bool]) -> dict[str, Any]:
+        number, operation_id, at, scope, op = row[:5]
+        opening = self._line(*row[5:9])
+        closing = self._line(*row[9:13]) if row[9] is not None else None
+        if opening is None or (row[9] is not None and closing is None):
+            # The index remembers the event, but its record is no longer what was written: say so, tell nothing else.
+            return event_of(
+                {"n": number, "operationId": operation_id, "startedAt": at, "scope": scope, "op": op}, "changed"
+            )
+        if opening["kind"] == "record":
+            return event_of(opening, _how(opening))
+        if closing is None:
+            return event_of(opening, "running" if running(operation_id) else "unknown")
+        return event_of({**opening, **closing, "n": number}, _how(closing))
+
+    def _line(self, segment: int, offset: int, length: int, previous: bytes) -> dict[str, Any] | None:
+        handle = self._handles.get(segment)
+        if handle is None:
+            try:
+                handle = os.open(segment_path(self._index.folder, segment), os.O_RDONLY)
+            except FileNotFoundError:
+                return None
+            self._handles[segment] = handle
+        return read_line(handle, self._index.key, offset, length, previous)
+
+
+def event_of(fields: dict[str, Any], outcome: str) -> dict[str, Any]:
+    """An event as every view tells it."""
+    return {
+        "number": fields["n"],
+        "operationId": fields["operationId"],
+        "startedAt": fields["startedAt"],
+        "durationMs": fields.get("durationMs"),
+        "scope": fields["scope"],
+        "op": fields["op"],
+        "target": fields.get("target"),
+        "capability": fields.get("capability"),
+        "decision": fields.get("decision"),
+        "reason": fields.get("reason"),
+        "ok": fields.get("ok"),
+        "outcome": outcome,
+        "errorCode": fields.get("errorCode"),
+        "effect": fields.get("effect"),
+        "principal": fields.get("principal"),
+        "session": fields.get("session"),
+        "connection": fields.get("connection"),
+        "client": fields.get("client"),
+        "boundary": fields.get("boundary"),
+        "parent": fields.get("parent"),
+        "summary": fields.get("summary", {}),
+    }
+
+
+def _how(fields: dict[str, Any]) -> str:
+    if fields["ok"]:
+        return "done"
+    return "refused" if fields.get("decision") == "deny" else "failed"

@@ -1,0 +1,79 @@
+"""What a person may ask of the history: words, and terms such as `op:file.read ok:false since:2026-11-01`."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from computer_linker.errors import InvalidRequest
+
+MAX_QUERY = 400
+_TERM = re.compile(r'(?:(op|scope|ok|client|session|connection|principal|code|since|until|id):)?(?:"([^"]*)"?|(\S+))')
+_TOKEN = re.compile(r"\w+")
+_COLUMNS = {"scope", "client", "session", "connection", "principal", "code", "id"}
+_TIME = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:T\d\d(?::\d\d(?::\d\d(?:\.\d{1,3})?)?)?Z?)?)?)?\Z")
+
+
+@dataclass(slots=True)
+class Filter:
+    """Conditions in SQL with their values; `words` is for the full-text index."""
+
+    where: list[str] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    words: str | None = None
+    nothing: bool = False
+    """True when no event can fit."""
+
+    def add(self, condition: str, *values: Any) -> None:
+        self.where.append(condition)
+        self.values.extend(values)
+
+
+def parse(query: str | None) -> Filter:
+    """Turn a query into a filter. Words match the beginnings of words, whatever characters they hold."""
+    found = Filter()
+    if query is None or not query.strip():
+        return found
+    if len(query) > MAX_QUERY:
+        raise InvalidRequest(f"A history query has at most {MAX_QUERY} characters.")
+    tokens: list[str] = []
+    for name, in_quotes, bare in _TERM.findall(query):
+        value = in_quotes or bare
+        if name:
+            _term(found, name, value)
+        else:
+            words = _TOKEN.findall(value)
+            found.nothing = found.nothing or not words
+            tokens += words
+    if tokens:
+        found.words = " ".join(f'"{token}"*' for token in tokens[:16])
+    return found
+
+
+def within(found: Filter, visible: frozenset[str] | None, scope: str | None) -> Filter:
+    """Keep to the scopes this caller may see; None is the owner, who sees all."""
+    if scope is not None:
+        found.add("scope = ?", scope)
+        found.nothing = found.nothing or (visible is not None and scope not in visible)
+    elif visible is not None:
+        found.add(f"scope IN ({','.join('?' * len(visible))})", *sorted(visible))
+        found.nothing = found.nothing or not visible
+    return found
+
+
+def _term(found: Filter, name: str, value: str) -> None:
+    if name in _COLUMNS:
+        found.add(f"{name} = ?", value)
+    elif name == "op":
+        family = value.removesuffix("*")
+        if family.endswith("."):
+            found.add("op >= ? AND op < ?", family, family[:-1] + "/")
+        else:
+            found.add("op = ?", value)
+    elif name == "ok":
+        if value not in ("true", "false"):
+            raise InvalidRequest("In a history query, `ok:` is true or false.")
+        found.add("ok = ?", value == "true")
+    else:
+        if not _TIME.match(value):
+            raise InvalidRequest(f"In a history query, `{name}:` is a time such as 2026-11-01 or 2026-11-01T08:30Z.")
+        found.add("at >= ?" if name == "since" else "at < ?", value.removesuffix("Z"))

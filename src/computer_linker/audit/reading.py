@@ -1,0 +1,105 @@
+"""Reads the journal's lines back, each checked against the seal of the one before it."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from computer_linker.audit.layout import SEAL, list_segments, segment_path
+from computer_linker.audit.secret import Key
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the chain stands after a line: that line's number and seal, and the byte after it."""
+
+    segment: int
+    offset: int
+    number: int
+    seal: bytes
+
+
+@dataclass(slots=True)
+class Line:
+    """One record: its fields, where it lies, and the seal it is linked to."""
+
+    fields: dict[str, Any]
+    segment: int
+    offset: int
+    length: int
+    previous: bytes
+    after: Place
+
+
+class BrokenLink(Exception):
+    """The line at this number is not the one that was written there."""
+
+    def __init__(self, number: int, problem: str) -> None:
+        super().__init__(problem)
+        self.number = number
+        self.problem = problem
+
+
+def lines_after(folder: Path, key: Key, place: Place, end: tuple[int, int]) -> Iterator[Line]:
+    """Every record after `place` up to `end` (segment and offset). Raises BrokenLink at the first bad one."""
+    known = list_segments(folder)
+    while True:
+        limit = end[1] if place.segment == end[0] else None
+        for line in _lines_of(folder, key, place, limit):
+            yield line
+            place = line.after
+        later = [segment for segment in known if place.segment < segment <= end[0]]
+        if not later:
+            return
+        if later[0] != place.number + 1:
+            raise BrokenLink(place.number + 1, "a whole segment is missing")
+        place = Place(later[0], 0, place.number, place.seal)
+
+
+def _lines_of(folder: Path, key: Key, place: Place, limit: int | None) -> Iterator[Line]:
+    try:
+        handle = os.open(segment_path(folder, place.segment), os.O_RDONLY)
+    except FileNotFoundError:
+        raise BrokenLink(place.number + 1, "the segment's file is missing") from None
+    try:
+        limit = os.fstat(handle).st_size if limit is None else limit
+        rest, offset = b"", place.offset
+        while offset + len(rest) < limit:
+            block = os.pread(handle, min(_BLOCK, limit - offset - len(rest)), offset + len(rest))
+            if not block:
+                raise BrokenLink(place.number + 1, "the records end early")
+            *complete, rest = (rest + block).split(b"\n")
+            for raw in complete:
+                line = _checked(raw, key, place, offset)
+                offset, place = line.after.offset, line.after
+                yield line
+        if rest:
+            raise BrokenLink(place.number + 1, "a record has no end")
+    finally:
+        os.close(handle)
+
+
+def _checked(raw: bytes, key: Key, place: Place, offset: int) -> Line:
+    number = place.number + 1
+    body = raw[SEAL + 1 :]
+    seal = raw[:SEAL]
+    if raw[SEAL : SEAL + 1] != b" " or key.seal(place.seal, body) != seal:
+        raise BrokenLink(number, "the record was changed, or one before it was taken out")
+    fields = json.loads(body)
+    if fields["n"] != number:
+        raise BrokenLink(number, "the record has another number")
+    after = Place(place.segment, offset + len(raw) + 1, number, seal)
+    return Line(fields, place.segment, offset, len(raw), place.seal, after)
+
+
+def read_line(handle: int, key: Key, offset: int, length: int, previous: bytes) -> dict[str, Any] | None:
+    """One record read at random; None when it is not the one that was sealed there."""
+    raw = os.pread(handle, length, offset)
+    if len(raw) != length or key.seal(previous, raw[SEAL + 1 :]) != raw[:SEAL]:
+        return None
+    fields: dict[str, Any] = json.loads(raw[SEAL + 1 :])
+    return fields

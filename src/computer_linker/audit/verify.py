@@ -1,0 +1,87 @@
+"""Verify: walk the whole chain and name the first record that is not what was written."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from computer_linker.audit.faults import AuditDamaged
+from computer_linker.audit.index import Index
+from computer_linker.audit.layout import list_segments, read_head, segment_path
+from computer_linker.audit.reading import BrokenLink, Place, lines_after
+from computer_linker.audit.retention import first_kept
+from computer_linker.audit.secret import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the walk found. `first_bad` is a record's number; records before `begins_at` were pruned."""
+
+    ok: bool
+    records: int
+    begins_at: int
+    first_bad: int | None = None
+    problem: str | None = None
+    operation_id: str | None = None
+    """The operation of the first bad record, as the index remembers it."""
+
+
+def verify(folder: Path, key: Key, index: Index | None = None) -> Verification:
+    """Walk the chain from its anchor to its head, then compare the index with it."""
+    try:
+        start = first_kept(folder, key)
+    except (BrokenLink, ValueError, KeyError):
+        return Verification(False, 0, 0, 0, "the anchor of the pruned records was changed")
+    place = start
+    try:
+        head = _head(folder, key)
+        # Segments after the head's may hold records of a crash just before the head could be moved.
+        last = max([head.segment, *list_segments(folder)])
+        for line in lines_after(folder, key, place, (last, _size(folder, last))):
+            place = line.after
+    except BrokenLink as broken:
+        return _bad(start, place, broken.number, broken.problem, index)
+    except AuditDamaged as error:
+        return _bad(start, place, place.number + 1, error.message, index)
+    if place.number < head.number:
+        return _bad(start, place, place.number + 1, "the newest records are gone", index)
+    if index is not None:
+        number = index.differs()
+        if number is not None:
+            index.rebuild()
+            return _bad(start, place, number, "the index told this event otherwise and was made again", index)
+    return Verification(True, place.number - start.number, start.number + 1)
+
+
+def _bad(start: Place, place: Place, number: int, problem: str, index: Index | None) -> Verification:
+    operation_id = None
+    if index is not None:
+        with index.reading() as database:
+            query = "SELECT id FROM events WHERE number = ? OR end_number = ?"
+            row = database.execute(query, (number, number)).fetchone()
+            operation_id = row[0] if row else None
+    return Verification(False, place.number - start.number, start.number + 1, number, problem, operation_id)
+
+
+def _head(folder: Path, key: Key) -> Place:
+    try:
+        handle = os.open(folder / "head", os.O_RDONLY)
+    except FileNotFoundError:
+        raise BrokenLink(1, "the head of the chain is missing") from None
+    try:
+        head = read_head(handle, key)
+    except (ValueError, TypeError):
+        head = None
+    finally:
+        os.close(handle)
+    if head is None:
+        if any(_size(folder, segment) for segment in list_segments(folder)):
+            raise BrokenLink(1, "the head of the chain is missing")
+        return first_kept(folder, key)
+    return Place(head.segment, head.offset, head.number, head.seal)
+
+
+def _size(folder: Path, segment: int) -> int:
+    try:
+        return segment_path(folder, segment).stat().st_size
+    except FileNotFoundError:
+        return 0

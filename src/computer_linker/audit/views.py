@@ -1,0 +1,90 @@
+"""The views of the history, one object each, the same for every surface."""
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Literal, get_args
+
+import anyio.to_thread
+
+from computer_linker.audit import bundle, groups, query, replay
+from computer_linker.audit.pages import Page, page
+from computer_linker.audit.store import AuditStore
+from computer_linker.audit.verify import verify
+from computer_linker.config.schema import Config
+from computer_linker.errors import InvalidRequest
+
+View = Literal["last", "timeline", "sessions", "connections", "failed_replay", "debug_bundle", "verify"]
+VIEWS: tuple[str, ...] = get_args(View)
+DEFAULT_LIMIT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. `visible` are the scopes the caller holds `history:read` for; None is the owner, who sees all."""
+
+    view: str
+    visible: frozenset[str] | None
+    scope: str | None = None
+    limit: int = DEFAULT_LIMIT
+    query: str | None = None
+    cursor: str | None = None
+
+
+async def answer(store: AuditStore, question: Question, config: Config | None = None) -> dict[str, Any]:
+    """Answer `{view, events, nextCursor, ...}`. Reads in a worker thread; the loop goes on."""
+    if question.view not in VIEWS:
+        raise InvalidRequest(f"There is no history view {question.view[:40]!r}.", views=list(VIEWS))
+    return await anyio.to_thread.run_sync(partial(answer_now, store, question, config))
+
+
+def answer_now(store: AuditStore, question: Question, config: Config | None = None) -> dict[str, Any]:
+    """The same, blocking: for the command line."""
+    store.index.catch_up()
+    match question.view:
+        case "verify":
+            found = _verified(store)
+        case "timeline":
+            found = _told(_page(store, question, newest_first=False))
+        case "failed_replay":
+            found = replay.answer(_page(store, question, newest_first=True, only_failed=True))
+        case "sessions" | "connections":
+            listed = _page(store, question, newest_first=True)
+            found = _told(listed) | groups.answer(store.index, _filter(question), question.view)
+        case "debug_bundle":
+            recent = _page(store, question, newest_first=True)
+            found = _told(recent) | {"bundle": bundle.build(store, config, question.visible)}
+        case _:
+            listed = _page(store, question, newest_first=True)
+            found = _told(listed) | {"suggestions": replay.suggestions(listed.events)}
+    if store.index.broken is not None:
+        broken = store.index.broken
+        found["warnings"] = [f"The history stops at record {broken.number}: {broken.problem}. Ask for view verify."]
+    return {"view": question.view, **found}
+
+
+def _page(store: AuditStore, question: Question, *, newest_first: bool, only_failed: bool = False) -> Page:
+    found = _filter(question)
+    if only_failed:
+        found.add("ok = 0")
+    return page(
+        store.index,
+        found,
+        newest_first=newest_first,
+        limit=question.limit,
+        cursor=question.cursor,
+        running=store.is_running,
+    )
+
+
+def _filter(question: Question) -> query.Filter:
+    return query.within(query.parse(question.query), question.visible, question.scope)
+
+
+def _told(found: Page) -> dict[str, Any]:
+    return {"events": found.events, "nextCursor": found.next_cursor}
+
+
+def _verified(store: AuditStore) -> dict[str, Any]:
+    result = asdict(verify(store.folder, store.journal.key, store.index))
+    wire = {"ok": "valid", "begins_at": "beginsAt", "first_bad": "firstBad", "operation_id": "operationId"}
+    return {"events": [], "nextCursor": None} | {wire.get(name, name): value for name, value in result.items()}
