@@ -53,6 +53,8 @@ class Application:
     toolkit_version: str
     root: ElementId
     windows: list[Element] = field(default_factory=list)
+    process: str = ""
+    """The name of its program, where the system tells it."""
 
     @property
     def is_gtk3(self) -> bool:

@@ -15,6 +15,7 @@ from computer_linker.computer.local.linux.atspi.names import (
 )
 from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
+from computer_linker.computer.local.linux.proc import process_name
 
 _ANSWER_S = 1.0
 _WAKE_S = 3.0
@@ -80,7 +81,8 @@ class Apps:
             if isinstance(name, Fault):
                 continue
             words = [word if isinstance(word, str) else "" for word in (name, toolkit, version)]
-            self._known[at.app] = Application(at.app, words[0], await self._wire.pid_of(at.app), words[1], words[2], at)
+            pid = await self._wire.pid_of(at.app)
+            self._known[at.app] = Application(at.app, words[0], pid, words[1], words[2], at, process=process_name(pid))
 
     async def _describe_windows(self, apps: list[Application], kids: list[object]) -> None:
         owners: list[tuple[Application, ElementId]] = []

@@ -27,6 +27,8 @@ class Placement:
     def __call__(self, extents: Extents) -> Rect | None:
         """The desktop rectangle; None for one that is nowhere."""
         x, y, width, height = extents
+        if self.to_x > _FAR:
+            return None
         if width <= 0 or height <= 0 or abs(x) > _FAR or abs(y) > _FAR or max(width, height) > _FAR:
             return None
         return Rect(
@@ -38,6 +40,8 @@ class Placement:
 
 
 AS_SAID = Placement()
+NOWHERE = Placement(to_x=2 * _FAR)
+"""For a window whose place is not known: better no bounds than wrong ones."""
 
 
 def is_window_relative(app: Application) -> bool:
@@ -49,7 +53,7 @@ def placement(app: Application, title: str, frame: Extents, windows: Sequence[Wi
     """The placement of an application's window, given what it says of its own frame and what the window system says."""
     window = matching(app, title, windows)
     if window is None or frame[2] <= 0 or frame[3] <= 0:
-        return AS_SAID
+        return NOWHERE if is_window_relative(app) else AS_SAID
     scale = _scale(window, frame)
     if scale == 1.0 and not is_window_relative(app):
         return AS_SAID

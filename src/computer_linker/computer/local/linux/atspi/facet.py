@@ -31,7 +31,8 @@ from computer_linker.computer.local.linux.atspi.names import (
 from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
 from computer_linker.computer.local.linux.atspi.reading import Reading
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get
-from computer_linker.errors import ElementNotFound
+from computer_linker.errors import ElementNotFound, OsPermissionRequired, ProviderUnavailable, UnsupportedPlatform
+from computer_linker.model.geometry import Window
 
 if TYPE_CHECKING:
     from computer_linker.computer.facets.windows import Windows
@@ -60,7 +61,7 @@ class AtspiAccessibility:
 
     async def hidden(self) -> list[str]:
         """What to switch on for windows without a tree."""
-        return hidden_trees(await self._windows.list(), await self.applications())
+        return hidden_trees(await self._window_list(), await self.applications())
 
     async def tree(self, root: ElementId, limits: TreeLimits = TreeLimits()) -> Tree:
         """The elements at and below the root, bounds and values of what shows filled in."""
@@ -97,8 +98,16 @@ class AtspiAccessibility:
         """What is above it, nearest first, its window last."""
         wire = await self._connected()
         app = await self._apps.find(element_id.app)
+        found = await self._climb(wire, app, element_id)
+        extents = await ask_extents(wire, found, 2.0)
+        top_down = list(reversed(found))
+        placements = {} if not found or self._is_plain(app) else await self._placements(app, top_down, extents)
+        place(top_down, extents, placements, app)
+        return found
+
+    async def _climb(self, wire: Wire, app: Application, at: ElementId) -> list[Element]:
         found: list[Element] = []
-        one = await self._described(wire, element_id)
+        one = await self._described(wire, at)
         while one.parent is not None and one.parent != app.root and len(found) < _MAX_ABOVE:
             one = await self._described(wire, one.parent)
             found.append(one)
@@ -233,17 +242,24 @@ class AtspiAccessibility:
         root = elements[0]
         tops = [one for one in elements if one.parent == app.root]
         if not tops and root.id != app.root:
-            above = [root, *await self.ancestors(root.id)]
-            top = above[-1]
-            known = await ask_extents(await self._connected(), [top], 2.0)
-            how = placement(app, top.name, known.get(top.id, (0, 0, 0, 0)), await self._windows.list())
+            wire = await self._connected()
+            top = [root, *await self._climb(wire, app, root.id)][-1]
+            known = await ask_extents(wire, [top], 2.0)
+            how = placement(app, top.name, known.get(top.id, (0, 0, 0, 0)), await self._window_list())
             found = {root.id: how}
         else:
-            windows = await self._windows.list()
+            windows = await self._window_list()
             found = {one.id: placement(app, one.name, extents[one.id], windows) for one in tops if one.id in extents}
         if found and not is_window_relative(app) and all(how == AS_SAID for how in found.values()):
             self._plain[app.id] = time.monotonic()
         return found
+
+    async def _window_list(self) -> list[Window]:
+        try:
+            return await self._windows.list()
+        except (UnsupportedPlatform, ProviderUnavailable, OsPermissionRequired):
+            # A compositor may keep its windows to itself: then only what toolkits say of themselves is known.
+            return []
 
     async def _placement_above(self, app: Application, one: Element, said: Extents) -> Placement:
         return (await self._placements(app, [one], {one.id: said})).get(one.id, AS_SAID)

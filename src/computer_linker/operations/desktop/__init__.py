@@ -1,0 +1,1 @@
+"""Seeing the desktop and acting on it."""

@@ -1,0 +1,103 @@
+"""What every act shares: its options, its answer, and how it is run, watched and read back."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
+from computer_linker.model.effect import Known
+from computer_linker.providers.frames import Frames
+from computer_linker.providers.refs.store import References
+from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
+from computer_linker.providers.ui.executions import Executions
+from computer_linker.providers.ui.witness import Witness, witness
+from computer_linker.registry import Context
+
+ExecutionId = Annotated[
+    str | None,
+    Field(min_length=1, max_length=64, description="A name of your own for this execution, for desktop.abort."),
+]
+
+
+class ActOptions(Model):
+    verify: Annotated[bool, Field(description="Read the effect back; without it the effect is unverifiable.")] = True
+    execution_id: ExecutionId = None
+
+
+class ActInput(Model):
+    target: Annotated[AimAt | None, Field(description="What to act on, when `target` does not say it.")] = None
+    confirm: Annotated[
+        dict[str, Any] | None, Field(description="Not read here: a person's yes travels in the envelope's confirm.")
+    ] = None
+
+
+class ActedOn(Model):
+    """The element an act was for."""
+
+    ref: str | None
+    role: str
+    name: str
+
+
+class Acted(Model):
+    delivered: Annotated[
+        bool, Field(description="The input was handed over; `effect` says what is known of its effect.")
+    ]
+    method: Annotated[str, Field(description="action, set_text, paste, keys or pointer.")]
+    execution_id: str
+    element: Annotated[ActedOn | None, Field(description="What it was for; null for a bare point.")] = None
+
+
+def aiming_of(ctx: Context) -> Aiming:
+    """Finds what this request means."""
+    return Aiming(ctx.computer, ctx.scope, ctx.use(References), ctx.use(Frames))
+
+
+def aim_at(target: str | AimAt | None, given: AimAt | None, *, needed: bool = True) -> AimAt | str | None:
+    """What the request aims at, from the one place where it says so."""
+    if target is not None and given is not None:
+        raise InvalidRequest("Give the target once, in `target` or in `input.target`.")
+    found = given if target is None else target
+    if found is None and needed:
+        raise InvalidRequest("A target is needed: a ref, a selector, or a point in a frameId.", field="target")
+    if isinstance(found, str) and not 0 < len(found) <= 40:
+        raise InvalidRequest("`target` is not a reference.", field="target")
+    return found
+
+
+@asynccontextmanager
+async def execution(ctx: Context, execution_id: str | None) -> AsyncIterator[str]:
+    """Run the body as an execution that desktop.abort can end."""
+    name = execution_id or ctx.operation_id
+    with ctx.use(Executions).running(name, ctx.scope.id, ctx.principal.id):
+        yield name
+
+
+@asynccontextmanager
+async def act(ctx: Context, options: ActOptions) -> AsyncIterator[tuple[str, Witness]]:
+    """Run an act as an execution, with a witness that listens from the start."""
+    async with execution(ctx, options.execution_id) as name, witness(ctx.computer, wanted=options.verify) as watch:
+        yield name, watch
+
+
+async def read_back(ctx: Context, watch: Witness, options: ActOptions, settle_s: float | None = None) -> Known:
+    """Say what is known of the effect, and warn when the application no longer answers."""
+    known: Known = "unverifiable"
+    if options.verify:
+        known = await (watch.verdict() if settle_s is None else watch.verdict(settle_s))
+    if watch.app is not None and not await ctx.computer.accessibility.is_alive(watch.app):
+        ctx.warn("The application has stopped answering. It may be showing a dialog that blocks it, or hang.")
+        known = "unverifiable"
+    ctx.effect = known
+    return known
+
+
+def acted(ctx: Context, name: str, method: str, aim: Aim | None) -> Acted:
+    """The answer of an act; the audit learns how it was done, never what was typed."""
+    one = None if aim is None else aim.element
+    ctx.note(method=method, role=None if one is None else one.role)
+    on = None if aim is None or one is None else ActedOn(ref=aim.ref, role=one.role, name=aim.name[:200])
+    return Acted(delivered=True, method=method, execution_id=name, element=on)

@@ -1,0 +1,74 @@
+"""desktop.click: press a control, or click a point that was seen in a capture."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.computer.facets.pointer import Button, Modifier
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.desktop.acting import (
+    Acted,
+    ActInput,
+    ActOptions,
+    act,
+    acted,
+    aim_at,
+    aiming_of,
+    read_back,
+)
+from computer_linker.providers.ui.aim import AimAt
+from computer_linker.providers.ui.pointing import Click, click
+from computer_linker.registry import Context, Example, operation
+
+
+class ClickInput(ActInput):
+    button: Button = "left"
+    count: Annotated[int, Field(ge=1, le=3, description="2 for a double click.")] = 1
+    modifiers: Annotated[list[Modifier], Field(max_length=4, description="Keys held meanwhile.")] = []
+
+
+@operation(
+    "desktop.click",
+    needs={Capability.DESKTOP_CONTROL},
+    effect=Effect.ACT,
+    on="computer",
+    boundary="desktop",
+    lane="desktop",
+    deadline_s=20,
+    facets=("pointer",),
+    examples=[
+        Example("Press a control by its reference.", {"target": "e12.k3f9"}, runs=False),
+        Example(
+            "Press a control by role and name.",
+            {"target": {"selector": {"role": "button", "name": "Send"}, "route": {"app": "Mail"}}},
+            runs=False,
+        ),
+        Example(
+            "Double click a point of a capture.",
+            {"target": {"frameId": "frame_1", "x": 120, "y": 48}, "input": {"count": 2}},
+            runs=False,
+        ),
+    ],
+)
+async def desktop_click(
+    ctx: Context,
+    target: str | AimAt | None = None,
+    input: ClickInput = ClickInput(),
+    options: ActOptions = ActOptions(),
+) -> Acted:
+    """Click an element by reference or selector, or a point in a captured frame.
+
+    A reference that no longer stands for the same element, a selector that fits several, and a frame whose window moved
+    are refused. The result says by which method, and `effect` what reading back showed.
+    """
+    at = aim_at(target, input.target)
+    aiming = aiming_of(ctx)
+    how = Click(input.button, input.count, input.modifiers)
+    async with act(ctx, options) as (name, watch):
+        assert at is not None
+        aim = await aiming.take(at)
+        method = await click(aiming, aim, how, watch)
+        await read_back(ctx, watch, options)
+        return acted(ctx, name, method, aim)
+    raise AssertionError("an ended execution raises")

@@ -1,0 +1,58 @@
+"""desktop.drag: press at one place and release at another."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.computer.facets.pointer import Button, Modifier
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.desktop.acting import (
+    Acted,
+    ActInput,
+    ActOptions,
+    act,
+    acted,
+    aim_at,
+    aiming_of,
+    read_back,
+)
+from computer_linker.providers.ui.aim import AimAt
+from computer_linker.providers.ui.pointing import drag
+from computer_linker.registry import Context, Example, operation
+
+
+class DragInput(ActInput):
+    to: Annotated[AimAt, Field(description="Where to release.")]
+    button: Button = "left"
+    modifiers: Annotated[list[Modifier], Field(max_length=4, description="Keys held meanwhile.")] = []
+
+
+@operation(
+    "desktop.drag",
+    needs={Capability.DESKTOP_CONTROL},
+    effect=Effect.ACT,
+    on="computer",
+    boundary="desktop",
+    lane="desktop",
+    deadline_s=20,
+    facets=("pointer",),
+    examples=[
+        Example(
+            "Drag one element onto another.", {"target": "e12.k3f9", "input": {"to": {"ref": "e14.k3f9"}}}, runs=False
+        )
+    ],
+)
+async def desktop_drag(
+    ctx: Context, input: DragInput, target: str | AimAt | None = None, options: ActOptions = ActOptions()
+) -> Acted:
+    """Drag from an element or point to another, with a button held, through the points in between."""
+    at = aim_at(target, input.target)
+    aiming = aiming_of(ctx)
+    async with act(ctx, options) as (name, watch):
+        assert at is not None
+        start, end = await aiming.take(at), await aiming.take(input.to)
+        await drag(aiming, start, end, input.button, input.modifiers, watch)
+        await read_back(ctx, watch, options)
+        return acted(ctx, name, "pointer", start)
+    raise AssertionError("an ended execution raises")

@@ -1,0 +1,67 @@
+"""desktop.scroll: turn the wheel over an element or point."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from computer_linker.computer.facets.pointer import Modifier
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.desktop.acting import (
+    Acted,
+    ActInput,
+    ActOptions,
+    act,
+    acted,
+    aim_at,
+    aiming_of,
+    read_back,
+)
+from computer_linker.providers.ui.aim import AimAt
+from computer_linker.providers.ui.pointing import scroll
+from computer_linker.registry import Context, Example, operation
+
+Notches = Annotated[int, Field(ge=-100, le=100)]
+
+
+class Delta(Model):
+    x: Annotated[Notches, Field(description="Wheel notches to the right.")] = 0
+    y: Annotated[Notches, Field(description="Wheel notches down.")] = 0
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Self:
+        if self.x == 0 and self.y == 0:
+            raise ValueError("say how far, in x or y")
+        return self
+
+
+class ScrollInput(ActInput):
+    delta: Delta
+    modifiers: Annotated[list[Modifier], Field(max_length=4, description="Keys held meanwhile.")] = []
+
+
+@operation(
+    "desktop.scroll",
+    needs={Capability.DESKTOP_CONTROL},
+    effect=Effect.ACT,
+    on="computer",
+    boundary="desktop",
+    lane="desktop",
+    deadline_s=20,
+    facets=("pointer",),
+    examples=[Example("Scroll a list down.", {"target": "e12.k3f9", "input": {"delta": {"y": 5}}}, runs=False)],
+)
+async def desktop_scroll(
+    ctx: Context, input: ScrollInput, target: str | AimAt | None = None, options: ActOptions = ActOptions()
+) -> Acted:
+    """Turn the wheel over an element or a point in a captured frame; whole notches, positive is right and down."""
+    at = aim_at(target, input.target)
+    aiming = aiming_of(ctx)
+    async with act(ctx, options) as (name, watch):
+        assert at is not None
+        aim = await aiming.take(at)
+        await scroll(aiming, aim, input.delta.x, input.delta.y, input.modifiers, watch)
+        await read_back(ctx, watch, options)
+        return acted(ctx, name, "pointer", aim)
+    raise AssertionError("an ended execution raises")

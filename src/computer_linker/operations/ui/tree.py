@@ -1,0 +1,102 @@
+"""ui.tree: the controls of an application or window."""
+
+from typing import Annotated
+
+from pydantic import AliasChoices, Field
+
+from computer_linker.computer.facets.accessibility import Limit, TreeLimits
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.refs.store import References
+from computer_linker.providers.ui.cursors import Cursors
+from computer_linker.providers.ui.look import View, look
+from computer_linker.providers.ui.nodes import Node
+from computer_linker.providers.ui.route import Route
+from computer_linker.registry import Context, Example, operation
+
+MAX_DEPTH = 32
+MAX_NODES = 5_000
+_READ_NODES = 10_000
+
+
+class TreeOptions(Model):
+    max_depth: Annotated[
+        int, Field(ge=1, validation_alias=AliasChoices("maxDepth", "axMaxDepth"), description="How deep; at most 32.")
+    ] = 8
+    max_nodes: Annotated[
+        int,
+        Field(ge=1, validation_alias=AliasChoices("maxNodes", "axMaxNodes"), description="How many; at most 5000."),
+    ] = 2_000
+    since: Annotated[str | None, Field(max_length=64, description="A cursor: return only what changed since then.")] = (
+        None
+    )
+    compact: Annotated[bool, Field(description="Leave out containers that say nothing.")] = True
+    hidden: Annotated[bool, Field(description="Include what does not show, such as closed menus.")] = False
+
+
+class UiTree(Model):
+    app: str
+    pid: int | None
+    window: Annotated[str, Field(description="The window's title; empty for a whole application.")]
+    nodes: Annotated[list[Node], Field(description="In reading order. With `since`, only new and changed ones.")]
+    removed: Annotated[list[str], Field(description="With `since`: the references of what is gone.")]
+    truncated: bool
+    cut_by: Annotated[list[Limit], Field(description="Which limits left something out.")]
+    cursor: Annotated[str, Field(description="Send it as `since` to get the changes only.")]
+
+
+@operation(
+    "ui.tree",
+    needs={Capability.DESKTOP_OBSERVE},
+    effect=Effect.OBSERVE,
+    on="computer",
+    boundary="desktop",
+    deadline_s=20,
+    facets=("accessibility",),
+    examples=[
+        Example("The focused window.", {"target": "focused"}, runs=False),
+        Example("One application, deeper.", {"target": "Files", "options": {"maxDepth": 16}}, runs=False),
+    ],
+)
+async def ui_tree(ctx: Context, target: str | Route | None = None, options: TreeOptions = TreeOptions()) -> UiTree:
+    """The controls of an application, of a window, or of the `focused` window, each with a reference that acts take."""
+    view = await view_of(ctx, target, options)
+    nodes = view.nodes()
+    what = f"{view.place.root.app} {view.place.root.path} {options.compact} {options.hidden}"
+    cursors = ctx.use(Cursors)
+    shown, removed = nodes, list[str]()
+    if options.since is not None:
+        shown, removed = cursors.changes(options.since, ctx.scope.id, what, nodes)
+    ctx.note(nodes=len(nodes), sent=len(shown), truncated=bool(view.cut_by))
+    return UiTree(
+        app=view.place.app.name,
+        pid=view.place.app.pid,
+        window=view.place.title,
+        nodes=shown,
+        removed=removed,
+        truncated=bool(view.cut_by),
+        cut_by=list(view.cut_by),
+        cursor=cursors.keep(ctx.scope.id, what, nodes),
+    )
+
+
+async def view_of(ctx: Context, target: str | Route | None, options: TreeOptions) -> View:
+    """The outline a request asks for, its limits lowered to what this service allows."""
+    if options.max_depth > MAX_DEPTH or options.max_nodes > MAX_NODES:
+        ctx.warn(f"Limits are lowered to {MAX_DEPTH} levels and {MAX_NODES} nodes.")
+    view = await look(
+        ctx.computer,
+        ctx.scope,
+        ctx.use(References),
+        target,
+        limits=TreeLimits(max_nodes=_READ_NODES, time_s=6.0),
+        max_depth=min(options.max_depth, MAX_DEPTH),
+        max_lines=min(options.max_nodes, MAX_NODES),
+        compact=options.compact,
+        hidden=options.hidden,
+    )
+    if len(view.lines) <= 2:
+        for sentence in (await ctx.computer.accessibility.hidden())[:3]:
+            ctx.warn(sentence)
+    return view

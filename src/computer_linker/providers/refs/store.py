@@ -1,0 +1,175 @@
+"""The references this service has given out, a bounded number of them."""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.accessibility import Application, Element, ElementId, TreeLimits
+from computer_linker.errors import ElementNotFound, LinkError, StaleReference
+from computer_linker.model.geometry import Rect
+from computer_linker.providers.refs.likeness import ENOUGH, Trail, likeness, relative
+
+MAX_REFERENCES = 50_000
+_MAX_TRAIL = 6
+_TITLED = frozenset(
+    {"frame", "dialog", "window", "alert", "document-web", "document-frame", "document-text", "application"}
+)
+"""Their names are titles, which change while they stay the same thing."""
+
+_Key = tuple[str, ElementId, str, str]
+
+
+@dataclass(slots=True)
+class Reference:
+    """What one reference stands for: the element as it was when last seen, its window and what lay above it."""
+
+    ref: str
+    scope: str
+    element: Element
+    app_name: str
+    window: Element | None
+    trail: Trail
+
+
+class References:
+    """Gives each element a reference, the same one for as long as it is the same element, and never to another."""
+
+    def __init__(self) -> None:
+        self._series = "".join(secrets.choice("abcdefghjkmnpqrstvwxyz23456789") for _ in range(4))
+        self._count = 0
+        self._by_ref: OrderedDict[str, Reference] = OrderedDict()
+        self._by_key: dict[_Key, str] = {}
+
+    @classmethod
+    def open(cls, services: object) -> Self:
+        return cls()
+
+    def give(self, scope: str, app: Application, elements: Sequence[Element]) -> dict[ElementId, str]:
+        """References for elements in reading order, parents before children."""
+        by_id = {one.id: one for one in elements}
+        trails: dict[ElementId, Trail] = {}
+        windows: dict[ElementId, Element | None] = {}
+        refs: dict[ElementId, str] = {}
+        for one in elements:
+            above = by_id.get(one.parent) if one.parent is not None else None
+            if above is None or above.role == "application":
+                trails[one.id], windows[one.id] = (), one if one.role != "application" else None
+            else:
+                trails[one.id] = (*trails[above.id], f"{above.role} {above.name[:40]}")[-_MAX_TRAIL:]
+                windows[one.id] = windows[above.id]
+            refs[one.id] = self._give(scope, app, one, windows[one.id], trails[one.id])
+        return refs
+
+    def find(self, scope: str, ref: str) -> Reference:
+        """What a reference stands for, in the scope it was given in."""
+        found = self._by_ref.get(ref)
+        if found is None or found.scope != scope:
+            raise StaleReference(
+                "There is no such reference, or it is too old. Look again with ui.tree or desktop.find.",
+                ref=ref[:40],
+                best=None,
+            )
+        self._by_ref.move_to_end(ref)
+        return found
+
+    async def resolve(self, scope: str, ref: str, computer: Computer) -> tuple[Reference, Element]:
+        """The reference and its element as it is now.
+
+        Raises:
+            StaleReference: the element is gone or is another one by now; the details offer the likeliest successor.
+        """
+        found = self.find(scope, ref)
+        try:
+            now = await computer.accessibility.element(found.element.id)
+        except ElementNotFound:
+            raise await self._stale(found, computer, "it is gone") from None
+        why = difference(found, now)
+        if why:
+            raise await self._stale(found, computer, why)
+        return found, now
+
+    async def _stale(self, found: Reference, computer: Computer, why: str) -> StaleReference:
+        best = await self._successor(found, computer)
+        help_ = "Look again with ui.tree or desktop.find." if best is None else "Is the one in `best` what you mean?"
+        return StaleReference(f"The reference no longer holds: {why}. {help_}", ref=found.ref, reason=why, best=best)
+
+    async def _successor(self, found: Reference, computer: Computer) -> Mapping[str, Any] | None:
+        try:
+            app = await _same_app(found, computer)
+            if app is None:
+                return None
+            tree = await computer.accessibility.tree(app.root, TreeLimits(max_nodes=4_000, time_s=2.0, values=False))
+        except LinkError:
+            return None
+        refs = self.give(found.scope, app, tree.elements)
+        best, score = None, 0.0
+        for one in tree.elements:
+            known = self._by_ref[refs[one.id]]
+            if refs[one.id] == found.ref:
+                continue
+            how = likeness(
+                found.element, found.trail, one, known.trail,
+                seen_window=_bounds(found.window), now_window=_bounds(known.window),
+            )  # fmt: skip
+            if how > score:
+                best, score = one, how
+        if best is None or score < ENOUGH:
+            return None
+        bounds = None if best.bounds is None else best.bounds.to_wire()
+        return {"ref": refs[best.id], "role": best.role, "name": best.name, "bounds": bounds, "score": score}
+
+    def _give(self, scope: str, app: Application, one: Element, window: Element | None, trail: Trail) -> str:
+        key = _key(scope, one)
+        ref = self._by_key.get(key)
+        known = self._by_ref.get(ref) if ref is not None else None
+        if ref is None or known is None or difference(known, one, window):
+            self._count += 1
+            ref = f"e{self._count}.{self._series}"
+            self._by_key[key] = ref
+            known = None
+        if known is None or one.bounds is not None:
+            # A reading without bounds must not forget where the element was.
+            self._by_ref[ref] = Reference(ref, scope, one, app.name, window, trail)
+        self._by_ref.move_to_end(ref)
+        while len(self._by_ref) > MAX_REFERENCES:
+            _old, dropped = self._by_ref.popitem(last=False)
+            self._by_key.pop(_key(dropped.scope, dropped.element), None)
+        return ref
+
+
+def difference(seen: Reference, now: Element, window: Element | None = None) -> str:
+    """Why `now` is not the element that was seen; empty when it is."""
+    before = seen.element
+    if now.role != before.role:
+        return f"it was a {before.role} and is a {now.role} now"
+    if now.role not in _TITLED and now.name != before.name:
+        return "its name has changed"
+    if not now.name and _moved_and_resized(before.bounds, now.bounds, _bounds(seen.window), window):
+        return "it has no name, and both its place and its size have changed"
+    return ""
+
+
+def _moved_and_resized(before: Rect | None, now: Rect | None, seen_window: Rect | None, window: Element | None) -> bool:
+    if before is None or now is None:
+        return False
+    size = (before.width, before.height) == (now.width, now.height)
+    was = relative(before, seen_window if window is not None else None)
+    is_ = relative(now, window.bounds if window is not None else None)
+    return not size and was is not None and is_ is not None and (was.x, was.y) != (is_.x, is_.y)
+
+
+def _bounds(window: Element | None) -> Rect | None:
+    return None if window is None else window.bounds
+
+
+def _key(scope: str, one: Element) -> _Key:
+    return scope, one.id, one.role, "" if one.role in _TITLED else one.name
+
+
+async def _same_app(found: Reference, computer: Computer) -> Application | None:
+    apps = await computer.accessibility.applications()
+    same = [app for app in apps if app.id == found.element.id.app]
+    return next(iter(same or [app for app in apps if app.name == found.app_name]), None)

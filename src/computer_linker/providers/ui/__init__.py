@@ -1,0 +1,1 @@
+"""Seeing and using the controls of applications: routes, selectors, outlines, aims, acts and what came of them."""

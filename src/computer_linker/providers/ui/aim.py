@@ -1,0 +1,243 @@
+"""Aims: what an act is meant for, found afresh, and the point at which a click would reach it."""
+
+import time
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+import anyio
+from pydantic import Field, model_validator
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.accessibility import Application, Element
+from computer_linker.errors import Conflict, LinkError, PermissionDenied
+from computer_linker.model.base import Model
+from computer_linker.model.geometry import Coordinate, Point, Rect, Window
+from computer_linker.model.scope import Scope
+from computer_linker.providers.frames import Frames
+from computer_linker.providers.refs.store import References
+from computer_linker.providers.shots import is_excluded
+from computer_linker.providers.ui.look import pick_one
+from computer_linker.providers.ui.route import Route, is_out_of_reach
+from computer_linker.providers.ui.selector import Selector
+
+_FOCUS_S = 0.5
+_STEP_S = 0.01
+_CLIPS = frozenset({"scroll-pane", "viewport", "document-web"})
+
+
+class AimAt(Model):
+    """What to act on: a reference, a selector (with the route to search), or a point in a captured frame."""
+
+    ref: Annotated[str | None, Field(min_length=1, max_length=40)] = None
+    selector: Selector | None = None
+    route: Annotated[
+        Route | str | None, Field(description="Where the selector searches; the focused window by default.")
+    ] = None
+    frame_id: Annotated[str | None, Field(max_length=64, description="The capture in which x and y were seen.")] = None
+    x: Coordinate | None = None
+    y: Coordinate | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        point = (self.frame_id, self.x, self.y)
+        if any(part is not None for part in point) and None in point:
+            raise ValueError("a point needs frameId, x and y")
+        if sum((self.ref is not None, self.selector is not None, self.frame_id is not None)) != 1:
+            raise ValueError("give one of ref, selector, and frameId with x and y")
+        if self.route is not None and self.selector is None:
+            raise ValueError("route goes with a selector")
+        return self
+
+
+@dataclass(slots=True)
+class Aim:
+    """What was found. `element` is None for a bare point."""
+
+    element: Element | None = None
+    app: Application | None = None
+    ref: str | None = None
+    title: str = ""
+    """The title of its window."""
+    point: Point | None = None
+    name: str = ""
+
+    @property
+    def app_id(self) -> str | None:
+        return None if self.element is None else self.element.id.app
+
+
+@dataclass(frozen=True, slots=True)
+class Aiming:
+    """Finds aims for one request."""
+
+    computer: Computer
+    scope: Scope
+    references: References
+    frames: Frames
+
+    async def take(self, at: AimAt | str) -> Aim:
+        """What a request means, as it is now.
+
+        Raises:
+            StaleReference: the reference or the frame no longer holds.
+            ElementNotFound, Conflict: the selector fits none, or several.
+            PermissionDenied: it belongs to an application the scope keeps out of reach.
+        """
+        given = AimAt(ref=at) if isinstance(at, str) else at
+        if given.frame_id is not None and given.x is not None and given.y is not None:
+            place = Point(x=given.x, y=given.y)
+            found = await self.frames.locate(given.frame_id, place, scope=self.scope.id, computer=self.computer)
+            await self._refuse_excluded(found)
+            return Aim(point=found)
+        if given.selector is not None:
+            view, line = await pick_one(self.computer, self.scope, self.references, given.selector, given.route)
+            known = self.references.find(self.scope.id, view.refs[line.element.id])
+            title = "" if known.window is None else known.window.name
+            return Aim(line.element, view.place.app, known.ref, title, name=line.name)
+        reference, now = await self.references.resolve(self.scope.id, given.ref or "", self.computer)
+        app = await self._application(now.id.app)
+        if app is not None and await is_out_of_reach(self.computer, self.scope, app):
+            raise PermissionDenied("This scope keeps that application out of reach.", rule="excludedApplications")
+        title = "" if reference.window is None else reference.window.name
+        return Aim(now, app, reference.ref, title, name=now.name)
+
+    async def focused(self) -> Aim | None:
+        """The element with the keyboard focus, where an application tells."""
+        if not self.computer.capabilities().has("accessibility"):
+            return None
+        element = await self.computer.accessibility.focused()
+        if element is None:
+            return None
+        app = await self._application(element.id.app)
+        if app is not None and await is_out_of_reach(self.computer, self.scope, app):
+            raise PermissionDenied(
+                "This scope keeps the focused application out of reach.", rule="excludedApplications"
+            )
+        window = next((one for one in (app.windows if app else []) if "active" in one.states), None)
+        return Aim(element, app, None, "" if window is None else window.name, name=element.name)
+
+    async def point(self, aim: Aim) -> Point:
+        """A point at which a click reaches the aim, its window brought to the front when something covers it.
+
+        Raises:
+            Conflict: it shows nowhere, or another window stays in front of it.
+        """
+        if aim.point is not None:
+            return aim.point
+        if await self._covered_by(aim, await self._visible_middle(aim)) is not None:
+            await self._to_front(aim)
+            if aim.element is not None:
+                aim.element = await self.computer.accessibility.element(aim.element.id)
+        place = await self._visible_middle(aim)
+        cover = await self._covered_by(aim, place)
+        if cover is not None:
+            raise Conflict("Another window covers the element.", coveredBy=cover.title)
+        return place
+
+    async def bring_to_front(self, aim: Aim) -> None:
+        """Give the aim's window the keyboard."""
+        window = await self.window(aim)
+        if window is not None and not window.is_focused:
+            await self.computer.windows.focus(window.id)
+
+    async def give_focus(self, aim: Aim) -> None:
+        """Give the element the keyboard: by asking, and by a click when asking did not do it.
+
+        Raises:
+            Conflict: it did not take it.
+        """
+        one = aim.element
+        assert one is not None
+        await self.bring_to_front(aim)
+        if await self._has_focus(one):
+            return
+        if await self.computer.accessibility.focus(one.id) and await self._until_focused(one):
+            return
+        await self.computer.pointer.click(await self.point(aim))
+        if not await self._until_focused(one):
+            raise Conflict("The element did not take the keyboard focus, so nothing was typed.", ref=aim.ref)
+
+    async def window(self, aim: Aim) -> Window | None:
+        """The window system's window of the aim."""
+        if not self.computer.capabilities().has("windows"):
+            return None
+        if aim.point is not None:
+            return await self.computer.windows.at(aim.point)
+        windows = await self.computer.windows.list()
+        own = [one for one in windows if aim.app is not None and aim.app.pid is not None and one.pid == aim.app.pid]
+        titled = [one for one in (own or windows) if aim.title and one.title == aim.title[:200]]
+        return next(iter(titled or own), None)
+
+    async def _until_focused(self, one: Element) -> bool:
+        deadline = time.monotonic() + _FOCUS_S
+        while not await self._has_focus(one):
+            if time.monotonic() > deadline:
+                return False
+            await anyio.sleep(_STEP_S)
+        return True
+
+    async def _has_focus(self, one: Element) -> bool:
+        return "focused" in (await self.computer.accessibility.element(one.id)).states
+
+    async def _to_front(self, aim: Aim) -> None:
+        window = await self.window(aim)
+        if window is not None:
+            await self.computer.windows.focus(window.id)
+
+    async def _visible_middle(self, aim: Aim) -> Point:
+        one = aim.element
+        if one is None or one.bounds is None:
+            raise Conflict("The element shows nowhere on the screen now.", ref=aim.ref)
+        shown = await self._shown_part(one)
+        if shown.is_empty and await self.computer.accessibility.scroll_to(one.id):
+            one = aim.element = await self.computer.accessibility.element(one.id)
+            shown = await self._shown_part(one)
+        if shown.is_empty:
+            raise Conflict("The element is scrolled out of view. Scroll it into view first.", ref=aim.ref)
+        return Point(x=int(shown.x + shown.width / 2), y=int(shown.y + shown.height / 2))
+
+    async def _shown_part(self, one: Element) -> Rect:
+        shown = one.bounds or Rect(x=0, y=0, width=0, height=0)
+        for above in await self.computer.accessibility.ancestors(one.id):
+            if above.role in _CLIPS and above.bounds is not None:
+                shown = shown.intersection(above.bounds)
+        for display in [] if shown.is_empty else await self._displays():
+            if not display.intersection(shown).is_empty:
+                return display.intersection(shown)
+        return Rect(x=0, y=0, width=0, height=0)
+
+    async def _displays(self) -> list[Rect]:
+        return [display.bounds for display in await self.computer.screen.displays()]
+
+    async def _covered_by(self, aim: Aim, place: Point) -> Window | None:
+        """The window of another application at that place."""
+        if aim.app is None or aim.app.pid is None or not self.computer.capabilities().has("windows"):
+            return None
+        try:
+            there = await self.computer.windows.at(place)
+        except LinkError:
+            return None
+        if there is None or there.pid is None or there.pid != aim.app.pid:
+            return there or None
+        own = await self.window(aim)
+        # A menu or tooltip of the same application may well be what is meant; another of its windows is not.
+        is_other = (
+            own is not None and there.id != own.id and there.title != aim.title and there.title in _titles(aim.app)
+        )
+        return there if is_other else None
+
+    async def _application(self, app_id: str) -> Application | None:
+        apps = await self.computer.accessibility.applications()
+        return next((app for app in apps if app.id == app_id), None)
+
+    async def _refuse_excluded(self, place: Point) -> None:
+        patterns = self.scope.policy.excluded_applications
+        if not patterns or not self.computer.capabilities().has("windows"):
+            return
+        window = await self.computer.windows.at(place)
+        if window is not None and is_excluded(window, patterns):
+            raise PermissionDenied("This scope keeps that application out of reach.", rule="excludedApplications")
+
+
+def _titles(app: Application) -> set[str]:
+    return {window.name[:200] for window in app.windows if window.name}

@@ -1,0 +1,132 @@
+"""An outline of a tree: what a reader needs, without the containers that say nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from computer_linker.computer.facets.accessibility import Application, Element, ElementId
+from computer_linker.providers.ui.roles import LABELS, PRESSED, STRUCTURAL, TEXTS
+
+_NOISE = frozenset(
+    "visible sensitive opaque resizable horizontal vertical single-line selectable-text has-tooltip transient "
+    "manages-descendants stale invalid".split()
+)
+_NAMED_BY_CONTENT = frozenset(
+    "list-item tree-item table-cell push-button toggle-button menu-item link page-tab".split()
+)
+_INTERESTING = frozenset({"focused", "checked", "selected", "editable", "expanded", "checkable"})
+_MAX_VALUE = 500
+_JOINERS = "\u200c\u200d"
+"""They join letters and emoji; nothing can hide behind them."""
+
+
+@dataclass(slots=True)
+class Line:
+    """One element in an outline. `name` may come from its content when it has none itself."""
+
+    element: Element
+    parent: ElementId | None
+    depth: int
+    name: str
+    states: tuple[str, ...]
+    is_showing: bool
+
+    @property
+    def value(self) -> str | None:
+        """Its value with control characters made visible; never a password's."""
+        if self.element.value is None or self.element.is_password:
+            return None
+        return shown_text(self.element.value)
+
+    @property
+    def actions(self) -> list[str]:
+        """What can be done to it, in the words of the operations: press, set_text, set_value, focus."""
+        one = self.element
+        able = []
+        if one.role in PRESSED and "Action" in one.interfaces:
+            able.append("press")
+        if "EditableText" in one.interfaces or (one.role in TEXTS and "editable" in one.states):
+            able.append("set_text")
+        if "Value" in one.interfaces and one.role in ("slider", "spin-button", "dial"):
+            able.append("set_value")
+        if "focusable" in one.states:
+            able.append("focus")
+        return able
+
+
+def outline(
+    app: Application, elements: Sequence[Element], *, compact: bool = True, hidden: bool = True, max_depth: int = 64
+) -> tuple[list[Line], bool]:
+    """The lines, and whether some were deeper than `max_depth`. Depth counts lines, not the containers left out."""
+    kids: dict[ElementId, list[Element]] = {}
+    for one in elements:
+        if one.parent is not None:
+            kids.setdefault(one.parent, []).append(one)
+    root = elements[0]
+    lines: list[Line] = []
+    cut = False
+    stack: list[tuple[Element, ElementId | None, int, str]] = [(root, None, 0, "")]
+    while stack:
+        one, parent, depth, parent_name = stack.pop()
+        line = _line(app, one, parent, depth, kids)
+        kept = one is root or not compact or _says_something(line, parent_name)
+        below_parent, below_depth, below_name = parent, depth, parent_name
+        if kept:
+            if not hidden and not line.is_showing and one is not root:
+                continue
+            if depth > max_depth:
+                cut = True
+                continue
+            lines.append(line)
+            below_parent, below_depth, below_name = one.id, depth + 1, line.name
+        stack += [(kid, below_parent, below_depth, below_name) for kid in reversed(kids.get(one.id, ()))]
+    return lines, cut
+
+
+def shown_text(text: str, limit: int = _MAX_VALUE, kept: str = "\n\t") -> str:
+    """Text cut to a limit, with control and direction characters written out as escapes."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    if cut.isprintable():
+        return cut
+    return "".join(one if one.isprintable() or one in kept or one in _JOINERS else f"\\u{ord(one):04x}" for one in cut)
+
+
+def _line(
+    app: Application, one: Element, parent: ElementId | None, depth: int, kids: dict[ElementId, list[Element]]
+) -> Line:
+    is_enabled = "sensitive" in one.states or "enabled" in one.states
+    is_showing = "showing" in one.states or (_says_little(app) and "visible" in one.states)
+    states = [state for state in one.states if state not in _NOISE]
+    if is_enabled and "enabled" not in states:
+        states.append("enabled")
+    if not is_enabled:
+        states.append("disabled")
+    if is_showing and "showing" not in states:
+        states.append("showing")
+    name = one.name or (_content_name(one, kids) if one.role in _NAMED_BY_CONTENT else "")
+    return Line(one, parent, depth, shown_text(name, kept=""), tuple(states), is_showing)
+
+
+def _says_little(app: Application) -> bool:
+    """GTK 4 says `showing` only of its windows."""
+    return app.toolkit.lower() == "gtk" and app.toolkit_version.startswith("4")
+
+
+def _content_name(one: Element, kids: dict[ElementId, list[Element]]) -> str:
+    words: list[str] = []
+    pending = list(reversed(kids.get(one.id, ())))
+    while pending and len(words) < 4:
+        kid = pending.pop()
+        if kid.role in LABELS and kid.name:
+            words.append(kid.name)
+        elif len(kids.get(kid.id, ())) < 20:
+            pending += reversed(kids.get(kid.id, ()))
+    return " ".join(words)[:200]
+
+
+def _says_something(line: Line, parent_name: str) -> bool:
+    one = line.element
+    if one.role in LABELS:
+        return bool(line.name) and line.name != parent_name
+    if one.role in STRUCTURAL or one.role.startswith("role-"):
+        return bool(line.name and line.name != parent_name) or bool(_INTERESTING.intersection(one.states))
+    return bool(line.name) or one.role not in ("separator", "image", "icon")

@@ -1,0 +1,110 @@
+"""Clicking, dragging and scrolling at an aim, by the way that is safe for its toolkit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from computer_linker.computer.facets.accessibility import Application, Element
+from computer_linker.computer.facets.pointer import Button, Modifier
+from computer_linker.errors import Conflict
+from computer_linker.model.geometry import Point, Rect
+from computer_linker.providers.ui.aim import Aim, Aiming
+from computer_linker.providers.ui.roles import PRESSED
+from computer_linker.providers.ui.witness import Witness
+
+Method = Literal["action", "pointer"]
+_PRESSES = (
+    "click",
+    "press",
+    "activate",
+    "toggle",
+    "check",
+    "uncheck",
+    "jump",
+    "open",
+    "dodefault",
+    "select",
+    "showmenu",
+)
+_AROUND = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """How to click."""
+
+    button: Button = "left"
+    count: int = 1
+    modifiers: Sequence[Modifier] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        return self.button == "left" and self.count == 1 and not self.modifiers
+
+
+async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
+    """Click the aim. GTK 3 gets the pointer: there an accessibility action that opens a dialog freezes the application."""
+    refuse_disabled(aim)
+    number = await _press_action(aiming, aim) if how.is_plain else None
+    if number is not None and aim.element is not None:
+        await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
+        if await aiming.computer.accessibility.perform(aim.element.id, number):
+            return "action"
+    place = await aiming.point(aim)
+    await aiming.computer.pointer.move(place)
+    await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
+    await aiming.computer.pointer.click(place, button=how.button, count=how.count, modifiers=how.modifiers)
+    return "pointer"
+
+
+async def drag(
+    aiming: Aiming, start: Aim, end: Aim, button: Button, modifiers: Sequence[Modifier], watch: Witness
+) -> None:
+    """Press at one aim and release at another."""
+    refuse_disabled(start)
+    path = [await aiming.point(start), await aiming.point(end)]
+    await watch.begin(None, start.app_id, await area_of(aiming, start))
+    await aiming.computer.pointer.drag(path, button=button, modifiers=modifiers)
+
+
+async def scroll(aiming: Aiming, aim: Aim, dx: int, dy: int, modifiers: Sequence[Modifier], watch: Witness) -> None:
+    """Turn the wheel over an aim."""
+    place = await aiming.point(aim)
+    await aiming.computer.pointer.move(place)
+    await watch.begin(None, aim.app_id, await area_of(aiming, aim))
+    await aiming.computer.pointer.scroll(place, dx=dx, dy=dy, modifiers=modifiers)
+
+
+async def area_of(aiming: Aiming, aim: Aim) -> Rect | None:
+    """The part of the desktop whose pixels can tell what came of an act: the aim's window."""
+    window = await aiming.window(aim)
+    if window is not None:
+        return window.bounds
+    middle: Point | None = aim.point
+    if middle is None and aim.element is not None and aim.element.bounds is not None:
+        middle = aim.element.bounds.center
+    if middle is None:
+        return None
+    return Rect(x=int(middle.x) - _AROUND, y=int(middle.y) - _AROUND, width=2 * _AROUND, height=2 * _AROUND)
+
+
+def refuse_disabled(aim: Aim) -> None:
+    """Raise Conflict for a control that its application has disabled: a click on it would do nothing."""
+    one = aim.element
+    if one is not None and one.role in PRESSED and not {"enabled", "sensitive"}.intersection(one.states):
+        raise Conflict("The element is disabled.", ref=aim.ref, states=list(one.states))
+
+
+async def _press_action(aiming: Aiming, aim: Aim) -> int | None:
+    """The number of the action that is a press; None where the pointer must do it."""
+    one, app = aim.element, aim.app
+    if one is None or app is None or not _may_perform(one, app):
+        return None
+    names = [
+        name.lower().replace(" ", "").replace("_", "") for name in await aiming.computer.accessibility.actions(one.id)
+    ]
+    return next((place for place, name in enumerate(names) if name in _PRESSES), None)
+
+
+def _may_perform(one: Element, app: Application) -> bool:
+    return one.role in PRESSED and "Action" in one.interfaces and not app.is_gtk3

@@ -1,0 +1,66 @@
+"""Role names as people and other systems say them, and what each role is for."""
+
+_FAMILIES: dict[str, str] = {
+    "button": "push-button toggle-button push-button-menu",
+    "checkbox": "check-box check-menu-item",
+    "radio": "radio-button radio-menu-item",
+    "textbox": "text entry password-text terminal autocomplete",
+    "textfield": "text entry password-text autocomplete",
+    "textarea": "text entry",
+    "input": "text entry password-text spin-button autocomplete",
+    "password": "password-text",
+    "securetextfield": "password-text",
+    "statictext": "label static paragraph",
+    "label": "label static",
+    "text": "text entry label static",
+    "combobox": "combo-box",
+    "popupbutton": "combo-box",
+    "select": "combo-box",
+    "menuitem": "menu-item check-menu-item radio-menu-item menu",
+    "menubaritem": "menu menu-item",
+    "tab": "page-tab",
+    "tabgroup": "page-tab-list",
+    "window": "frame dialog window alert",
+    "sheet": "dialog",
+    "cell": "table-cell",
+    "row": "table-row",
+    "listitem": "list-item tree-item",
+    "list": "list list-box",
+    "listbox": "list-box list",
+    "outline": "tree tree-table",
+    "webarea": "document-web",
+    "document": "document-web document-frame document-text",
+    "group": "panel grouping section form",
+    "scrollarea": "scroll-pane",
+    "splitgroup": "split-pane",
+    "progressindicator": "progress-bar level-bar",
+    "spinbutton": "spin-button",
+    "incrementor": "spin-button",
+    "toolbar": "tool-bar",
+    "menubar": "menu-bar",
+}
+
+STRUCTURAL = frozenset(
+    "panel filler section scroll-pane viewport split-pane grouping form unknown redundant-object layered-pane glass-pane "
+    "root-pane html-container paragraph block-quote landmark article header footer extended internal-frame table-row "
+    "list-item-marker static-container page content-deletion content-insertion mark".split()
+)
+"""Containers that say nothing unless they have a name."""
+PRESSED = frozenset(
+    "push-button toggle-button check-box radio-button menu-item check-menu-item radio-menu-item menu link page-tab combo-box "
+    "push-button-menu".split()
+)
+"""Roles whose accessibility action is what a click means. A text field's action is Enter, so it is not among them."""
+CHECKED = frozenset("check-box radio-button toggle-button check-menu-item radio-menu-item".split())
+TEXTS = frozenset("text entry password-text spin-button terminal autocomplete combo-box document-text".split())
+LABELS = frozenset("label static".split())
+
+
+def roles_called(said: str) -> frozenset[str]:
+    """The roles a word stands for: an exact role, a family such as `button`, or another system's name such as `AXButton`."""
+    word = said.strip()
+    if word.startswith("AX"):
+        word = word[2:]
+    exact = "-".join(word.lower().replace("_", " ").replace("-", " ").split())
+    family = _FAMILIES.get(exact.replace("-", ""))
+    return frozenset((family or "").split()) | {exact} if family else frozenset({exact})

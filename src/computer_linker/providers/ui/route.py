@@ -1,0 +1,141 @@
+"""Routes: which application or window a request is about, and what a scope keeps out of reach."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.accessibility import Application, Element, ElementId
+from computer_linker.errors import Conflict, ElementNotFound, LinkError, PermissionDenied
+from computer_linker.model.base import Model
+from computer_linker.model.geometry import Window
+from computer_linker.model.scope import Scope
+from computer_linker.providers.shots import is_excluded
+
+Words = Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class Route(Model):
+    """An application, a window, or both. Nothing means the focused window."""
+
+    app: Annotated[Words | None, Field(description="The application's name, without regard to case.")] = None
+    window: Annotated[Words | None, Field(description="A window id, or a part of its title.")] = None
+    pid: Annotated[int | None, Field(ge=1, description="The application's process id.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a route leads: an application, and one of its windows when the route named one."""
+
+    app: Application
+    window: Element | None
+
+    @property
+    def root(self) -> ElementId:
+        return self.app.root if self.window is None else self.window.id
+
+    @property
+    def title(self) -> str:
+        return "" if self.window is None else self.window.name
+
+
+async def follow(computer: Computer, scope: Scope, route: Route | str | None) -> Place:
+    """The place a route leads to.
+
+    Raises:
+        ElementNotFound: nothing fits; the details say what there is and what to switch on.
+        Conflict: more than one application fits.
+        PermissionDenied: the scope keeps this application out of reach.
+    """
+    apps = await computer.accessibility.applications()
+    given = await _parsed(route, computer, apps)
+    found = await _focused(computer, apps) if given == Route() else _fitting(given, apps, await _windows(computer))
+    if not found:
+        raise await _nothing(computer, scope, apps)
+    allowed = [place for place in found if not await is_out_of_reach(computer, scope, place.app)]
+    if not allowed:
+        raise PermissionDenied("This scope keeps that application out of reach.", rule="excludedApplications")
+    if len({place.app.id for place in allowed}) > 1:
+        raise Conflict(
+            "More than one application fits. Name one by its pid.",
+            candidates=[{"app": place.app.name, "pid": place.app.pid, "window": place.title} for place in allowed[:10]],
+        )
+    return allowed[0]
+
+
+async def is_out_of_reach(computer: Computer, scope: Scope, app: Application) -> bool:
+    """True when the scope excludes this application, by its name, its program's name or its windows' class."""
+    patterns = scope.policy.excluded_applications
+    if not patterns:
+        return False
+    names = {app.name.lower(), app.process.lower()} - {""}
+    if any(fnmatchcase(name, pattern.lower()) for pattern in patterns for name in names):
+        return True
+    own = [window for window in await _windows(computer) if app.pid is not None and window.pid == app.pid]
+    return any(is_excluded(window, patterns) for window in own)
+
+
+async def _parsed(route: Route | str | None, computer: Computer, apps: Sequence[Application]) -> Route:
+    if isinstance(route, Route):
+        return route
+    words = (route or "").strip()
+    if words in ("", "focused"):
+        return Route()
+    if words.isdecimal() and len(words) < 10 and any(app.pid == int(words) for app in apps):
+        return Route(pid=int(words))
+    if any(app.name.casefold() == words.casefold() for app in apps):
+        return Route(app=words[:300])
+    return Route(window=words[:300])
+
+
+def _fitting(route: Route, apps: Sequence[Application], windows: Sequence[Window]) -> list[Place]:
+    title = next((window.title for window in windows if window.id == route.window), route.window)
+    owner = next((window.pid for window in windows if window.id == route.window), None)
+    found: list[Place] = []
+    for app in apps:
+        if route.pid is not None and app.pid != route.pid:
+            continue
+        if route.app is not None and app.name.casefold() != route.app.casefold():
+            continue
+        if route.window is None:
+            found.append(Place(app, None))
+        elif owner is None or owner == app.pid:
+            found += [Place(app, window) for window in app.windows if _titled(window, title or "", owner is not None)]
+    return found if route.window is not None else [place for place in found if place.app.windows] or found
+
+
+def _titled(window: Element, title: str, exactly: bool) -> bool:
+    if exactly:
+        return window.name[:200] == title[:200] or not window.name
+    return title.casefold() in window.name.casefold()
+
+
+async def _focused(computer: Computer, apps: Sequence[Application]) -> list[Place]:
+    active = [Place(app, window) for app in apps for window in app.windows if "active" in window.states]
+    if len(active) == 1:
+        return active
+    front = await computer.windows.focused() if computer.capabilities().has("windows") else None
+    if front is None:
+        return active
+    own = [Place(app, window) for app in apps if app.pid == front.pid for window in app.windows]
+    titled = [place for place in own if place.title[:200] == front.title]
+    return (titled or own)[:1]
+
+
+async def _windows(computer: Computer) -> list[Window]:
+    return await computer.windows.list() if computer.capabilities().has("windows") else []
+
+
+async def _nothing(computer: Computer, scope: Scope, apps: Sequence[Application]) -> LinkError:
+    shown = [app for app in apps if app.windows and not await is_out_of_reach(computer, scope, app)]
+    hints = await computer.accessibility.hidden() if computer.capabilities().has("windows") else []
+    return ElementNotFound(
+        "No application or window that describes its controls fits. " + (hints[0] if hints else ""),
+        applications=[
+            {"app": app.name, "pid": app.pid, "windows": [one.name for one in app.windows][:8]} for app in shown[:20]
+        ],
+        hints=hints[:8],
+    )

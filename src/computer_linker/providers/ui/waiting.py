@@ -1,0 +1,117 @@
+"""Waiting for something to be so: woken by what applications say, with a slow look in between for what they forget to say."""
+
+import time
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.accessibility import Changes, TreeLimits
+from computer_linker.errors import ElementNotFound, TimedOut
+from computer_linker.model.base import Model
+from computer_linker.model.scope import Scope
+from computer_linker.providers.refs.store import References
+from computer_linker.providers.shots import is_excluded
+from computer_linker.providers.ui.look import View, look
+from computer_linker.providers.ui.outline import Line
+from computer_linker.providers.ui.route import Route
+from computer_linker.providers.ui.selector import Selector, select
+
+_SLOW_LOOK_S = 0.25
+_GATHER_S = 0.005
+_LIMITS = TreeLimits(bounds=False, values=True, time_s=3.0)
+Words = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Condition(Model):
+    """What to wait for; exactly one."""
+
+    selector_exists: Annotated[Selector | None, Field(description="An element that fits shows.")] = None
+    selector_gone: Annotated[Selector | None, Field(description="No element that fits shows any more.")] = None
+    text_appears: Annotated[Words | None, Field(description="A name or value that shows contains this.")] = None
+    window_title: Annotated[Words | None, Field(description="A window's title contains this.")] = None
+    idle: Annotated[float | None, Field(ge=0.05, le=60, description="Nothing has changed for so many seconds.")] = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = (self.selector_exists, self.selector_gone, self.text_appears, self.window_title, self.idle)
+        if sum(part is not None for part in given) != 1:
+            raise ValueError("give one of selectorExists, selectorGone, textAppears, windowTitle and idle")
+        return self
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was there when the condition held."""
+
+    matched: int
+    view: View | None = None
+    lines: list[Line] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One wait."""
+
+    computer: Computer
+    scope: Scope
+    references: References
+    route: Route | str | None
+    condition: Condition
+
+    async def until(self, timeout_s: float) -> Outcome:
+        """Return as soon as the condition holds.
+
+        Raises:
+            TimedOut: it did not hold in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        async with self.computer.accessibility.changes() as changes:
+            if self.condition.idle is not None:
+                return await self._until_idle(changes, self.condition.idle, deadline, timeout_s)
+            while True:
+                changes.taken()
+                outcome = await self._look()
+                if outcome is not None:
+                    return outcome
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise TimedOut(f"The condition did not hold within {timeout_s:g} seconds.", seconds=timeout_s)
+                if await changes.wait(min(left, _SLOW_LOOK_S)):
+                    # Changes come in bursts: a moment later there is more to see.
+                    await changes.wait(_GATHER_S)
+
+    async def _until_idle(self, changes: Changes, quiet_s: float, deadline: float, timeout_s: float) -> Outcome:
+        while True:
+            changes.taken()
+            left = deadline - time.monotonic()
+            if not await changes.wait(min(quiet_s, max(0.0, left))):
+                if left < quiet_s:
+                    raise TimedOut(f"There was no quiet within {timeout_s:g} seconds.", seconds=timeout_s)
+                return Outcome(1)
+
+    async def _look(self) -> Outcome | None:
+        wanted = self.condition
+        if wanted.window_title is not None:
+            return await self._window(wanted.window_title)
+        try:
+            view = await look(self.computer, self.scope, self.references, self.route, limits=_LIMITS)
+        except ElementNotFound:
+            # The application or window is not there yet, or no longer.
+            return Outcome(0) if wanted.selector_gone is not None else None
+        showing = [line for line in view.lines if line.is_showing]
+        if wanted.selector_gone is not None:
+            return None if select(wanted.selector_gone, showing) or view.cut_by else Outcome(0, view, [])
+        if wanted.selector_exists is not None:
+            found = select(wanted.selector_exists, showing)
+        else:
+            text = (wanted.text_appears or "").casefold()
+            found = [line for line in showing if text in line.name.casefold() or text in (line.value or "").casefold()]
+        return Outcome(len(found), view, found) if found else None
+
+    async def _window(self, title: str) -> Outcome | None:
+        kept_out = self.scope.policy.excluded_applications
+        windows = [one for one in await self.computer.windows.list() if not is_excluded(one, kept_out)]
+        found = sum(1 for window in windows if title.casefold() in window.title.casefold())
+        return Outcome(found) if found else None
