@@ -1,0 +1,151 @@
+"""The pages say what is so: links lead somewhere, commands exist, requests fit, the tutorial runs."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from computer_linker import __version__
+from computer_linker.cli.app import build
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.model.envelope import Call
+from computer_linker.registry.catalog import collect
+from computer_linker.registry.reference import whole_catalog
+from computer_linker.registry.schema import request_schema
+from support.road import LOCAL, Road
+from support.service import end_service
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BY_HAND = [page for page in PAGES if "reference" not in page.parts]
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for kind, text in _BLOCK.findall(page.read_text()) if kind == language]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target, _ in _LINK.findall(page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def command_lines() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        for block in blocks(page, "sh"):
+            # A page that is written has one command a line; a generated one has one a block, over several lines.
+            for line in block.splitlines() if page in BY_HAND else [block]:
+                if re.search(r"(^|\s)computer-linker ", line):
+                    yield page, line
+
+
+def test_every_command_on_a_page_exists_with_its_options() -> None:
+    import typer
+
+    program = typer.main.get_command(build(everything=True))
+    seen = 0
+    for page, line in command_lines():
+        words = shlex.split(line, comments=True)
+        words = words[words.index("computer-linker") + 1 :]
+        words = words[: next((at for at, word in enumerate(words) if word in ("<", ">", "&&", ">>")), len(words))]
+        if words == ["--help-all"]:
+            continue
+        command, path = program, ["computer-linker"]
+        while hasattr(command, "commands"):
+            assert words and words[0] in command.commands, f"{name_of(page)}: {line}"
+            path.append(words[0])
+            command, words = command.commands[words[0]], words[1:]
+        command.make_context(" ".join(path), words)
+        seen += 1
+    assert seen > 40
+
+
+def test_every_json_block_on_a_page_is_json_and_every_request_fits() -> None:
+    branches = {
+        branch["title"]: Draft202012Validator(branch)
+        for branch in request_schema(whole_catalog().operations.values())["oneOf"]
+    }
+    for page in PAGES:
+        for block in blocks(page, "json"):
+            value = json.loads(block)
+            if isinstance(value, dict) and "op" in value:
+                request = {name: item for name, item in value.items() if name != "action"}
+                assert branches[request["op"]].is_valid(request), f"{name_of(page)}: {block}"
+
+
+def fits(wanted: str, shown: str) -> bool:
+    """Whether the output is as the page shows it; `...` stands for anything, and columns may be wider."""
+    pieces = [re.escape(piece) for piece in re.sub(r"[ ]+", " ", wanted.strip()).split("...")]
+    return re.fullmatch(r"[\s\S]*".join(pieces), re.sub(r"[ ]+", " ", shown.strip())) is not None
+
+
+def test_the_tutorial_runs_as_it_is_written(tmp_path: Path) -> None:
+    home = tmp_path / "state"
+    env = {
+        **os.environ,
+        "COMPUTER_LINKER_HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    (tmp_path / "work").mkdir()
+    steps = 0
+    try:
+        for block in blocks(ROOT / "docs" / "tutorial" / "first-folder.md", "console"):
+            for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, wanted = step.partition("\n")
+                done = subprocess.run(
+                    ["sh", "-c", command], cwd=tmp_path / "work", env=env, capture_output=True, text=True, timeout=60,
+                    check=False,
+                )  # fmt: skip
+                shown = done.stdout + done.stderr
+                assert fits(wanted, shown), f"$ {command}\n{shown}\nwanted:\n{wanted}"
+                steps += 1
+    finally:
+        end_service(home)
+    assert steps == 10
+
+
+@pytest.mark.anyio
+async def test_the_operation_on_the_page_can_be_added_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = blocks(ROOT / "docs" / "how-to" / "add-an-operation.md", "python")
+    package = tmp_path / "operations_of_the_page" / "text"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").write_text('"""One line."""\n')
+    (package / "count.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    catalog = collect(import_module("operations_of_the_page"))
+    async with Road.open(tmp_path) as road:
+        (road.root / "notes.txt").write_text("one\ntwo\n")
+        dispatcher = Dispatcher(catalog, road.app.services, road.app.computer, road.app.dispatcher.audit)
+        reply = await dispatcher.call(Call("app", "text.count", "notes.txt"), LOCAL)
+    assert reply.envelope["data"].lines == 2
+
+
+def test_the_changelog_and_the_package_agree_on_the_version() -> None:
+    newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest.group(1) == __version__
+    assert f'version = "{__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("page", BY_HAND, ids=name_of)
+def test_a_page_speaks_of_the_project_alone(page: Path) -> None:
+    text = page.read_text()
+    assert not re.search(r"(?<![\w.])/(work|root|tmp)/", text)
