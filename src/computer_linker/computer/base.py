@@ -116,5 +116,5 @@ class Computer:
             close = None if isinstance(part, Absent) else getattr(part, "aclose", None)
             if close is not None:
                 await close()
-        while self._at_close:
-            await self._at_close.pop()()
+        for close in reversed(self._at_close):
+            await close()

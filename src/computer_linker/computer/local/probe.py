@@ -59,6 +59,9 @@ def _provide_linux(computer: Computer, environ: Mapping[str, str]) -> None:
             "There is no desktop session here: neither DISPLAY nor WAYLAND_DISPLAY is set.",
             "Start the service inside the desktop session.",
         )
+        from computer_linker.computer.local.linux.facts import LinuxFacts
+
+        computer.provide("facts", LinuxFacts("none", environ), backend="linux")
     elif not wayland and find_spec("Xlib") is None:
         _without_extra(computer, "python-xlib")
     elif wayland:

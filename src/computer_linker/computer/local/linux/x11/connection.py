@@ -64,7 +64,9 @@ class Connection:
         self._late_errors.append(error)
 
     def _drop(self) -> None:
-        self._display = None
+        display, self._display = self._display, None
+        if display is not None:
+            close_display(display)
 
     def _close(self) -> None:
         with self._lock:

@@ -32,7 +32,10 @@ class SelectionOwner:
     def offer(self, forms: Forms) -> None:
         """Own the clipboard with these forms, or empty it. Raises ExecutionFailed when another keeps it."""
         with self._lock:
-            if self._server is None or not self._server.is_alive:
+            if self._server is not None and not self._server.is_alive:
+                self._server.stop()
+                self._server = None
+            if self._server is None:
                 self._server = _Server(open_display(self._name))
             self._server.call(lambda server: server.own(forms))
 
@@ -92,12 +95,15 @@ class _Server:
     def own(self, forms: Forms) -> None:
         """Take the clipboard (on the thread)."""
         from Xlib import X
+        from Xlib.protocol import request
 
         with self._news:
             self._forms = self._by_target(forms)
             self._taken.clear()
         if not forms:
-            self._display.set_selection_owner(X.NONE, self._clipboard, X.CurrentTime)
+            request.SetSelectionOwner(
+                display=self._display.display, window=X.NONE, selection=self._clipboard, time=X.CurrentTime
+            )
             self._display.sync()
             return
         self._window.set_selection_owner(self._clipboard, X.CurrentTime)
@@ -120,8 +126,10 @@ class _Server:
 
     def stop(self) -> None:
         self._running = False
-        os.write(self._wake_writer, b"!")
-        self._thread.join(_START_S)
+        if self._thread.is_alive():
+            os.write(self._wake_writer, b"!")
+            self._thread.join(_START_S)
+        os.close(self._wake_writer)
 
     def _by_target(self, forms: Forms) -> dict[int, bytes]:
         found: dict[int, bytes] = {}

@@ -1,0 +1,133 @@
+"""Applications on Linux: desktop entries started as a menu would start them, known by their windows."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from computer_linker.computer.facets.apps import App
+from computer_linker.computer.facets.windows import Windows
+from computer_linker.computer.local.linux.entries import Entry, installed
+from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, UnsupportedPlatform
+from computer_linker.model.geometry import Window
+
+_WINDOW_S = 15.0
+_LOOK_S = 0.05
+_PASSED_ON = (
+    "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL",
+    "USER", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_CURRENT_DESKTOP", "XDG_DATA_DIRS", "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "GDK_SCALE", "QT_SCALE_FACTOR", "SWAYSOCK",
+)  # fmt: skip
+"""What an application needs of the session; nothing else of the service's environment reaches it."""
+
+
+class LinuxApps:
+    """Apps on Linux, on any window system whose windows can be listed."""
+
+    def __init__(self, windows: Windows, environ: Mapping[str, str]) -> None:
+        self._windows = windows
+        self._environ = dict(environ)
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    async def list(self, *, running_only: bool = False) -> list[App]:
+        """Installed applications, and windows of programs that no entry describes."""
+        entries = await to_thread.run_sync(installed, self._environ)
+        windows = await self._windows.list()
+        apps = [_app(entry, windows) for entry in entries]
+        apps += _strangers(windows, entries)
+        return [app for app in apps if app.windows or not running_only]
+
+    async def open(self, app: str, arguments: Sequence[str] = ()) -> App:
+        """Start an application and wait for its window."""
+        entry = await self._entry(app)
+        argv = self._argv(entry, arguments)
+        before = {window.id for window in await self._windows.list()}
+        process = await to_thread.run_sync(self._start, argv)
+        windows: list[Window] = []
+        with anyio.move_on_after(_WINDOW_S):
+            while not windows and process.poll() in (None, 0):
+                await anyio.sleep(_LOOK_S)
+                windows = [
+                    window
+                    for window in await self._windows.list()
+                    if window.id not in before and (window.pid == process.pid or entry.owns(window.app, window.process))
+                ]
+        if not windows and process.poll() not in (None, 0):
+            raise ExecutionFailed("The application ended at once.", exitCode=process.returncode)
+        return App(
+            id=entry.id,
+            name=entry.name,
+            pids=sorted({window.pid for window in windows if window.pid} or {process.pid}),
+            windows=[window.id for window in windows],
+        )
+
+    async def close(self, app: str) -> bool:
+        """Ask all its windows to close."""
+        found = await self._running(app)
+        return all([await self._windows.close(window_id) for window_id in found.windows])
+
+    async def focus(self, app: str) -> App:
+        """Bring its topmost window to the front."""
+        found = await self._running(app)
+        await self._windows.focus(found.windows[0])
+        return found
+
+    async def _entry(self, app: str) -> Entry:
+        for entry in await to_thread.run_sync(installed, self._environ):
+            if entry.is_named(app):
+                return entry
+        raise NotFound("No installed application has this id or name; app.list gives them.", app=app[:80])
+
+    async def _running(self, app: str) -> App:
+        for found in await self.list(running_only=True):
+            if app.lower().removesuffix(".desktop") in (found.id.lower(), found.name.lower()):
+                return found
+        raise NotFound("No running application with a window has this id or name.", app=app[:80])
+
+    def _argv(self, entry: Entry, arguments: Sequence[str]) -> Sequence[str]:
+        if any(argument.startswith("-") for argument in arguments):
+            raise InvalidRequest("Arguments are files or addresses; options are not passed on.")
+        if entry.in_terminal:
+            raise UnsupportedPlatform("This application runs in a terminal; use command.start with a pty.")
+        argv = entry.argv(arguments)
+        program = shutil.which(argv[0], path=self._environ.get("PATH"))
+        if program is None:
+            raise NotFound(f"The application's program {argv[0][:80]!r} is not installed.")
+        return [program, *argv[1:]]
+
+    def _start(self, argv: Sequence[str]) -> "subprocess.Popen[bytes]":
+        # Those that ended are collected here, so that none stays as a zombie for longer than to the next start.
+        self._started = [process for process in self._started if process.poll() is None]
+        env = {name: self._environ[name] for name in _PASSED_ON if name in self._environ}
+        home = Path(env.get("HOME", "/"))
+        process = subprocess.Popen(
+            argv, env=env, cwd=home if home.is_dir() else "/", start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._started.append(process)
+        return process
+
+
+def _app(entry: Entry, windows: Sequence[Window]) -> App:
+    mine = [window for window in windows if entry.owns(window.app, window.process)]
+    return App(
+        id=entry.id,
+        name=entry.name,
+        pids=sorted({window.pid for window in mine if window.pid}),
+        windows=[window.id for window in mine],
+    )
+
+
+def _strangers(windows: Sequence[Window], entries: Sequence[Entry]) -> list[App]:
+    found: dict[str, list[Window]] = {}
+    for window in windows:
+        if not any(entry.owns(window.app, window.process) for entry in entries):
+            found.setdefault(window.app or window.process, []).append(window)
+    return [
+        App(id=name, name=name, pids=sorted({one.pid for one in mine if one.pid}), windows=[one.id for one in mine])
+        for name, mine in sorted(found.items())
+        if name
+    ]

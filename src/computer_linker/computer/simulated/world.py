@@ -1,0 +1,144 @@
+"""The state of a simulated desktop, and its log of what reached which window."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+
+from computer_linker.computer.facets.clipboard import Clip
+from computer_linker.computer.facets.notifications import Notification
+from computer_linker.errors import NotFound
+from computer_linker.model.geometry import Display, Point, Rect, Window, WindowState
+
+
+@dataclass
+class SimulatedWindow:
+    """A window of one colour that takes text and counts what it gets."""
+
+    id: str
+    title: str
+    app: str
+    bounds: Rect
+    colour: int = 0x336699
+    pid: int = 1000
+    text: str = ""
+    states: list[WindowState] = field(default_factory=list)
+    keeps_open: bool = False
+    """True when it does not close on request, as a program asking whether to save."""
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def is_visible(self) -> bool:
+        return "minimized" not in self.states
+
+    def described(self, *, is_focused: bool) -> Window:
+        """The window as the facets tell it."""
+        return Window(
+            id=self.id, title=self.title, app=self.app, pid=self.pid, process=self.app.lower(), bounds=self.bounds,
+            frame=self.bounds, is_focused=is_focused, is_visible=self.is_visible, states=list(self.states),
+        )  # fmt: skip
+
+
+@dataclass
+class World:
+    """Displays, windows from the top down, pointer, clipboard, installed applications and notices."""
+
+    displays: list[Display] = field(default_factory=lambda: [one_display()])
+    windows: list[SimulatedWindow] = field(default_factory=list)
+    focused_id: str | None = None
+    pointer: Point = field(default_factory=lambda: Point(x=0, y=0))
+    clip: Clip = field(default_factory=lambda: Clip({}))
+    installed: dict[str, str] = field(default_factory=lambda: {"editor": "Editor", "terminal": "Terminal"})
+    notices: list[Notification] = field(default_factory=list)
+    is_locked: bool = False
+    made: int = 0
+    _watchers: list[MemoryObjectSendStream[list[Rect]]] = field(default_factory=list)
+    _listeners: list[MemoryObjectSendStream[Any]] = field(default_factory=list)
+
+    def area(self) -> Rect:
+        """All displays together."""
+        right = max(display.bounds.right for display in self.displays)
+        bottom = max(display.bounds.bottom for display in self.displays)
+        return Rect(x=0, y=0, width=right, height=bottom)
+
+    def find(self, window_id: str) -> SimulatedWindow:
+        """The window of an id."""
+        for window in self.windows:
+            if window.id == window_id:
+                return window
+        raise NotFound("There is no such window.", windowId=window_id)
+
+    def at(self, point: Point) -> SimulatedWindow | None:
+        """The topmost visible window at a point."""
+        return next((one for one in self.windows if one.is_visible and one.bounds.contains(point)), None)
+
+    def focused(self) -> SimulatedWindow | None:
+        """The window with the keyboard."""
+        return next((window for window in self.windows if window.id == self.focused_id), None)
+
+    def open(self, app: str, title: str = "", bounds: Rect | None = None, colour: int = 0x336699) -> SimulatedWindow:
+        """Put a new window on top and give it the keyboard."""
+        self.made += 1
+        place = bounds or Rect(x=40 * self.made, y=40 * self.made, width=400, height=300)
+        window = SimulatedWindow(f"window-{self.made}", title or app, app, place, colour, pid=1000 + self.made)
+        self.windows.insert(0, window)
+        self.raise_to_top(window)
+        return window
+
+    def raise_to_top(self, window: SimulatedWindow) -> None:
+        """Bring a window to the front with the keyboard."""
+        self.windows.remove(window)
+        self.windows.insert(0, window)
+        if "minimized" in window.states:
+            window.states.remove("minimized")
+        self.focused_id = window.id
+        self.changed(window.bounds)
+
+    def remove(self, window: SimulatedWindow) -> None:
+        """Take a window away; the next one gets the keyboard."""
+        self.windows.remove(window)
+        self.focused_id = self.windows[0].id if self.windows else None
+        self.changed(window.bounds)
+
+    def changed(self, *areas: Rect) -> None:
+        """Tell everyone who watches the screen."""
+        _tell(self._watchers, list(areas))
+
+    def happened(self, event: object) -> None:
+        """Tell everyone who listens for input or notices."""
+        _tell(self._listeners, event)
+
+    def watching(self) -> Any:
+        """A stream of changed areas."""
+        return _subscribed(self._watchers)
+
+    def listening(self) -> Any:
+        """A stream of input and notices."""
+        return _subscribed(self._listeners)
+
+
+def one_display(width: int = 1280, height: int = 800, scale: float = 1.0) -> Display:
+    """A primary display of this many logical units."""
+    bounds = Rect(x=0, y=0, width=width, height=height)
+    return Display(
+        id="display-1", name="display-1", bounds=bounds, pixel_width=round(width * scale),
+        pixel_height=round(height * scale), scale=scale, is_primary=True,
+    )  # fmt: skip
+
+
+def _subscribed(streams: list[Any]) -> Any:
+    send, receive = anyio.create_memory_object_stream[Any](1000)
+    streams.append(send)
+    return receive
+
+
+def _tell(streams: list[Any], event: object) -> None:
+    for stream in list(streams):
+        try:
+            stream.send_nowait(event)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            stream.close()
+            streams.remove(stream)
+        except anyio.WouldBlock:
+            continue

@@ -1,0 +1,1 @@
+"""Opening, focusing and closing applications."""

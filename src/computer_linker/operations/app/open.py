@@ -1,0 +1,47 @@
+"""app.open: start an application."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.computer.facets.apps import App
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.app_choice import refuse_hidden
+from computer_linker.registry import Context, Example, operation
+
+
+class OpenInput(Model):
+    arguments: Annotated[
+        list[Annotated[str, Field(max_length=4096)]],
+        Field(max_length=20, description="Files or addresses to open; options are refused."),
+    ] = []
+
+
+class OpenedApp(Model):
+    app: App
+
+
+@operation(
+    "app.open",
+    needs={Capability.APP_CONTROL},
+    effect=Effect.ACT,
+    on="computer",
+    boundary="desktop",
+    lane="desktop",
+    deadline_s=30,
+    facets=("apps",),
+    examples=[Example("Open an editor.", {"target": "org.xfce.mousepad"}, runs=False)],
+)
+async def app_open(ctx: Context, target: str, input: OpenInput = OpenInput()) -> OpenedApp:
+    """Start an installed application by its id or name and wait until its window shows."""
+    excluded = ctx.scope.policy.excluded_applications
+    refuse_hidden(App(id=target, name=target), excluded)
+    for known in await ctx.computer.apps.list():
+        if target.lower() in (known.id.lower(), known.name.lower()):
+            refuse_hidden(known, excluded)
+    app = await ctx.computer.apps.open(target, input.arguments)
+    ctx.effect = "confirmed" if app.windows else "unverifiable"
+    ctx.note(arguments=len(input.arguments))
+    return OpenedApp(app=app)
