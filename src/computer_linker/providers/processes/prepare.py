@@ -85,7 +85,7 @@ class Preparation:
         except BaseException:
             _close(held)
             raise
-        plan.releases.append(lambda: _close(held))
+        plan.closes.extend(held)
         return Prepared(argv, plan, env, plan.boundary, [*plan.warnings, *_warnings(request.scope, boundary)])
 
     def _open(self, path: RootedPath, held: list[int]) -> int:

@@ -53,7 +53,7 @@ class Runner:
         self, plan: SpawnPlan, env: dict[str, str], *, stdin: bool = False, pty: PtySize | None = None
     ) -> Child:
         """Start the plan's process; it waits at its gate until `go()`. The plan is released by the caller."""
-        return await self._computer.processes.spawn(
+        child = await self._computer.processes.spawn(
             Launch(
                 argv=plan.argv,
                 env=env,
@@ -66,6 +66,8 @@ class Runner:
                 kernel=plan.kernel,
             )
         )
+        plan.sent()
+        return child
 
     async def run(
         self,

@@ -73,6 +73,10 @@ class Pump:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(fd, self._read)
 
+    @property
+    def is_closed(self) -> bool:
+        return self._fd < 0
+
     async def ended(self) -> None:
         """Return at the end of the output."""
         await asyncio.shield(self._ended)

@@ -1,5 +1,6 @@
 """What held around a command, as values: a boundary, a confinement that was asked for, and the plan to spawn in it."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -75,7 +76,7 @@ class Confinement:
 
 @dataclass(slots=True)
 class SpawnPlan:
-    """How to spawn inside the boundary. Call `release` once the process has ended."""
+    """How to spawn inside the boundary. Call `sent` once it is spawned, and `release` once the process has ended."""
 
     argv: tuple[str, ...]
     fds: tuple[int, ...] = ()
@@ -85,10 +86,19 @@ class SpawnPlan:
     kernel: KernelRules = field(default_factory=KernelRules)
     boundary: str = "none"
     warnings: list[str] = field(default_factory=list)
+    closes: list[int] = field(default_factory=list)
+    """Descriptors that are of no more use once the process has its own."""
     releases: list[Callable[[], None]] = field(default_factory=list)
+
+    def sent(self) -> None:
+        """Close our descriptors: the process holds its own now."""
+        closes, self.closes = self.closes, []
+        for fd in closes:
+            os.close(fd)
 
     def release(self) -> None:
         """Undo what the plan put in place; safe to call twice."""
+        self.sent()
         releases, self.releases = self.releases, []
         for undo in releases:
             undo()

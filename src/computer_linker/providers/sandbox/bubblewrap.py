@@ -2,14 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from computer_linker.computer.facets.processes import FIRST_KEPT_FD, GATE_FD, KernelRules
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.masks import Placeholders, masks_of
+from computer_linker.providers.sandbox.masks import Held, Placeholders, masks_of
 from computer_linker.providers.sandbox.places import (
     SYSTEM,
     SYSTEM_FACTS,
@@ -33,7 +32,8 @@ class _World:
 
     mounts: list[tuple[int, int, list[str]]] = field(default_factory=list)
     fds: list[int] = field(default_factory=list)
-    releases: list[Callable[[], None]] = field(default_factory=list)
+    opened: list[int] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, path: str, rank: int, *arguments: str) -> None:
@@ -65,8 +65,9 @@ def wrap(
             if _is_shown(path, confinement):
                 world.add(path, 5, "--perms", "0555", "--tmpfs", path)
     except BaseException:
-        for undo in world.releases:
-            undo()
+        placeholders.let_go(world.held)
+        for fd in world.opened:
+            os.close(fd)
         raise
     network = () if confinement.network else ("--unshare-net",)
     # A session of its own inside keeps the keys of a pty (Ctrl-C) from ending the sandbox program itself.
@@ -82,7 +83,8 @@ def wrap(
         wrapped=True,
         kernel=KernelRules(confine_signals=True),
         warnings=world.warnings,
-        releases=world.releases,
+        closes=world.opened,
+        releases=[lambda: placeholders.let_go(world.held)],
     )
 
 
@@ -136,16 +138,11 @@ def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, i
 def _close_folder(world: _World, folder: Folder, name: str, placeholders: Placeholders) -> None:
     path = f"{folder.path.rstrip('/')}/{name}"
     if "/" not in name:
-        if not placeholders.hold(folder.fd, name):
+        held = placeholders.hold(folder.fd, name)
+        if held is None:
             return
-        held = os.dup(folder.fd)
-        world.releases.append(lambda: _release(placeholders, held, name))
+        world.held.append(held)
     world.add(path, 4, "--perms", "0555", "--tmpfs", path)
-
-
-def _release(placeholders: Placeholders, held: int, name: str) -> None:
-    placeholders.let_go(held, name)
-    os.close(held)
 
 
 def _close_for_writing(world: _World, folder: Folder, name: str) -> None:
@@ -157,7 +154,7 @@ def _close_for_writing(world: _World, folder: Folder, name: str) -> None:
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
     except OSError:
         return
-    world.releases.append(lambda: os.close(fd))
+    world.opened.append(fd)
     world.add(path, 4, "--ro-bind-fd", world.keep(fd), path)
 
 

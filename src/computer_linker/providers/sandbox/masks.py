@@ -42,6 +42,9 @@ class Masks:
     """Protected names that are links: a link itself cannot be closed."""
 
 
+Held = tuple[int, int, str]
+
+
 class Placeholders:
     """Empty folders that stand where a protected name is missing, so that a mount can close the name.
 
@@ -50,33 +53,37 @@ class Placeholders:
 
     def __init__(self) -> None:
         self._held: Counter[tuple[int, int, str]] = Counter()
+        self._folders: dict[tuple[int, int], int] = {}
 
-    def hold(self, folder_fd: int, name: str) -> bool:
-        """Put an empty folder at a missing name. False when the place cannot be written at all."""
-        key = self._key(folder_fd, name)
+    def hold(self, folder_fd: int, name: str) -> Held | None:
+        """Put an empty folder at a missing name. None when the place cannot be written at all."""
+        found = os.fstat(folder_fd)
+        place = (found.st_dev, found.st_ino)
+        key = (*place, name)
         if self._held[key] == 0:
             try:
                 os.mkdir(name, _PLACEHOLDER_MODE, dir_fd=folder_fd)
             except FileExistsError:
                 pass
             except OSError:
-                return False
+                del self._held[key]
+                return None
         self._held[key] += 1
-        return True
+        if place not in self._folders:
+            self._folders[place] = os.dup(folder_fd)
+        return key
 
-    def let_go(self, folder_fd: int, name: str) -> None:
-        """Take the folder away when nobody else needs it; one that holds anything is not ours and stays."""
-        key = self._key(folder_fd, name)
-        self._held[key] -= 1
-        if self._held[key] <= 0:
-            del self._held[key]
-            with contextlib.suppress(OSError):
-                os.rmdir(name, dir_fd=folder_fd)
-
-    @staticmethod
-    def _key(folder_fd: int, name: str) -> tuple[int, int, str]:
-        found = os.fstat(folder_fd)
-        return found.st_dev, found.st_ino, name
+    def let_go(self, held: list[Held]) -> None:
+        """Take folders away that nobody else needs; one that holds anything is not ours and stays."""
+        for key in held:
+            self._held[key] -= 1
+            if self._held[key] <= 0:
+                del self._held[key]
+                with contextlib.suppress(OSError):
+                    os.rmdir(key[2], dir_fd=self._folders[key[:2]])
+        for place in {key[:2] for key in held}:
+            if not any(key[:2] == place for key in self._held):
+                os.close(self._folders.pop(place))
 
 
 def masks_of(folder: Folder, *, is_writable: bool) -> Masks:

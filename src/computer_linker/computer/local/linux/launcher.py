@@ -331,7 +331,7 @@ def _descendants(pid: int) -> list[int]:
 
 def _is_sandbox_program(pid: int, outer: int) -> bool:
     try:
-        return os.path.samefile(f"/proc/{pid}/exe", f"/proc/{outer}/exe")
+        return os.path.samefile(f"/proc/{pid}/exe", f"/proc/{outer}/exe")  # noqa: PTH121  # pathlib is slow to import
     except OSError:
         return False
 

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -26,6 +27,7 @@ from computer_linker.errors import ExecutionFailed, LimitExceeded
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _LIMITS = {"RLIMIT_CORE": 0}
 _MAX_PACKET = 190_000
+_DESCRIPTORS = 16_384
 _F_SETPIPE_SZ = 1031
 _PIPE_BYTES = 1 << 20
 
@@ -104,6 +106,10 @@ class LinuxProcesses:
                 close_fds=True,
                 env={},
             )
+        # After the launcher, so that commands keep the usual limit: each running one costs the service a few descriptors.
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < _DESCRIPTORS:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, hard), hard))
         self._loop = asyncio.get_running_loop()
         self._control = ours
         self._loop.add_reader(ours.fileno(), self._receive, ours)

@@ -1,0 +1,73 @@
+"""command.list: the processes this client started in this scope."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.processes.records import Record
+from computer_linker.providers.processes.table import ProcessTable
+from computer_linker.registry import Context, Example, operation
+
+
+class ListedProcess(Model):
+    process_id: str
+    name: str | None
+    command_preview: str
+    status: Annotated[
+        Literal["running", "exited", "stopped", "lost"],
+        Field(description="`lost` when the service died while it ran: it ended then, and how is not known."),
+    ]
+    started_at: str
+    ended_at: str | None
+    exit_code: int | None
+    signal: str | None
+    pty: bool
+    boundary: str
+    processes: Annotated[int | None, Field(description="How many processes it consists of now.")]
+    cpu_seconds: float | None
+    memory_bytes: int | None
+    ports: Annotated[list[int], Field(description="TCP ports it listens on, in the network it sees.")]
+
+
+class ProcessList(Model):
+    processes: list[ListedProcess]
+
+
+@operation(
+    "command.list",
+    needs={Capability.PROCESS_MANAGE},
+    effect=Effect.OBSERVE,
+    boundary="scoped-metadata",
+    aliases=("process.list",),
+    examples=[Example("List my processes.", {})],
+)
+async def command_list(ctx: Context) -> ProcessList:
+    """List the long-running processes of this scope that this client started, the newest first."""
+    table = ctx.use(ProcessTable)
+    processes = [_listed(table, record) for record in table.listed(ctx.principal, ctx.scope.id)]
+    ctx.note(processes=len(processes))
+    return ProcessList(processes=processes)
+
+
+def _listed(table: ProcessTable, record: Record) -> ListedProcess:
+    managed = table.running(record.process_id)
+    usage = managed.child.usage() if managed is not None and managed.is_running else None
+    return ListedProcess(
+        process_id=record.process_id,
+        name=record.name,
+        command_preview=record.command_preview,
+        status=record.status,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        exit_code=record.exit_code,
+        signal=record.signal,
+        pty=record.pty,
+        boundary=record.boundary,
+        processes=None if usage is None else usage.pids,
+        cpu_seconds=None if usage is None else usage.cpu_s,
+        memory_bytes=None if usage is None else usage.memory_bytes,
+        ports=[] if usage is None else list(usage.ports),
+    )

@@ -1,0 +1,92 @@
+"""command.start: start a program that keeps running."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from computer_linker.computer.facets.processes import PtySize
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.processes.managed import Owner
+from computer_linker.providers.processes.prepare import Preparation, Prepared
+from computer_linker.providers.processes.request import request_of
+from computer_linker.providers.processes.table import ProcessTable
+from computer_linker.registry import Context, Example, operation
+
+_FIRST_LOOK_S = 0.02
+
+
+class StartInput(Model):
+    command: Annotated[str | list[str], Field(description="One plain command line, or an argv array.")]
+    env: Annotated[dict[str, str], Field(max_length=64, description="Variables to set, as far as policy allows.")] = {}
+
+
+class StartOptions(Model):
+    pty: Annotated[bool, Field(description="Give it a terminal, as an interactive program wants.")] = False
+    cols: Annotated[int, Field(ge=1, le=1000)] = 120
+    rows: Annotated[int, Field(ge=1, le=1000)] = 40
+    name: Annotated[str | None, Field(pattern=r"^[\w .:/-]{1,64}$", description="A label for command.list.")] = None
+
+
+class StartedProcess(Model):
+    process_id: str
+    status: Literal["running", "exited", "stopped", "lost"]
+    command_preview: Annotated[str, Field(description="The program and how many arguments; never the arguments.")]
+    started_at: str
+    boundary: Annotated[str, Field(description="What the kernel enforces around it, or `none`.")]
+
+
+@operation(
+    "command.start",
+    needs={Capability.COMMAND_RUN, Capability.PROCESS_MANAGE},
+    effect=Effect.CHANGE,
+    boundary="sandboxed",
+    destructive=True,
+    awaits_intent=True,
+    aliases=("process.start",),
+    examples=[
+        Example(
+            "Start a program with a terminal.", {"target": ".", "input": {"command": ["cat"]}, "options": {"pty": True}}
+        )
+    ],
+)
+async def command_start(
+    ctx: Context, input: StartInput, target: str = ".", options: StartOptions = StartOptions()
+) -> StartedProcess:
+    """Start a program that keeps running, and return at once. Read, answer and stop it by its `processId`.
+
+    It goes on when this client disconnects, and ends with the service, with `command.stop`, or when the scope's
+    `maxRuntimeSeconds` are over.
+    """
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env, pty=options.pty))
+    return await start_prepared(ctx, prepared, options)
+
+
+async def start_prepared(
+    ctx: Context, prepared: Prepared, options: StartOptions, preview: str | None = None
+) -> StartedProcess:
+    """Start what was prepared once the intent is durable."""
+    ctx.boundary = prepared.boundary
+    ctx.warnings.extend(prepared.warnings)
+    ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
+    managed = await ctx.use(ProcessTable).start(
+        Owner(ctx.scope.id, ctx.principal.id),
+        prepared,
+        max_runtime_s=ctx.scope.policy.max_runtime_seconds,
+        preview=preview,
+        name=options.name,
+        pty=PtySize(options.cols, options.rows) if options.pty else None,
+        before_start=ctx.durable_intent,
+    )
+    # A program that fails at once is told now rather than at the first read.
+    await managed.changed(_FIRST_LOOK_S)
+    ctx.note(processId=managed.record.process_id)
+    ctx.effect = "confirmed"
+    return StartedProcess(
+        process_id=managed.record.process_id,
+        status=managed.record.status,
+        command_preview=managed.record.command_preview,
+        started_at=managed.record.started_at,
+        boundary=managed.record.boundary,
+    )

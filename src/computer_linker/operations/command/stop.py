@@ -1,0 +1,42 @@
+"""command.stop: end a running process and everything it started."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.processes.table import ProcessTable
+from computer_linker.registry import Context, Example, operation
+
+
+class StopOptions(Model):
+    signal: Annotated[Literal["term", "int", "hup", "quit", "kill"], Field(description="How to ask it first.")] = "term"
+    grace_seconds: Annotated[float, Field(ge=0, le=40, description="Then it is killed.")] = 5
+
+
+class StoppedProcess(Model):
+    status: Literal["running", "exited", "stopped", "lost"]
+    exit_code: int | None
+    signal: str | None
+
+
+@operation(
+    "command.stop",
+    needs={Capability.PROCESS_MANAGE},
+    effect=Effect.CHANGE,
+    boundary="scoped-metadata",
+    destructive=True,
+    aliases=("process.stop",),
+    examples=[Example("Stop a process gently, then firmly.", {"target": "proc_0123"}, runs=False)],
+)
+async def command_stop(ctx: Context, target: str, options: StopOptions = StopOptions()) -> StoppedProcess:
+    """Stop a process and everything it started: the signal first, and a kill when the grace is over."""
+    managed = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id)
+    await managed.stop(options.signal, options.grace_seconds)
+    while managed.is_running:
+        await managed.changed(5)
+    ctx.effect = "confirmed"
+    record = managed.record
+    return StoppedProcess(status=record.status, exit_code=record.exit_code, signal=record.signal)

@@ -1,0 +1,127 @@
+"""One long-running process: its output, its input, and what became of it."""
+
+import asyncio
+from dataclasses import dataclass
+
+import anyio
+
+from computer_linker.computer.facets.processes import Child, Ended, SignalName
+from computer_linker.errors import Conflict
+from computer_linker.providers.processes.records import Record, Records, Status, now
+from computer_linker.providers.processes.ring import Ring, Stream
+from computer_linker.providers.processes.runner import stopped
+from computer_linker.providers.processes.streams import Feed, Pump, close_quietly
+from computer_linker.providers.sandbox.boundary import SpawnPlan
+
+_DRAIN_S = 0.25
+_MAX_PENDING_INPUT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whom a process belongs to. Only the same caller in the same scope finds it again."""
+
+    scope: str
+    principal: str
+    kind: str = "command"
+
+
+class Managed:
+    """A process the table holds. Made once it waits at its gate; `start` lets it run."""
+
+    def __init__(self, record: Record, child: Child, plan: SpawnPlan, records: Records) -> None:
+        self.record = record
+        self.child = child
+        self.ring = Ring(records.folder)
+        self._records = records
+        self._plan = plan
+        self._asked_to_stop = False
+        self._changed = anyio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._feed = Feed(child.stdin) if child.stdin is not None else None
+        self._timer: asyncio.TimerHandle | None = None
+        self._pumps = [Pump(child.stdout, lambda data: self._take("stdout", data))]
+        if child.stderr is not None:
+            self._pumps.append(Pump(child.stderr, lambda data: self._take("stderr", data)))
+
+    @property
+    def is_running(self) -> bool:
+        return self.record.status == "running"
+
+    def start(self, max_runtime_s: float) -> None:
+        """Open the gate, and set the clock the scope's policy asks for."""
+        self._records.save(self.record)
+        self.child.when_ended(self._has_ended)
+        self._timer = self._loop.call_later(max_runtime_s, self._out_of_time)
+        self.child.go()
+
+    async def changed(self, wait_s: float) -> None:
+        """Return at the next output or the end, or after the time."""
+        with anyio.move_on_after(wait_s):
+            await self._changed.wait()
+
+    def send(self, data: bytes) -> None:
+        """Type into the process. Raises Conflict when it takes no input any more."""
+        if not self.is_running or self._feed is None or not self._feed.is_open:
+            raise Conflict("The process takes no more input.", processId=self.record.process_id)
+        if self._feed.pending + len(data) > _MAX_PENDING_INPUT:
+            raise Conflict("The process does not read its input, and too much is waiting for it already.")
+        if data == b"\x04" and not self.record.pty:
+            self._feed.finish()
+        else:
+            self._feed.write(data)
+
+    async def stop(self, signal: SignalName, grace_s: float) -> None:
+        """Stop it and everything it started, gently and then firmly."""
+        if self.is_running:
+            self._asked_to_stop = True
+            await stopped(self.child, 0 if signal == "kill" else grace_s, signal)
+
+    def close(self) -> None:
+        """Let go of everything; the record stays."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for pump in self._pumps:
+            pump.close()
+        if self._feed is not None:
+            self._feed.close()
+        else:
+            close_quietly(self.child.stdin)
+        self._plan.release()
+        self.ring.close()
+
+    def _take(self, stream: Stream, data: memoryview) -> None:
+        self.ring.write(stream, bytes(data))
+        self._tell()
+
+    def _has_ended(self, ended: Ended) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._plan.release()
+        # What it printed last may still be on its way; something it left behind may hold the pipe.
+        self._loop.call_later(0 if self._drained() else _DRAIN_S, self._settle, ended)
+
+    def _drained(self) -> bool:
+        return all(pump.is_closed for pump in self._pumps)
+
+    def _settle(self, ended: Ended) -> None:
+        for pump in self._pumps:
+            pump.close()
+        if self._feed is not None:
+            self._feed.close()
+        if not self.ring.is_closed:
+            self.ring.finish()
+        status: Status = "stopped" if self._asked_to_stop else "exited"
+        self.record = self.record.model_copy(
+            update={"status": status, "exit_code": ended.exit_code, "signal": ended.signal, "ended_at": now()}
+        )
+        self._records.save(self.record)
+        self._tell()
+
+    def _out_of_time(self) -> None:
+        self._asked_to_stop = True
+        self.child.kill()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()

@@ -1,0 +1,76 @@
+"""What is remembered of long-running processes when the service is gone: that they were, never what they said."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from computer_linker.model.base import Model
+
+Status = Literal["running", "exited", "stopped", "lost"]
+_KEPT = 200
+
+
+class Record(Model):
+    """One process as `command.list` tells it. Arguments are never kept."""
+
+    process_id: str
+    scope: str
+    principal: str
+    kind: str
+    command_preview: str
+    name: str | None
+    started_at: str
+    ended_at: str | None = None
+    status: Status
+    exit_code: int | None = None
+    signal: str | None = None
+    boundary: str
+    pty: bool
+
+
+class Records:
+    """One small file a process in the state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def load(self) -> list[Record]:
+        """What an earlier service left. A process that ran when it died is `lost`: it ended with it, unseen."""
+        found: list[Record] = []
+        for path in sorted(self._folder.glob("proc_*.json"), key=lambda file: file.stat().st_mtime)[-_KEPT:]:
+            try:
+                record = Record.from_wire(json.loads(path.read_text(encoding="utf-8")))
+            except (OSError, ValueError, ValidationError):
+                path.unlink(missing_ok=True)
+                continue
+            if record.status == "running":
+                record = record.model_copy(update={"status": "lost"})
+                self.save(record)
+            found.append(record)
+        return found
+
+    def save(self, record: Record) -> None:
+        """Write the record whole or not at all."""
+        path = self._path(record.process_id)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(record.to_wire()), encoding="utf-8")
+        fresh.chmod(0o600)
+        fresh.replace(path)
+
+    def forget(self, process_id: str) -> None:
+        self._path(process_id).unlink(missing_ok=True)
+
+    def _path(self, process_id: str) -> Path:
+        return self._folder / f"{process_id}.json"
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
