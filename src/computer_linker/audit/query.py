@@ -6,7 +6,7 @@ from typing import Any
 
 from computer_linker.errors import InvalidRequest
 
-MAX_QUERY = 400
+MAX_QUERY = 1000
 _TERM = re.compile(r'(?:(op|scope|ok|client|session|connection|principal|code|since|until|id):)?(?:"([^"]*)"?|(\S+))')
 _TOKEN = re.compile(r"\w+")
 _COLUMNS = {"scope", "client", "session", "connection", "principal", "code", "id"}

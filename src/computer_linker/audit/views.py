@@ -1,5 +1,6 @@
 """The views of the history, one object each, the same for every surface."""
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -30,15 +31,30 @@ class Question:
     cursor: str | None = None
 
 
-async def answer(store: AuditStore, question: Question, config: Config | None = None) -> dict[str, Any]:
-    """Answer `{view, events, nextCursor, ...}`. Reads in a worker thread; the loop goes on."""
-    if question.view not in VIEWS:
-        raise InvalidRequest(f"There is no history view {question.view[:40]!r}.", views=list(VIEWS))
+async def answer(
+    store: AuditStore,
+    *,
+    view: str,
+    scopes: Collection[str] | None,
+    scope: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+    query: str | None = None,
+    cursor: str | None = None,
+    config: Config | None = None,
+) -> dict[str, Any]:
+    """Answer `{view, events, nextCursor, ...}` over the scopes the caller may see; None is the owner, who sees all.
+
+    Reads in a worker thread; the loop goes on.
+    """
+    visible = None if scopes is None else frozenset(scopes)
+    question = Question(view, visible, scope, limit, query, cursor)
     return await anyio.to_thread.run_sync(partial(answer_now, store, question, config))
 
 
 def answer_now(store: AuditStore, question: Question, config: Config | None = None) -> dict[str, Any]:
     """The same, blocking: for the command line."""
+    if question.view not in VIEWS:
+        raise InvalidRequest(f"There is no history view {question.view[:40]!r}.", views=list(VIEWS))
     store.index.catch_up()
     match question.view:
         case "verify":

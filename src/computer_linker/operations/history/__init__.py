@@ -1,0 +1,1 @@
+"""history: what was done in this scope, by whom, and with what outcome."""

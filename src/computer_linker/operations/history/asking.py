@@ -1,0 +1,76 @@
+"""What the history operations share: how they are asked, and the events they tell."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from computer_linker.audit.store import AuditStore
+from computer_linker.model.base import Model
+from computer_linker.registry import Context
+
+
+class HistoryInput(Model):
+    query: Annotated[
+        str | None,
+        Field(
+            description="Words, and terms such as op:file.read ok:false client:x since:2026-11-01 until:2026-11-02T08:00Z."
+        ),
+    ] = None
+
+
+class HistoryOptions(Model):
+    limit: Annotated[int, Field(description="Events to tell at most; 500 is the most there is.")] = 50
+    cursor: Annotated[str | None, Field(description="`nextCursor` of the page before.")] = None
+
+
+class HistoryEvent(TypedDict):
+    """One operation. `outcome` is done, failed, refused, running, unknown (the service died) or changed (tampered with)."""
+
+    number: int
+    operationId: str
+    startedAt: str
+    durationMs: float | None
+    scope: str
+    op: str
+    target: str | None
+    capability: str | None
+    decision: str | None
+    reason: str | None
+    ok: bool | None
+    outcome: str
+    errorCode: str | None
+    effect: str | None
+    principal: str | None
+    session: str | None
+    connection: str | None
+    client: str | None
+    boundary: str | None
+    parent: str | None
+    summary: dict[str, Any]
+
+
+class HistoryPage(Model):
+    """What every view has."""
+
+    view: str
+    events: list[HistoryEvent]
+    next_cursor: str | None
+    warnings: Annotated[list[str], Field(description="Set when the history was changed outside the service.")] = []
+
+
+async def ask(ctx: Context, view: str, input: HistoryInput, options: HistoryOptions) -> dict[str, Any]:
+    """The view over this scope's own events."""
+    from computer_linker.audit.views import answer
+
+    found = await answer(
+        ctx.use(AuditStore),
+        view=view,
+        scopes={ctx.scope.id},
+        limit=options.limit,
+        query=input.query,
+        cursor=options.cursor,
+        config=ctx.services.config,
+    )
+    ctx.note(events=len(found["events"]))
+    return found

@@ -1,0 +1,30 @@
+"""history.connections: the operations of this scope grouped by connection."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.registry import Context, Example, operation
+
+
+class Connections(HistoryPage):
+    connections: list[dict[str, Any]]
+    grouped_events: Annotated[int, Field(description="Events the groups were made of, the newest ones.")]
+
+
+@operation(
+    "history.connections",
+    needs={Capability.HISTORY_READ},
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    examples=[Example("Which links were used.", {})],
+)
+async def history_connections(
+    ctx: Context, input: HistoryInput = HistoryInput(), options: HistoryOptions = HistoryOptions()
+) -> Connections:
+    """Group the newest operations of this scope by the connection they came over."""
+    return Connections.from_wire(await ask(ctx, "connections", input, options))

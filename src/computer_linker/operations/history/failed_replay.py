@@ -1,0 +1,31 @@
+"""history.failed_replay: failed operations as templates to try again."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.registry import Context, Example, operation
+
+
+class FailedReplay(HistoryPage):
+    templates: Annotated[
+        list[dict[str, Any]], Field(description="One request each; requiresInput names what the history did not keep.")
+    ]
+
+
+@operation(
+    "history.failed_replay",
+    needs={Capability.HISTORY_READ},
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    examples=[Example("What failed, ready to try again.", {})],
+)
+async def history_failed_replay(
+    ctx: Context, input: HistoryInput = HistoryInput(), options: HistoryOptions = HistoryOptions()
+) -> FailedReplay:
+    """Give a template for each failed operation. Contents, arguments and prompts are not kept and have to be supplied."""
+    return FailedReplay.from_wire(await ask(ctx, "failed_replay", input, options))

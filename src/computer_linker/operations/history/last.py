@@ -1,0 +1,29 @@
+"""history.last: the newest operations of this scope, and what to do next."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.registry import Context, Example, operation
+
+
+class LastOperations(HistoryPage):
+    suggestions: Annotated[list[dict[str, Any]], Field(description="What to do next, from the newest events.")]
+
+
+@operation(
+    "history.last",
+    needs={Capability.HISTORY_READ},
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    examples=[Example("The last three operations.", {"options": {"limit": 3}})],
+)
+async def history_last(
+    ctx: Context, input: HistoryInput = HistoryInput(), options: HistoryOptions = HistoryOptions()
+) -> LastOperations:
+    """Tell the newest operations of this scope first, with suggestions for what to do next."""
+    return LastOperations.from_wire(await ask(ctx, "last", input, options))

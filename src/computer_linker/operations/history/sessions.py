@@ -1,0 +1,30 @@
+"""history.sessions: the operations of this scope grouped by client session."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.registry import Context, Example, operation
+
+
+class Sessions(HistoryPage):
+    sessions: list[dict[str, Any]]
+    grouped_events: Annotated[int, Field(description="Events the groups were made of, the newest ones.")]
+
+
+@operation(
+    "history.sessions",
+    needs={Capability.HISTORY_READ},
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    examples=[Example("Who used this scope.", {})],
+)
+async def history_sessions(
+    ctx: Context, input: HistoryInput = HistoryInput(), options: HistoryOptions = HistoryOptions()
+) -> Sessions:
+    """Group the newest operations of this scope by the session they came in."""
+    return Sessions.from_wire(await ask(ctx, "sessions", input, options))

@@ -1,0 +1,25 @@
+"""history.timeline: the operations of this scope in the order they came."""
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.registry import Context, Example, operation
+
+
+class Timeline(HistoryPage):
+    """Events, oldest first."""
+
+
+@operation(
+    "history.timeline",
+    needs={Capability.HISTORY_READ},
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    examples=[Example("Everything that failed.", {"input": {"query": "ok:false"}})],
+)
+async def history_timeline(
+    ctx: Context, input: HistoryInput = HistoryInput(), options: HistoryOptions = HistoryOptions()
+) -> Timeline:
+    """Tell the operations of this scope from the oldest on, page by page."""
+    return Timeline.from_wire(await ask(ctx, "timeline", input, options))

@@ -1,0 +1,33 @@
+"""history.verify: whether the whole history is still what was written."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.registry import Context, Example, operation
+
+
+class Verified(HistoryPage):
+    valid: bool
+    records: Annotated[int, Field(description="Records whose link was checked.")]
+    begins_at: Annotated[int, Field(description="Records before this number were pruned.")]
+    first_bad: Annotated[int | None, Field(description="The number of the first record that is not what was written.")]
+    problem: str | None
+    operation_id: str | None
+
+
+@operation(
+    "history.verify",
+    needs={Capability.HISTORY_READ},
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    deadline_s=None,
+    examples=[Example("Check the whole chain.", {})],
+)
+async def history_verify(ctx: Context) -> Verified:
+    """Check every link of the history and name the first record that was edited, swapped, cut or left out."""
+    return Verified.from_wire(await ask(ctx, "verify", HistoryInput(), HistoryOptions()))
