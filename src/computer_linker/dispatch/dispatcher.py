@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 
+from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.intent import Intent
@@ -81,8 +82,10 @@ class Dispatcher:
 
     async def refuse(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
         """Audit and answer a request that a surface or the envelope's shape already rules out."""
-        scope, op = value.get("scope"), value.get("op")
-        event = _event_for(scope if isinstance(scope, str) else "", op if isinstance(op, str) else "", principal, None)
+        # Only names that exist here are kept: anything else may be whatever the caller sent.
+        scope = next((known.id for known in self.services.config.scopes if known.id == value.get("scope")), "")
+        op = next((name for name in self.catalog.by_name if name == value.get("op")), "")
+        event = _event_for(scope, op, principal, None)
         return await self._failed(event, time.perf_counter(), error)
 
     async def introspect(self, name: str, principal: Principal, work: Callable[[], Awaitable[dict[str, Any]]]) -> Reply:
@@ -196,7 +199,7 @@ class Dispatcher:
         event.effect = ctx.effect
         event.boundary = ctx.boundary
         event.summary = ctx.notes
-        await self._close(event, started)
+        await self._close_effect(ctx, event, started)
         envelope: dict[str, Any] = {
             "ok": True,
             "operationId": event.operation_id,
@@ -218,7 +221,7 @@ class Dispatcher:
             event.decision = "deny"
             event.reason = str(error.details.get("rule") or error.code)
         with anyio.CancelScope(shield=True):
-            await self._close(event, started)
+            await self._close_failure(event, started)
         return Reply(
             {
                 "ok": False,
@@ -235,7 +238,22 @@ class Dispatcher:
         event.ok = False
         event.error_code = how.code
         with anyio.CancelScope(shield=True):
+            await self._close_failure(event, started)
+
+    async def _close_effect(self, ctx: Context, event: Event, started: float) -> None:
+        try:
             await self._close(event, started)
+        except AuditUnavailable as error:
+            if not event.intended:
+                # An observation that cannot be recorded is refused: nothing runs unrecorded.
+                raise
+            ctx.warn(f"This was done, and its intent is in the history; its outcome is not there yet. {error.message}")
+
+    async def _close_failure(self, event: Event, started: float) -> None:
+        try:
+            await self._close(event, started)
+        except AuditUnavailable as error:
+            log.error("operation %s %s is not in the history: %s", event.operation_id, event.op, error.message)
 
     async def _close(self, event: Event, started: float) -> None:
         event.duration_ms = round((time.perf_counter() - started) * 1000, 3)
