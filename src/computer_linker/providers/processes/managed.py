@@ -40,9 +40,10 @@ class Managed:
         self._loop = asyncio.get_running_loop()
         self._feed = Feed(child.stdin) if child.stdin is not None else None
         self._timer: asyncio.TimerHandle | None = None
-        self._pumps = [Pump(child.stdout, lambda data: self._take("stdout", data))]
+        self._ended: Ended | None = None
+        self._pumps = [Pump(child.stdout, lambda data: self._take("stdout", data), self._settle_if_over)]
         if child.stderr is not None:
-            self._pumps.append(Pump(child.stderr, lambda data: self._take("stderr", data)))
+            self._pumps.append(Pump(child.stderr, lambda data: self._take("stderr", data), self._settle_if_over))
 
     @property
     def is_running(self) -> bool:
@@ -98,15 +99,20 @@ class Managed:
         if self._timer is not None:
             self._timer.cancel()
         self._plan.release()
+        self._ended = ended
         # What it printed last may still be on its way; something it left behind may hold the pipe.
-        self._loop.call_later(0 if self._drained() else _DRAIN_S, self._settle, ended)
+        self._loop.call_later(_DRAIN_S, self._stop_reading)
+        self._settle_if_over()
 
-    def _drained(self) -> bool:
-        return all(pump.is_closed for pump in self._pumps)
-
-    def _settle(self, ended: Ended) -> None:
+    def _stop_reading(self) -> None:
         for pump in self._pumps:
             pump.close()
+
+    def _settle_if_over(self) -> None:
+        if self._ended is not None and self.is_running and all(pump.is_closed for pump in self._pumps):
+            self._settle(self._ended)
+
+    def _settle(self, ended: Ended) -> None:
         if self._feed is not None:
             self._feed.close()
         if not self.ring.is_closed:

@@ -66,9 +66,10 @@ class HeadTail:
 class Pump:
     """Moves what comes out of a descriptor to a sink, on the event loop; closes the descriptor at its end."""
 
-    def __init__(self, fd: int, sink: Callable[[memoryview], None]) -> None:
+    def __init__(self, fd: int, sink: Callable[[memoryview], None], on_end: Callable[[], None] | None = None) -> None:
         self._fd = fd
         self._sink = sink
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(fd, self._read)
@@ -89,6 +90,8 @@ class Pump:
             self._fd = -1
             if not self._ended.done():
                 self._ended.set_result(None)
+            if self._on_end is not None:
+                self._on_end()
 
     def _read(self) -> None:
         global _buffer

@@ -104,7 +104,7 @@ class PortableChild:
             self._waiters.append(call)
 
     def signal(self, name: SignalName) -> None:
-        self._send(_Signals["SIG" + name.upper()])
+        self._send(getattr(signals, f"SIG{name.upper()}"))
 
     def kill(self) -> None:
         self._send(_Signals.SIGKILL)

@@ -1,0 +1,1 @@
+"""Package scripts: list, run and start them by the manager the project uses."""

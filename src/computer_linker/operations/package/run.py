@@ -1,0 +1,45 @@
+"""package.run: run one of a project's scripts and wait for its end."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.command.run import CommandOutcome, RunOptions, run_prepared
+from computer_linker.providers.packages.manifests import with_arguments
+from computer_linker.providers.packages.project import read_project
+from computer_linker.providers.processes.prepare import Preparation
+from computer_linker.providers.processes.request import request_of
+from computer_linker.registry import Context, Example, operation
+
+
+class ScriptInput(Model):
+    script: Annotated[str, Field(min_length=1, max_length=100, description="A name that package.list shows.")]
+    args: Annotated[list[str], Field(max_length=256, description="Arguments for the script itself.")] = []
+    source: Annotated[
+        Literal["package.json", "pyproject.toml", "Makefile", "justfile"] | None,
+        Field(description="Which manifest, when several define the name."),
+    ] = None
+    env: Annotated[dict[str, str], Field(max_length=64)] = {}
+
+
+@operation(
+    "package.run",
+    needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
+    effect=Effect.CHANGE,
+    boundary="sandboxed",
+    deadline_s=None,
+    destructive=True,
+    awaits_intent=True,
+    examples=[Example("Run the tests.", {"target": ".", "input": {"script": "test"}}, runs=False)],
+)
+async def package_run(
+    ctx: Context, input: ScriptInput, target: str = ".", options: RunOptions = RunOptions()
+) -> CommandOutcome:
+    """Run a script the folder's own manifest defines, by its manager, under the scope's command policy."""
+    project = await read_project(ctx.computer, ctx.path(target))
+    argv = with_arguments(project.script(input.script, input.source), input.args)
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))
+    return await run_prepared(ctx, prepared, options, None)

@@ -1,0 +1,1 @@
+"""Package scripts: what a project defines, and which program runs it."""
