@@ -62,6 +62,10 @@ def test_a_wrong_legacy_field_is_named(workspace: dict[str, Any], field: str) ->
         modernised(legacy(**workspace))
 
 
+def test_a_setting_that_became_the_only_way_is_left_out() -> None:
+    assert "publicMcpOnly" not in modernised({**legacy(), "publicMcpOnly": True})
+
+
 def test_a_legacy_file_loads_and_its_first_change_keeps_a_copy(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)

@@ -22,6 +22,8 @@ _POLICY_NAMES = {
     "allowSensitivePathMetadata": None,
 }
 """Renamed policy fields; None is left out, for what it allowed is not allowed any more."""
+_ALWAYS_SO = ("publicMcpOnly",)
+"""Settings that became the only way: a public name reaches `/mcp` and nothing else."""
 _SCREEN_SCOPE = {"id": "screen", "name": "Screen", "type": "computer", "capabilities": ["screen:capture"]}
 
 
@@ -41,7 +43,7 @@ def modernised(document: dict[str, Any]) -> dict[str, Any]:
     if any(_permissions(index, workspace)["screen"] for index, workspace in enumerate(workspaces)):
         taken = {scope["id"] for scope in scopes}
         scopes.append(_SCREEN_SCOPE if "screen" not in taken else {**_SCREEN_SCOPE, "id": "computer-screen"})
-    kept = {name: value for name, value in document.items() if name != "workspaces"}
+    kept = {name: value for name, value in document.items() if name not in ("workspaces", *_ALWAYS_SO)}
     return {**kept, "scopes": [*scopes, *document.get("scopes", [])]}
 
 

@@ -22,7 +22,6 @@ class Config(Model):
     port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_PORT
     owner_token: Annotated[str, Field(min_length=16, max_length=512)] | None = None
     public_base_url: str | None = None
-    public_mcp_only: bool = False
     scopes: list[Scope] = []
 
     @field_validator("owner_token")

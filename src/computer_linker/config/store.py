@@ -98,16 +98,16 @@ def _wait_for_lock(fd: int) -> None:
 
 def _replace(home: Path, value: dict[str, Any]) -> None:
     raw = json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8") + b"\n"
-    _write_whole(home, CONFIG_NAME, raw)
+    write_whole(home, CONFIG_NAME, raw)
 
 
 def _keep_legacy(home: Path, document: Document) -> None:
     """The older form is kept as it was, once, before the present form takes its place."""
     if document.legacy and not os.path.lexists(home / _LEGACY_COPY):
-        _write_whole(home, _LEGACY_COPY, document.raw)
+        write_whole(home, _LEGACY_COPY, document.raw)
 
 
-def _write_whole(home: Path, name: str, raw: bytes) -> None:
+def write_whole(home: Path, name: str, raw: bytes) -> None:
     """Temporary file, fsync, rename, fsync of the folder: after any crash the name has the old or the new bytes."""
     temporary: str | None = None
     try:

@@ -1,0 +1,107 @@
+"""What is ready, what blocks, and what would help."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.config.schema import Config
+from computer_linker.service.doctor import diagnostics, readiness
+from computer_linker.service.programs import find_program, tool_readiness
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o700)
+    (folder / "config.json").touch(mode=0o600)
+    return folder
+
+
+def config(root: Path | None, **changes: Any) -> Config:
+    scope = {"id": "app", "roots": [str(root)], "capabilities": ["fs:read", *changes.pop("capabilities", [])]}
+    value = {"machineId": "m", "machineName": "n", "ownerToken": "t" * 32, "scopes": [scope] if root else [], **changes}
+    return Config.from_wire(value)
+
+
+def test_a_plain_config_is_ready(home: Path, tmp_path: Path) -> None:
+    answer = readiness(config(tmp_path / "home"), home, serving_http=True)
+    assert set(answer) == {"ready", "blockingReasons", "warnings", "ownerToken", "nextActions"}
+    assert (answer["ready"], answer["blockingReasons"]) == (True, [])
+
+
+def test_no_scope_is_not_ready_and_says_what_to_run(home: Path) -> None:
+    answer = readiness(config(None), home, serving_http=True)
+    assert answer["ready"] is False
+    assert answer["nextActions"] == ["Run: computer-linker scope add FOLDER"]
+
+
+def test_loopback_without_a_token_is_said_where_http_is_served_and_only_there(home: Path, tmp_path: Path) -> None:
+    open_config = config(tmp_path, ownerToken=None)
+    assert any("need no token" in warning for warning in readiness(open_config, home, serving_http=True)["warnings"])
+    assert not any("need no token" in warning for warning in readiness(open_config, home, serving_http=False)["warnings"])
+
+
+def test_the_token_never_appears_in_a_report(home: Path, tmp_path: Path) -> None:
+    known = config(tmp_path, ownerToken="VERY-SECRET-TOKEN-0123456789")
+    assert "VERY-SECRET" not in repr(readiness(known, home, serving_http=True))
+    assert "VERY-SECRET" not in repr(diagnostics(known, home).to_wire())
+
+
+def standing(home: Path, **changes: Any) -> str:
+    status: str = diagnostics(config(home.parent / "root", **changes), home).release_readiness()["status"]
+    return status
+
+
+def test_release_readiness_is_blocked_by_errors_and_held_up_by_warnings(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    assert standing(home, host="0.0.0.0", ownerToken=None) == "blocked"
+    assert standing(home, capabilities=["command:run"]) == "needs_attention"
+    checks = {
+        c["name"]: c["passed"] for c in diagnostics(config(tmp_path / "root"), home).release_readiness()["checks"]
+    }
+    tools = checks.pop("tools")
+    assert all(checks.values())
+    assert tools == all(tool["available"] for tool in tool_readiness().values() if tool["need"] == "recommended")
+
+
+def test_each_program_says_where_it_is_or_how_to_get_it() -> None:
+    for name, tool in tool_readiness().items():
+        assert tool["need"] in ("required", "recommended", "optional")
+        assert bool(tool["path"]) == tool["available"] == (tool["remedy"] is None), name
+    assert tool_readiness()["python"]["version"]
+
+
+def test_a_program_is_asked_its_version_again_when_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "pnpm"
+
+    def install(version: str) -> None:
+        program.write_text(f"#!/bin/sh\necho {version}\n")
+        program.chmod(0o755)
+
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    install("9.1.0")
+    assert tool_readiness()["pnpm"]["version"] == "9.1.0"
+    before = program.stat().st_mtime_ns
+    install("9.2.0")
+    os.utime(program, ns=(before + 1, before + 1))
+    assert tool_readiness()["pnpm"]["version"] == "9.2.0"
+
+
+def test_a_program_that_cannot_tell_its_version_is_still_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "yarn"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert tool_readiness()["yarn"] | {"purpose": ""} == {
+        "available": True, "path": str(program), "version": None, "need": "optional", "purpose": "", "remedy": None,
+    }  # fmt: skip
+
+
+def test_a_file_that_cannot_be_executed_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bun").write_text("")
+    (tmp_path / "bun").chmod(stat.S_IRUSR)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_program("bun") is None
