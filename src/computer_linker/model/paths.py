@@ -1,7 +1,6 @@
 """A path held beneath a scope's root, with the rules of that scope."""
 
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from computer_linker.errors import InvalidRequest, PathOutOfScope
 
@@ -74,6 +73,8 @@ def split_target(target: str) -> tuple[str, ...]:
 
 def _is_encoded_step(name: str) -> bool:
     """True for a name that somebody who decodes it (we never do) would take for a way up, such as `%2e%2e`."""
+    from urllib.parse import unquote
+
     for _ in range(3):
         name = unquote(name)
         if any(step == ".." for step in name.replace("\\", "/").split("/")):

@@ -9,6 +9,7 @@ from heapq import nsmallest
 
 from computer_linker.computer.facets.files import ListedEntry, Listing, Tree, TreeEntry
 from computer_linker.computer.facets.gitignore import IgnoreFile, is_ignored, parse_ignore
+from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.local.portable.files_open import FOLDER, READ, Opener, type_of
 from computer_linker.errors import Aborted, LinkError, NotFound
 from computer_linker.model.paths import PathRules, RootedPath
@@ -19,6 +20,7 @@ from computer_linker.policy.paths import is_denied
 TEMPORARY = ".~cl-"
 """How the names of this service's temporary files start; they are never listed."""
 _MAX_IGNORE_FILE = 1 << 20
+_LONGEST = 4 * 255 + 170
 Halted = Callable[[], bool]
 
 
@@ -30,9 +32,10 @@ def list_folder(
         names = _names(descriptor, max_results + 1, include_hidden=include_hidden, after=after, real=real)
         page = names[:max_results]
         prefix = "" if path.shown == "." else path.shown.rstrip("/") + "/"
+        page = _fitting(page, len(prefix))
         entries, odd = _listed(descriptor, page, prefix)
     warnings = (_odd_names(odd),) if odd else ()
-    return Listing(entries, page[-1] if len(names) > max_results else None, warnings)
+    return Listing(entries, page[-1] if len(names) > len(page) else None, warnings)
 
 
 def walk_tree(
@@ -207,6 +210,17 @@ def _names(descriptor: int, wanted: int, *, include_hidden: bool, after: str | N
                 names = nsmallest(wanted, names)
     names.sort()
     return names[:wanted]
+
+
+def _fitting(names: list[str], prefix: int, room: int = MAX_REPLY - 200_000) -> list[str]:
+    """As many names as fit one reply, each written twice and with escaped quotes; at least one."""
+    if len(names) * (2 * _LONGEST + prefix) < room:
+        return names
+    for number, name in enumerate(names):
+        room -= 2 * (len(name) if name.isascii() else 4 * len(name)) + prefix + 170
+        if room < 0:
+            return names[: max(1, number)]
+    return names
 
 
 def _listed(descriptor: int, names: list[str], prefix: str) -> tuple[list[ListedEntry], int]:
