@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from computer_linker.auth.owner_token import matches
+from computer_linker.auth.oauth.state import OAuthState
+from computer_linker.auth.owner_token import digest_of, is_digest, matches
 from computer_linker.config.schema import Config
 from computer_linker.model.principal import Proof
 
@@ -26,6 +27,21 @@ def prove(headers: dict[bytes, bytes], config: Config, *, is_local: bool) -> Pro
     if given is not None and matches(config.owner_token, given.decode("latin-1")):
         return Proven("owner", "owner_token")
     return None
+
+
+def prove_by_oauth(headers: dict[bytes, bytes], config: Config, state: OAuthState, *, resource: str) -> Proven | None:
+    """The OAuth client behind an access token that was issued for exactly this resource, under the present owner token."""
+    given = presented_token(headers)
+    if given is None or config.owner_token is None:
+        return None
+    family = state.family_of_access(given.decode("latin-1"))
+    if family is None or family.resource != resource:
+        return None
+    kept = config.owner_token
+    # A new owner token ends every session that the old one consented to.
+    if family.owner_digest != (kept if is_digest(kept) else digest_of(kept)):
+        return None
+    return Proven(f"oauth:{family.id}", "oauth", frozenset(family.grants))
 
 
 def presented_token(headers: dict[bytes, bytes]) -> bytes | None:

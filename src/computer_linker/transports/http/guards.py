@@ -32,6 +32,13 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class NeedsGrant(Exception):
+    """The OAuth client must ask its owner for more: the scope has this capability, the client's grant has not."""
+
+    capability: str
+
+
+@dataclass(frozen=True, slots=True)
 class Places:
     """The authorities and origins under which this service may be addressed, compared exactly."""
 
@@ -79,6 +86,14 @@ def check_place(headers: Headers, places: Places) -> bool:
     if origin is not None and origin not in places.origins:
         raise Refused(403, "Requests from that origin are refused.")
     return is_public
+
+
+def base_of(config: Config, headers: Headers, *, is_public: bool) -> str:
+    """The origin this request was sent to: what OAuth calls the issuer. The Host has been checked exactly before."""
+    if is_public and config.public_base_url:
+        parts = urlsplit(config.public_base_url)
+        return f"{parts.scheme}://{parts.netloc}".lower()
+    return f"http://{headers[b'host'].decode('latin-1')}"
 
 
 def came_through_a_proxy(headers: Headers) -> bool:

@@ -12,7 +12,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
-from computer_linker.transports.http.guards import MAX_BODY, Headers, check_body_headers
+from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant, check_body_headers
 from computer_linker.transports.mcp.behind import load_sdk
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
 from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk, client_name
@@ -70,9 +70,20 @@ class McpEndpoint:
         except InvalidRequest as error:
             await _protocol_error(send, 400, -32600, error.message)
             return
+        self._check_grant(message, who)
         if type(message) is dict and await self._in_lane(message, headers, session, who, receive, send):
             return
         await self._hand_over(scope, replayed(body, receive), send, session, who, message)
+
+    def _check_grant(self, message: Any, who: Principal) -> None:
+        """Raise NeedsGrant when an OAuth client must first be given more; other callers have all the config allows."""
+        if who.grants is None or type(message) is not dict or message.get("method") != "tools/call":
+            return
+        params = message.get("params")
+        arguments = params.get("arguments") if type(params) is dict else None
+        lacking = self._lane.tools.lacking_grant(arguments, who) if type(arguments) is dict else None
+        if lacking is not None:
+            raise NeedsGrant(lacking)
 
     async def _in_lane(
         self,

@@ -5,9 +5,11 @@ import errno
 import hashlib
 import socket
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from computer_linker.auth.guard import presented_token, prove
+from computer_linker.auth.guard import presented_token, prove, prove_by_oauth
+from computer_linker.auth.oauth.scopes import group_of
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
 from computer_linker.model.principal import Principal
@@ -16,7 +18,9 @@ from computer_linker.transports.http.body import Receive, Scope, Send, answer_js
 from computer_linker.transports.http.guards import (
     LOOPBACK,
     Headers,
+    NeedsGrant,
     Refused,
+    base_of,
     came_through_a_proxy,
     check_body_headers,
     check_place,
@@ -26,6 +30,7 @@ from computer_linker.transports.http.guards import (
 from computer_linker.transports.http.guesses import Guesses
 from computer_linker.transports.http.json_api import JsonApi
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
+from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
 from computer_linker.transports.http.refusals import RefusalNotes
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Introspection, Tools
@@ -125,24 +130,45 @@ class HttpServer:
             _only(scope, "GET", "HEAD")
             await answer_json(send, 200, b'{"status":"ok"}')
             return
+        base = base_of(config, headers, is_public=is_public)
+        if is_oauth_path(path):
+            await self._oauth.serve(scope, receive, send, headers, base)
+            return
         if path not in ("/mcp", "/api/v1/control") or (is_public and path != "/mcp"):
             raise Refused(404, "There is nothing here.")
         peer = (scope.get("client") or ("",))[0]
         is_local = peer in ("127.0.0.1", "::1") and not is_public and not came_through_a_proxy(headers)
         proven = prove(headers, config, is_local=is_local)
+        if proven is None and path == "/mcp":
+            proven = prove_by_oauth(headers, config, self._oauth.state, resource=f"{base}/mcp")
         if proven is None:
-            await self._refuse(peer, headers, send)
+            await self._refuse(peer, headers, send, base)
             return
         who = _principal(proven.id, proven.proof, proven.grants, headers, peer)
         if path == "/mcp":
-            await self.mcp.serve(scope, receive, send, headers, who)
+            await self._serve_mcp(scope, receive, send, headers, who, base)
             return
         _only(scope, "POST")
         check_body_headers(headers)
         status, answer = await self._api.control(await read_body(receive), who)
         await answer_json(send, status, answer)
 
-    async def _refuse(self, peer: str, headers: Headers, send: Send) -> None:
+    async def _serve_mcp(
+        self, scope: Scope, receive: Receive, send: Send, headers: Headers, who: Principal, base: str
+    ) -> None:
+        try:
+            await self.mcp.serve(scope, receive, send, headers, who)
+        except NeedsGrant as lacking:
+            wanted = group_of(lacking.capability)
+            challenge = bearer_challenge(base, error="insufficient_scope", scope=wanted)
+            body = {"error": f"The owner has not given this client {wanted}."}
+            await answer_json(send, 403, body, [(b"www-authenticate", challenge)])
+
+    @cached_property
+    def _oauth(self) -> OAuthRoutes:
+        return OAuthRoutes(self._services)
+
+    async def _refuse(self, peer: str, headers: Headers, send: Send, base: str) -> None:
         """Say that a credential is needed, or, to a peer that guesses, how long to wait."""
         await self._refusals.note(peer, PermissionDenied("The request carried no valid credential."))
         wait_s = self._guesses.wrong(peer) if presented_token(headers) is not None else None
@@ -150,7 +176,8 @@ class HttpServer:
             later = [(b"retry-after", str(wait_s).encode())]
             await answer_json(send, 429, {"error": "Too many wrong credentials; wait before the next."}, later)
             return
-        challenge = [(b"www-authenticate", b'Bearer realm="computer-linker"')]
+        error = "invalid_token" if presented_token(headers) is not None else None
+        challenge = [(b"www-authenticate", bearer_challenge(base, error=error))]
         await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from computer_linker.dispatch.dispatcher import Dispatcher
@@ -9,6 +10,7 @@ from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
+from computer_linker.policy.engine import missing_capabilities, sees_scope
 from computer_linker.providers.approvals import Approvals, Approver
 from computer_linker.registry.context import Progress
 from computer_linker.registry.operation import Operation
@@ -71,6 +73,16 @@ class Tools:
         """True when a call with these arguments could need a person's yes."""
         scope = self._dispatcher.services.config.scope(str(arguments.get("scope")))
         return scope is not None and scope.policy.confirm != "never"
+
+    def lacking_grant(self, arguments: dict[str, Any], principal: Principal) -> str | None:
+        """The first capability that the scope would allow and this caller's grant does not; None when that is not the problem."""
+        scope = self._dispatcher.services.config.scope(str(arguments.get("scope")))
+        op = self._dispatcher.catalog.by_name.get(str(arguments.get("op")))
+        if scope is None or op is None or not sees_scope(principal, scope.id):
+            return None
+        of_grant = set(missing_capabilities(scope, op, principal))
+        of_scope = set(missing_capabilities(scope, op, replace(principal, grants=None)))
+        return min(of_grant - of_scope, default=None)
 
     def take_response(self, state: Any, responses: Any, principal: Principal) -> None:
         """The answer to a question that an earlier call left with. Raises ConfirmRequired when it is not open."""

@@ -1,0 +1,93 @@
+"""Client-id metadata documents: a client that names itself by an https URL, fetched without becoming anyone's proxy."""
+
+import asyncio
+import ipaddress
+import json
+import socket
+import ssl
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from computer_linker.auth.oauth.redirects import is_allowed_redirect
+from computer_linker.auth.oauth.state import Client
+
+_MAX_BYTES = 5 * 1024
+_DEADLINE_S = 3.0
+_KEEP_S = 300.0
+
+
+class ClientDocuments:
+    """Fetches documents over https from public addresses only, pinned between check and connect, without redirects."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None, *, allow_private: bool = False) -> None:
+        self._tls = tls
+        self._allow_private = allow_private
+        self._kept: dict[str, tuple[float, Client]] = {}
+
+    async def fetch(self, url: str) -> Client | None:
+        """The client the document describes; None for anything that is not plainly right."""
+        kept = self._kept.get(url)
+        if kept is not None and kept[0] > time.monotonic():
+            return kept[1]
+        try:
+            async with asyncio.timeout(_DEADLINE_S):
+                body = await self._get(url)
+            client = _client_of(url, json.loads(body))
+        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
+            return None
+        if client is not None:
+            if len(self._kept) > 100:
+                self._kept.clear()
+            self._kept[url] = (time.monotonic() + _KEEP_S, client)
+        return client
+
+    async def _get(self, url: str) -> bytes:
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not parts.hostname or parts.username or parts.fragment or parts.path in ("", "/"):
+            raise ValueError("not a client-id metadata URL")
+        address = await self._public_address(parts.hostname, parts.port or 443)
+        tls = self._tls or ssl.create_default_context()
+        reader, writer = await asyncio.open_connection(
+            address, parts.port or 443, ssl=tls, server_hostname=parts.hostname, limit=_MAX_BYTES * 2
+        )
+        try:
+            path = parts.path + (f"?{parts.query}" if parts.query else "")
+            head = (
+                f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+            )
+            writer.write(head.encode("ascii"))
+            await writer.drain()
+            status = await reader.readuntil(b"\r\n\r\n")
+            if not status.startswith(b"HTTP/1.1 200 "):
+                raise ValueError("no document")
+            body = await reader.read(_MAX_BYTES + 1)
+            while not reader.at_eof() and len(body) <= _MAX_BYTES:
+                body += await reader.read(_MAX_BYTES + 1 - len(body))
+        finally:
+            writer.close()
+        if len(body) > _MAX_BYTES or b"transfer-encoding" in status.lower():
+            raise ValueError("the document is too large or chunked")
+        return body
+
+    async def _public_address(self, host: str, port: int) -> str:
+        """One address of the host. Every address it has must be public, so that no answer can point inside."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = [str(item[4][0]) for item in found]
+        for address in addresses:
+            if not self._allow_private and not ipaddress.ip_address(address.split("%")[0]).is_global:
+                raise ValueError("the host has an address that is not public")
+        if not addresses:
+            raise ValueError("the host has no address")
+        return addresses[0]
+
+
+def _client_of(url: str, document: Any) -> Client | None:
+    if type(document) is not dict or document.get("client_id") != url:
+        return None
+    redirects = document.get("redirect_uris")
+    if type(redirects) is not list or not redirects or not all(is_allowed_redirect(uri) for uri in redirects):
+        return None
+    name = document.get("client_name")
+    return Client(url, name[:100] if isinstance(name, str) else urlsplit(url).netloc, redirects, time.time())

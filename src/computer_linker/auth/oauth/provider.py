@@ -1,0 +1,183 @@
+"""The SDK's provider protocol over our state: codes that burn when looked at, rotating refresh tokens, one audience."""
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from computer_linker.auth.oauth.clients import ClientDocuments
+from computer_linker.auth.oauth.scopes import DEFAULT, GROUPS
+from computer_linker.auth.oauth.state import ACCESS_S, Client, Family, OAuthState
+from computer_linker.auth.owner_token import digest_of as owner_digest
+
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import AccessToken, AuthorizationCode, AuthorizationParams, RefreshToken
+    from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+CODE_S = 60
+PENDING_S = 600
+_MAX_PENDING = 100
+
+
+@dataclass
+class Pending:
+    """An authorization request that waits for the owner's consent."""
+
+    handle: str
+    client: Client
+    scopes: list[str]
+    redirect_uri: str
+    state: str | None
+    challenge: str
+    resource: str
+    issuer: str
+    csrf: str
+    expires_at: float
+    wrong_tokens: int = 0
+
+
+class LinkerProvider:
+    """Implements the SDK's OAuthAuthorizationServerProvider for one issuer (one address of this service)."""
+
+    def __init__(self, state: OAuthState, documents: ClientDocuments) -> None:
+        self.state = state
+        self._documents = documents
+        self.pending: dict[str, Pending] = {}
+        self._codes: dict[str, AuthorizationCode] = {}
+
+    async def find_client(self, client_id: str) -> Client | None:
+        """A registered client, or the one a client-id metadata document describes."""
+        known = self.state.clients.get(client_id)
+        if known is None and client_id.startswith("https://"):
+            known = await self._documents.fetch(client_id)
+        return known
+
+    async def get_client(self, client_id: str) -> "OAuthClientInformationFull | None":
+        from mcp.shared.auth import OAuthClientInformationFull
+
+        client = await self.find_client(client_id)
+        if client is None:
+            return None
+        return OAuthClientInformationFull.model_validate(
+            {
+                "client_id": client.id,
+                "client_name": client.name,
+                "redirect_uris": client.redirect_uris,
+                "token_endpoint_auth_method": "none",
+                "grant_types": ["authorization_code", "refresh_token"],
+                "scope": " ".join(GROUPS),
+            }
+        )
+
+    async def register_client(self, client_info: "OAuthClientInformationFull") -> None:
+        raise NotImplementedError("registration has its own route")
+
+    async def authorize(self, client: "OAuthClientInformationFull", params: "AuthorizationParams") -> str:
+        raise NotImplementedError("authorization has its own route, for the exact comparison of redirects")
+
+    def ask(self, pending: Pending) -> None:
+        """Keep a request until the owner answers; the oldest makes way when there are too many."""
+        now = time.monotonic()
+        self.pending = {key: old for key, old in self.pending.items() if old.expires_at > now}
+        while len(self.pending) >= _MAX_PENDING:
+            del self.pending[next(iter(self.pending))]
+        self.pending[pending.handle] = pending
+
+    def waiting(self, handle: str) -> Pending | None:
+        """The request of this handle, while it can be answered."""
+        found = self.pending.get(handle)
+        return found if found is not None and found.expires_at > time.monotonic() else None
+
+    def consent(self, pending: Pending, scopes: list[str], grants: list[str], owner_token: str) -> str:
+        """The owner said yes: a code, good once and for a minute."""
+        from mcp.server.auth.provider import AuthorizationCode
+
+        del self.pending[pending.handle]
+        digest = owner_digest(owner_token)
+        family = self.state.begin(pending.client, scopes, grants, pending.resource, digest)
+        code = secrets.token_urlsafe(32)
+        record = AuthorizationCode.model_validate(
+            {
+                "code": code,
+                "scopes": scopes,
+                "expires_at": time.time() + CODE_S,
+                "client_id": pending.client.id,
+                "code_challenge": pending.challenge,
+                "redirect_uri": pending.redirect_uri,
+                "redirect_uri_provided_explicitly": True,
+                "resource": pending.resource,
+                # The family travels as the code's subject, so that the exchange needs no memory of its own.
+                "subject": family.id,
+            }
+        )
+        self._codes = {key: kept for key, kept in self._codes.items() if kept.expires_at > time.time()}
+        self._codes[code] = record
+        return code
+
+    async def load_authorization_code(
+        self, client: "OAuthClientInformationFull", authorization_code: str
+    ) -> "AuthorizationCode | None":
+        """The code, burned by being looked at: a wrong verifier does not get a second try."""
+        return self._codes.pop(authorization_code, None)
+
+    async def exchange_authorization_code(
+        self, client: "OAuthClientInformationFull", authorization_code: "AuthorizationCode"
+    ) -> "OAuthToken":
+        from mcp.server.auth.provider import TokenError
+
+        family = self.state.families.get(authorization_code.subject or "")
+        if family is None:
+            raise TokenError("invalid_grant", "this session has been ended")
+        return self._tokens(family)
+
+    async def load_refresh_token(
+        self, client: "OAuthClientInformationFull", refresh_token: str
+    ) -> "RefreshToken | None":
+        from mcp.server.auth.provider import RefreshToken
+
+        family = self.state.family_of_refresh(refresh_token)
+        if family is None or family.client_id != client.client_id:
+            return None
+        return RefreshToken(
+            token=refresh_token, client_id=family.client_id, scopes=family.scopes, resource=family.resource
+        )
+
+    async def exchange_refresh_token(
+        self, client: "OAuthClientInformationFull", refresh_token: "RefreshToken", scopes: list[str]
+    ) -> "OAuthToken":
+        from mcp.server.auth.provider import TokenError
+
+        family = self.state.family_of_refresh(refresh_token.token)
+        if family is None or not self.state.use_refresh(family, refresh_token.token):
+            raise TokenError("invalid_grant", "the refresh token was used before; this session has been ended")
+        return self._tokens(family)
+
+    async def load_access_token(self, token: str) -> "AccessToken | None":
+        from mcp.server.auth.provider import AccessToken
+
+        family = self.state.family_of_access(token)
+        if family is None:
+            return None
+        return AccessToken(token=token, client_id=family.client_id, scopes=family.scopes, resource=family.resource)
+
+    async def revoke_token(self, token: Any) -> None:
+        family = self.state.family_of_access(token.token) or self.state.family_of_refresh(token.token)
+        if family is not None:
+            self.state.revoke(family.id)
+
+    async def exchange_identity_assertion(self, client: Any, params: Any) -> "OAuthToken":
+        from mcp.server.auth.provider import TokenError
+
+        raise TokenError("unsupported_grant_type", "identity assertions are not accepted")
+
+    def _tokens(self, family: Family) -> "OAuthToken":
+        from mcp.shared.auth import OAuthToken
+
+        pair = self.state.issue(family)
+        return OAuthToken(
+            access_token=pair.access,
+            token_type="Bearer",  # noqa: S106  # the type's name, no secret
+            expires_in=ACCESS_S,
+            scope=" ".join(family.scopes) or DEFAULT,
+            refresh_token=pair.refresh,
+        )

@@ -1,0 +1,32 @@
+"""Where a code may be sent: https, or loopback on the user's own machine. Compared as exact strings, never normalised."""
+
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_MAX_LENGTH = 2000
+
+
+def is_allowed_redirect(uri: Any) -> bool:
+    """True for an https URL, or http on loopback, without fragment, user or control characters."""
+    if type(uri) is not str or len(uri) > _MAX_LENGTH or not uri.isascii() or not uri.isprintable() or " " in uri:
+        return False
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        return False
+    if parts.fragment or "#" in uri or "@" in parts.netloc or "\\" in uri or not parts.hostname or port == 0:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+def is_loopback(uri: str) -> bool:
+    """True for a redirect to the user's own machine."""
+    return urlsplit(uri).hostname in _LOOPBACK
+
+
+def with_parameters(uri: str, **parameters: str | None) -> str:
+    """The redirect with what the client is told; an existing query is kept."""
+    query = urlencode({key: value for key, value in parameters.items() if value is not None})
+    return f"{uri}{'&' if urlsplit(uri).query else '?'}{query}"

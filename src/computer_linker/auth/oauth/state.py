@@ -1,0 +1,156 @@
+"""What OAuth keeps: clients, and families of tokens as digests. Written whole and atomically; nothing in it opens anything."""
+
+import hashlib
+import json
+import secrets
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from computer_linker.config.store import write_whole
+
+FILE_NAME = "oauth-state.json"
+MAX_CLIENTS = 200
+UNUSED_CLIENT_S = 24 * 3600
+ACCESS_S = 15 * 60
+REFRESH_S = 30 * 24 * 3600
+_MAX_FAMILIES = 500
+
+
+@dataclass
+class Client:
+    """A registered client. All are public: there is no secret to keep."""
+
+    id: str
+    name: str
+    redirect_uris: list[str]
+    registered_at: float
+    used: bool = False
+
+
+@dataclass
+class Family:
+    """One consent and every token that came of it. A refresh token that is used twice ends the whole family."""
+
+    id: str
+    client_id: str
+    client_name: str
+    scopes: list[str]
+    grants: list[str]
+    resource: str
+    owner_digest: str
+    created_at: float
+    last_used_at: float
+    access: dict[str, float] = field(default_factory=dict)
+    refresh: dict[str, float] = field(default_factory=dict)
+    used_refresh: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A new access and refresh token, in clear this once."""
+
+    access: str
+    refresh: str
+
+
+class OAuthState:
+    """The state in memory, stored after each change."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self.clients: dict[str, Client] = {}
+        self.families: dict[str, Family] = {}
+        self._load()
+
+    @classmethod
+    def open(cls, services: Any) -> Self:
+        return cls(services.home)
+
+    def register(self, name: str, redirect_uris: list[str]) -> Client | None:
+        """A new client; None when there are too many. Clients nobody consented to are forgotten after a day."""
+        now = time.time()
+        for client in list(self.clients.values()):
+            if not client.used and client.registered_at < now - UNUSED_CLIENT_S:
+                del self.clients[client.id]
+        if len(self.clients) >= MAX_CLIENTS:
+            return None
+        client = Client("client_" + secrets.token_urlsafe(18), name, redirect_uris, now)
+        self.clients[client.id] = client
+        self._store()
+        return client
+
+    def begin(self, client: Client, scopes: list[str], grants: list[str], resource: str, owner_digest: str) -> Family:
+        """A new family after a consent."""
+        now = time.time()
+        client.used = True
+        family = Family(
+            "session_" + secrets.token_hex(8), client.id, client.name, scopes, grants, resource, owner_digest, now, now
+        )
+        while len(self.families) >= _MAX_FAMILIES:
+            del self.families[min(self.families.values(), key=lambda old: old.last_used_at).id]
+        self.families[family.id] = family
+        return family
+
+    def issue(self, family: Family) -> Pair:
+        """New tokens for a family, stored as digests before they are given out."""
+        now = time.time()
+        pair = Pair("cla_" + secrets.token_urlsafe(32), "clr_" + secrets.token_urlsafe(32))
+        family.access = {key: end for key, end in family.access.items() if end > now}
+        family.access[digest(pair.access)] = now + ACCESS_S
+        family.refresh = {digest(pair.refresh): now + REFRESH_S}
+        family.last_used_at = now
+        self._store()
+        return pair
+
+    def use_refresh(self, family: Family, token: str) -> bool:
+        """Use up a refresh token. False, and the family is gone, when it was used before."""
+        key = digest(token)
+        if key not in family.refresh:
+            self.revoke(family.id)
+            return False
+        del family.refresh[key]
+        family.used_refresh = [*family.used_refresh, key][-200:]
+        return True
+
+    def family_of_access(self, token: str) -> Family | None:
+        """The family of a live access token."""
+        key, now = digest(token), time.time()
+        return next((family for family in self.families.values() if family.access.get(key, 0) > now), None)
+
+    def family_of_refresh(self, token: str) -> Family | None:
+        """The family of a refresh token, live or used; the caller finds out which by using it."""
+        key, now = digest(token), time.time()
+        for family in self.families.values():
+            if family.refresh.get(key, 0) > now or key in family.used_refresh:
+                return family
+        return None
+
+    def revoke(self, family_id: str) -> bool:
+        """End every token of a family."""
+        found = self.families.pop(family_id, None)
+        if found is not None:
+            self._store()
+        return found is not None
+
+    def _load(self) -> None:
+        path = self._home / FILE_NAME
+        if not path.exists():
+            return
+        value = json.loads(path.read_text("utf-8"))
+        self.clients = {item["id"]: Client(**item) for item in value["clients"]}
+        self.families = {item["id"]: Family(**item) for item in value["families"]}
+
+    def _store(self) -> None:
+        value = {
+            "schemaVersion": 1,
+            "clients": [asdict(client) for client in self.clients.values()],
+            "families": [asdict(family) for family in self.families.values()],
+        }
+        write_whole(self._home, FILE_NAME, json.dumps(value, indent=1).encode())
+
+
+def digest(token: str) -> str:
+    """How a token is kept: it is random, so a plain digest tells nothing."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
