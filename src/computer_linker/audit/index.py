@@ -133,15 +133,18 @@ class Index:
         database = self._connect()
         try:
             version = database.execute("PRAGMA user_version").fetchone()[0]
-            if version == SCHEMA:
-                return database
+        except sqlite3.OperationalError:
+            database.close()
+            raise
         except sqlite3.DatabaseError:
             version = -1
+        if version == SCHEMA:
+            return _set_up(database)
         database.close()
         # Another version, or not a database: what it held is all in the journal.
         if version != 0:
             self._discard()
-        database = self._connect()
+        database = _set_up(self._connect())
         database.execute("PRAGMA journal_mode = WAL")
         with _immediate(database):
             if database.execute("PRAGMA user_version").fetchone()[0] == 0:
@@ -155,14 +158,18 @@ class Index:
         database = sqlite3.connect(self.path, isolation_level=None, timeout=30, check_same_thread=False)
         if fresh:
             self.path.chmod(0o600)
-        # A power cut may cost the newest rows; they are taken in again from the journal.
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("PRAGMA cache_size = -4000")
         return database
 
     def _discard(self) -> None:
         for name in ("index.db", "index.db-wal", "index.db-shm"):
             (self.folder / name).unlink(missing_ok=True)
+
+
+def _set_up(database: sqlite3.Connection) -> sqlite3.Connection:
+    # A power cut may cost the newest rows; they are taken in again from the journal.
+    database.execute("PRAGMA synchronous = NORMAL")
+    database.execute("PRAGMA cache_size = -4000")
+    return database
 
 
 @contextmanager

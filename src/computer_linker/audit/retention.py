@@ -45,6 +45,8 @@ def prunable(folder: Path, *, before: str | None, max_bytes: int | None) -> list
 def drop(folder: Path, key: Key, segments: list[int]) -> Place:
     """Remove these oldest segments: the anchor first, so that a crash between leaves files that no one misses."""
     place = first_kept(folder, key)
+    if not segments:
+        return place
     for segment in segments:
         end = (segment, segment_path(folder, segment).stat().st_size)
         for line in lines_after(folder, key, place, end):

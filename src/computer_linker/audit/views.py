@@ -1,5 +1,6 @@
 """The views of the history, one object each, the same for every surface."""
 
+import sqlite3
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -8,6 +9,7 @@ from typing import Any, Literal, get_args
 import anyio.to_thread
 
 from computer_linker.audit import bundle, groups, query, replay
+from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.pages import Page, page
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.verify import verify
@@ -55,6 +57,19 @@ def answer_now(store: AuditStore, question: Question, config: Config | None = No
     """The same, blocking: for the command line."""
     if question.view not in VIEWS:
         raise InvalidRequest(f"There is no history view {question.view[:40]!r}.", views=list(VIEWS))
+    try:
+        return _answer(store, question, config)
+    except sqlite3.OperationalError as error:
+        raise AuditUnavailable(
+            f"The history's index cannot be used now: {error}. The history itself is safe."
+        ) from error
+    except sqlite3.DatabaseError:
+        # The index is damaged; all it knew is in the journal.
+        store.index.rebuild()
+        return _answer(store, question, config)
+
+
+def _answer(store: AuditStore, question: Question, config: Config | None) -> dict[str, Any]:
     store.index.catch_up()
     match question.view:
         case "verify":

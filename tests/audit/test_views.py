@@ -1,0 +1,173 @@
+"""Views: pages that neither skip nor repeat, queries that find, and only the scopes one may see."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.audit.layout import segment_path
+from computer_linker.audit.store import AuditStore
+from computer_linker.audit.views import VIEWS, answer
+from computer_linker.errors import InvalidRequest
+from support.events import event
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[AuditStore]:
+    opened = AuditStore(tmp_path / "audit")
+    yield opened
+    await opened.aclose()
+
+
+async def ask(store: AuditStore, view: str, query: str | None = None, **parts: Any) -> dict[str, Any]:
+    return await answer(store, view=view, query=query, **{"scopes": None, **parts})
+
+
+async def targets(store: AuditStore, query: str, **parts: Any) -> list[str]:
+    return [told["target"] for told in (await ask(store, "timeline", query, **parts))["events"]]
+
+
+@pytest.mark.parametrize("view", ["last", "timeline"])
+async def test_pages_neither_skip_nor_repeat_while_events_arrive(store: AuditStore, view: str) -> None:
+    for number in range(25):
+        await store.record(event(target=f"file{number}.txt"))
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await ask(store, view, cursor=cursor, limit=4)
+        seen += [told["target"] for told in page["events"]]
+        await store.record(event(op="file.list", target="new"))
+        cursor = page["nextCursor"]
+        if cursor is None or len(seen) > 40:
+            break
+    old = [target for target in seen if target != "new"]
+    expected = [f"file{number}.txt" for number in range(25)]
+    assert old == (expected if view == "timeline" else expected[::-1])
+
+
+async def test_an_outcome_joins_its_intent(store: AuditStore) -> None:
+    made = event("file.write", ok=None, duration_ms=None)
+    await store.intent(made)
+    [running] = (await ask(store, "last"))["events"]
+    assert (running["outcome"], running["ok"]) == ("running", None)
+    made.ok, made.effect, made.duration_ms = True, "confirmed", 2.0
+    await store.outcome(made)
+    [done] = (await ask(store, "last"))["events"]
+    assert (done["outcome"], done["effect"], done["durationMs"], done["ok"]) == ("done", "confirmed", 2.0, True)
+
+
+async def test_an_intent_whose_service_died_is_unknown(store: AuditStore, tmp_path: Path) -> None:
+    await store.intent(event("file.write", ok=None))
+    after = AuditStore(tmp_path / "audit")
+    told = await ask(after, "last")
+    assert told["events"][0]["outcome"] == "unknown"
+    assert "look at the target" in told["suggestions"][0]["advice"]
+    await after.aclose()
+
+
+async def test_words_and_terms_find_events(store: AuditStore) -> None:
+    await store.record(event(target="src/dispatcher.py", started_at="2026-11-01T08:00:00.000Z"))
+    await store.record(event("file.list", target="docs", client="codex", started_at="2026-11-02T08:00:00.000Z"))
+    failed = {"ok": False, "error_code": "not_found", "started_at": "2026-11-03T08:00:00.000Z"}
+    await store.record(event(target="gone.txt", scope="other", **failed))
+    assert await targets(store, "dispatch") == ["src/dispatcher.py"]
+    assert await targets(store, "SRC disp") == ["src/dispatcher.py"]
+    assert await targets(store, "op:file.list") == ["docs"]
+    assert await targets(store, "op:file.*") == ["src/dispatcher.py", "docs", "gone.txt"]
+    assert await targets(store, "ok:false") == ["gone.txt"]
+    assert await targets(store, "client:codex") == ["docs"]
+    assert await targets(store, "scope:other") == ["gone.txt"]
+    assert await targets(store, "code:not_found txt") == ["gone.txt"]
+    assert await targets(store, "since:2026-11-02 until:2026-11-03") == ["docs"]
+    assert await targets(store, '"" ^^ ((') == []
+
+
+@pytest.mark.parametrize("query", ["^(a+)+$", 'a" OR 1=1 --', "NEAR(a b)", "'; DROP TABLE events", "\x00", "a*" * 400])
+async def test_no_query_is_a_program(store: AuditStore, query: str) -> None:
+    await store.record(event(target="aaaa.txt"))
+    await ask(store, "timeline", query)
+    assert len((await ask(store, "timeline"))["events"]) == 1
+
+
+async def test_queries_and_cursors_out_of_shape_are_refused(store: AuditStore) -> None:
+    for parts in ({"query": "ok:maybe"}, {"query": "since:yesterday"}, {"query": "a" * 2000}, {"cursor": "e1; DROP"}):
+        with pytest.raises(InvalidRequest):
+            await ask(store, "last", **parts)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest):
+        await ask(store, "no such view")
+
+
+async def test_limits_are_clamped(store: AuditStore) -> None:
+    for _ in range(3):
+        await store.record(event())
+    assert len((await ask(store, "timeline", limit=10**12))["events"]) == 3
+    assert len((await ask(store, "timeline", limit=-5))["events"]) == 1
+
+
+@pytest.mark.parametrize("view", VIEWS)
+async def test_only_visible_scopes_are_told(store: AuditStore, view: str) -> None:
+    await store.record(event(scope="app", target="mine.txt", ok=False, error_code="not_found"))
+    await store.record(
+        event(scope="other", target="hidden.txt", session="hidden-session", ok=False, error_code="timeout")
+    )
+    for query in (None, "hidden", "scope:other", "ok:false"):
+        told = str(await ask(store, view, query, scopes={"app"}))
+        assert "hidden" not in told.replace("hidden'", "")
+    assert (await ask(store, view, scopes=set()))["events"] == []
+
+
+async def test_sessions_and_connections_are_grouped(store: AuditStore) -> None:
+    await store.record(event(session="one"))
+    await store.record(event(session="two", ok=False, error_code="not_found"))
+    await store.record(event(session="two", op="file.list"))
+    groups = (await ask(store, "sessions"))["sessions"]
+    assert [(group["session"], group["events"], group["failed"]) for group in groups] == [("two", 2, 1), ("one", 1, 0)]
+    [connection] = (await ask(store, "connections"))["connections"]
+    assert connection["sessions"] == ["one", "two"]
+
+
+async def test_templates_ask_for_what_was_not_kept_and_never_replay_a_capture(store: AuditStore) -> None:
+    failed = {"ok": False, "error_code": "timeout"}
+    await store.record(event("file.read", "notes.txt", **failed))
+    await store.record(event("command.run", ".", **failed))
+    await store.record(event("screen.capture", "primary", **failed))
+    capture, command, read = (await ask(store, "failed_replay"))["templates"]
+    assert read["replayable"] and read["request"] == {"scope": "app", "op": "file.read", "target": "notes.txt"}
+    assert (command["replayable"], command["requiresInput"]) == (False, ["input"])
+    assert not capture["replayable"]
+
+
+async def test_an_event_changed_on_disk_is_told_as_changed(store: AuditStore) -> None:
+    await store.record(event(target="before.txt"))
+    await ask(store, "last")
+    path = segment_path(store.folder, 1)
+    path.write_bytes(path.read_bytes().replace(b"before.txt", b"forged.txt"))
+    [told] = (await ask(store, "last"))["events"]
+    assert told["outcome"] == "changed" and told["target"] is None
+    verified = await ask(store, "verify")
+    assert (verified["valid"], verified["firstBad"], verified["operationId"]) == (False, 2, told["operationId"])
+
+
+async def test_an_index_that_is_gone_or_rubbish_is_made_again(store: AuditStore) -> None:
+    await store.record(event())
+    await ask(store, "last")
+    for rubbish in (None, b"not a database" * 1000):
+        for name in ("index.db", "index.db-wal", "index.db-shm"):
+            (store.folder / name).unlink(missing_ok=True)
+        if rubbish:
+            (store.folder / "index.db").write_bytes(rubbish)
+        assert len((await ask(store, "last"))["events"]) == 1
+
+
+async def test_a_flood_of_refusals_is_counted_and_what_ran_is_kept(store: AuditStore) -> None:
+    for _ in range(20_000):
+        await store.record(event("file.read", None, ok=False, error_code="permission_denied", decision="deny"))
+    await store.record(event(target="real.txt"))
+    assert segment_path(store.folder, 1).stat().st_size < 1_000_000
+    assert await targets(store, "real") == ["real.txt"]
+    await store.aclose()
+    assert '"kind":"left_out"' in segment_path(store.folder, 1).read_text("ascii")
+    store.__init__(store.folder)  # type: ignore[misc]  # the fixture closes it once more

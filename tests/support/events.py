@@ -1,0 +1,22 @@
+"""Events for the tests of the history."""
+
+from typing import Any
+
+from computer_linker.model.event import Event
+from computer_linker.model.ids import new_ulid
+
+
+def event(op: str = "file.read", target: str | None = "notes.txt", **parts: Any) -> Event:
+    """An event as the dispatcher makes it."""
+    given: dict[str, Any] = {
+        "scope": "app",
+        "principal": "local:tester",
+        "session": "session-1",
+        "connection": "connection-1",
+        "client": "tests",
+        "started_at": "2026-11-16T05:00:00.000Z",
+        "ok": True,
+        "duration_ms": 1.5,
+        **parts,
+    }
+    return Event(operation_id=new_ulid(), op=op, target=target, **given)
