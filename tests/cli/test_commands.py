@@ -184,6 +184,17 @@ def test_doctor_reports_programs_findings_and_release_readiness(shell: Shell) ->
     assert [found["code"] for found in blocked["security"]] == ["no_owner_token"]
 
 
+def test_screen_status_captures_nothing_and_says_what_is_missing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell("setup", shell.folder, "--screen")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    answer = shell.json("screen", "status")
+    assert answer["scopes"] == ["screen"]
+    assert answer["screenshot"]["available"] is False
+    assert answer["screenshot"]["remedy"]
+    assert "screenshots" in shell("screen", "status")[1]
+
+
 def test_doctor_fix_repairs_what_has_one_answer(shell: Shell) -> None:
     shell("setup", shell.folder)
     shell("scope", "add", shell.folder, "--id", "twin")

@@ -19,7 +19,7 @@ _COMPLETE = "_COMPUTER_LINKER_COMPLETE"
 _FIRST = ("start", "setup", "status", "doctor", "scope", "client")
 """What the short help shows: all that a first run needs."""
 _REST = (
-    "serve", "stop", "stdio", "op", "history", "process", "config", "token", "self_test", "sandbox", "completion",
+    "serve", "stop", "stdio", "op", "history", "process", "config", "token", "screen", "self_test", "sandbox", "completion",
 )  # fmt: skip
 
 _SHORT_HELP = """Controlled use of this computer for any MCP client.

@@ -1,11 +1,13 @@
 """doctor: everything that was looked at; `--fix` makes the repairs that have one right answer."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from computer_linker.cli.output import note, print_json, say, table
-from computer_linker.cli.places import current_config, state_home
+from computer_linker.cli.places import current_config, running_service, state_home
+from computer_linker.config.schema import Config
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +26,7 @@ def register(app: typer.Typer) -> None:
         home = state_home()
         repairs = repair(home, check) if fix else []
         found = diagnostics(current_config(home), home)
-        answer = {"home": str(home), "repairs": repairs, **found.to_wire()}
+        answer = {"home": str(home), "repairs": repairs, **found.to_wire(), **_surroundings(found.config, home)}
         if as_json:
             print_json(answer)
         else:
@@ -34,9 +36,33 @@ def register(app: typer.Typer) -> None:
         raise typer.Exit(0 if answer["status"]["ready"] else 1)
 
 
+def _surroundings(config: Config, home: Path) -> dict[str, Any]:
+    """What this machine and the running service are, beside what the config says."""
+    from computer_linker.computer.local.probe import this_computer
+    from computer_linker.service.doctor import facet_states
+
+    service = running_service(home)
+    base = f"http://{config.host}:{config.port}"
+    return {
+        "service": {"running": service is not None, "localUrl": (service or {}).get("localUrl")},
+        "urls": {"mcp": f"{base}/mcp", "api": f"{base}/api/v1/control", "public": config.public_base_url},
+        # As seen from this terminal; a service started elsewhere may see another desktop.
+        "facets": facet_states(this_computer()),
+    }
+
+
 def show(answer: dict[str, Any]) -> None:
     """Findings, programs and release checks, for people."""
-    table([("status", "ready" if answer["status"]["ready"] else "not ready"), ("state folder", answer["home"])])
+    service = answer["service"]
+    table(
+        [
+            ("status", "ready" if answer["status"]["ready"] else "not ready"),
+            ("service", (service["localUrl"] or "running for local clients") if service["running"] else "not running"),
+            ("MCP", answer["urls"]["mcp"]),
+            ("JSON API", answer["urls"]["api"]),
+            ("state folder", answer["home"]),
+        ]
+    )
     findings = [*answer["security"], *answer["config"]]
     if findings:
         say()
@@ -54,9 +80,19 @@ def show(answer: dict[str, Any]) -> None:
     ]
     table(rows, ("program", "", "need", "version", ""))
     say()
+    table(_grouped(answer["facets"]), ("abilities", "", ""))
+    say()
     release = answer["releaseReadiness"]
     failed = [check["wants"] for check in release["checks"] if not check["passed"]]
     table([("release", release["status"]), *(("wants", want) for want in failed)])
     fixable = [found for found in findings if found["fixable"]]
     if fixable:
         say(f"next: computer-linker doctor --fix repairs {len(fixable)} of these")
+
+
+def _grouped(facets: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """One row for all the abilities that are in the same state for the same reason."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name, facet in facets.items():
+        rows.setdefault((facet["state"], f"{facet['reason']} {facet['remedy']}".strip()), []).append(name)
+    return [(" ".join(names), state, why) for (state, why), names in rows.items()]

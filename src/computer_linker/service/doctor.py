@@ -7,12 +7,15 @@ from typing import Any, Literal
 
 from computer_linker import __version__
 from computer_linker.auth.owner_token import shown
+from computer_linker.computer.base import Computer
 from computer_linker.config.defaults import EXECUTES
 from computer_linker.config.diagnose import Finding, diagnose, is_loopback
 from computer_linker.config.schema import Config
 from computer_linker.service.programs import tool_readiness
 
-__all__ = ["Diagnostics", "diagnostics", "next_actions", "readiness", "tool_readiness"]
+__all__ = [
+    "Diagnostics", "diagnostics", "facet_states", "next_actions", "readiness", "screenshot_readiness", "tool_readiness",
+]  # fmt: skip
 
 _SECURITY = frozenset(
     (
@@ -95,6 +98,30 @@ def readiness(config: Config, home: Path, *, serving_http: bool) -> dict[str, An
         "warnings": warnings,
         "ownerToken": shown(config.owner_token),
         "nextActions": next_actions(findings),
+    }
+
+
+def facet_states(computer: Computer) -> dict[str, Any]:
+    """Each group of the computer's abilities: present, blocked or missing, why, and what would help."""
+    return {name: state.to_wire() for name, state in computer.capabilities().facets.items()}
+
+
+def screenshot_readiness(computer: Computer) -> dict[str, Any]:
+    """Whether the screen can be captured here, found out without capturing anything."""
+    state = computer.capabilities().facets["screen"]
+    available = state.state == "present"
+    return {
+        "available": available,
+        "path": None,
+        "version": None,
+        "need": "optional",
+        "purpose": "screen.* operations",
+        "modes": ["display", "window", "process"] if available else [],
+        "backend": state.backend or None,
+        "isProven": state.is_proven,
+        # Nothing is asked of the system here; screen.list asks, and says what the answer was.
+        "permission": {"status": {"present": "not_checked", "blocked": "required"}.get(state.state, "unavailable")},
+        "remedy": None if available else (f"{state.reason} {state.remedy}".strip() or None),
     }
 
 

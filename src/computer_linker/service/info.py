@@ -35,7 +35,7 @@ async def computer_info(
             case "service":
                 answer["service"] = _service(config, local_url)
             case "tools":
-                answer["tools"] = await anyio.to_thread.run_sync(_tools)
+                answer["tools"] = await anyio.to_thread.run_sync(_tools, app)
             case "scopes":
                 answer["scopes"] = [_scope(app, scope, principal) for scope in _seen(config, principal)]
             case "policy":
@@ -149,10 +149,10 @@ def _service(config: Config, local_url: str | None) -> dict[str, Any]:
     }
 
 
-def _tools() -> dict[str, Any]:
-    from computer_linker.service.doctor import tool_readiness
+def _tools(app: App) -> dict[str, Any]:
+    from computer_linker.service.doctor import screenshot_readiness, tool_readiness
 
-    return tool_readiness()
+    return tool_readiness() | {"screenshot": screenshot_readiness(app.computer)}
 
 
 def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
