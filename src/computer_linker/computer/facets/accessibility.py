@@ -76,6 +76,8 @@ class TreeLimits:
     """Ask for the bounds of what shows."""
     values: bool = True
     """Ask for the text and value of input fields that show."""
+    bulk: bool = True
+    """Read the whole application at once where it can be; better without for a few elements."""
 
 
 @dataclass(slots=True)
@@ -101,6 +103,8 @@ class Change:
     """Such as `object:state-changed:checked` or `window:activate`."""
     detail: int = 0
     at: float = 0.0
+    child: ElementId | None = None
+    """The child that came or went, for a change of children."""
 
 
 class Changes(Protocol):

@@ -47,8 +47,13 @@ class References:
     def open(cls, services: object) -> Self:
         return cls()
 
-    def give(self, scope: str, app: Application, elements: Sequence[Element]) -> dict[ElementId, str]:
-        """References for elements in reading order, parents before children."""
+    def give(
+        self, scope: str, app: Application, elements: Sequence[Element], *, from_window: bool = True
+    ) -> dict[ElementId, str]:
+        """References for elements in reading order, parents before children.
+
+        `from_window=False` means that they begin somewhere below their window, which is then not known.
+        """
         by_id = {one.id: one for one in elements}
         trails: dict[ElementId, Trail] = {}
         windows: dict[ElementId, Element | None] = {}
@@ -56,7 +61,8 @@ class References:
         for one in elements:
             above = by_id.get(one.parent) if one.parent is not None else None
             if above is None or above.role == "application":
-                trails[one.id], windows[one.id] = (), one if one.role != "application" else None
+                is_window = from_window and one.role != "application"
+                trails[one.id], windows[one.id] = (), one if is_window else None
             else:
                 trails[one.id] = (*trails[above.id], f"{above.role} {above.name[:40]}")[-_MAX_TRAIL:]
                 windows[one.id] = windows[above.id]

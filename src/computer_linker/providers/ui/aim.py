@@ -186,14 +186,16 @@ class Aiming:
 
     async def _visible_middle(self, aim: Aim) -> Point:
         one = aim.element
-        if one is None or one.bounds is None:
-            raise Conflict("The element shows nowhere on the screen now.", ref=aim.ref)
+        assert one is not None
+        if one.bounds is None:
+            # Bounds are read only of what shows; it may be scrolled out of view.
+            one = aim.element = await self.computer.accessibility.element(one.id)
         shown = await self._shown_part(one)
         if shown.is_empty and await self.computer.accessibility.scroll_to(one.id):
             one = aim.element = await self.computer.accessibility.element(one.id)
             shown = await self._shown_part(one)
         if shown.is_empty:
-            raise Conflict("The element is scrolled out of view. Scroll it into view first.", ref=aim.ref)
+            raise Conflict("The element shows nowhere now. Scroll it into view or open what holds it.", ref=aim.ref)
         return Point(x=int(shown.x + shown.width / 2), y=int(shown.y + shown.height / 2))
 
     async def _shown_part(self, one: Element) -> Rect:

@@ -7,19 +7,20 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.accessibility import Changes, TreeLimits
+from computer_linker.computer.facets.accessibility import Change, Changes, ElementId, TreeLimits
 from computer_linker.errors import ElementNotFound, TimedOut
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
 from computer_linker.providers.refs.store import References
 from computer_linker.providers.shots import is_excluded
 from computer_linker.providers.ui.look import View, look
-from computer_linker.providers.ui.outline import Line
-from computer_linker.providers.ui.route import Route
+from computer_linker.providers.ui.outline import Line, outline
+from computer_linker.providers.ui.route import Place, Route, follow
 from computer_linker.providers.ui.selector import Selector, select
 
 _SLOW_LOOK_S = 0.25
-_GATHER_S = 0.005
+_SUSPECTS = 12
+_FEW = TreeLimits(max_nodes=40, max_depth=6, bounds=False, values=True, bulk=False, time_s=1.0)
 _LIMITS = TreeLimits(bounds=False, values=True, time_s=3.0)
 Words = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -70,17 +71,16 @@ class Waiting:
         async with self.computer.accessibility.changes() as changes:
             if self.condition.idle is not None:
                 return await self._until_idle(changes, self.condition.idle, deadline, timeout_s)
+            heard: list[Change] = []
             while True:
-                changes.taken()
-                outcome = await self._look()
+                outcome = await self._peek(heard) or await self._look()
                 if outcome is not None:
                     return outcome
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise TimedOut(f"The condition did not hold within {timeout_s:g} seconds.", seconds=timeout_s)
-                if await changes.wait(min(left, _SLOW_LOOK_S)):
-                    # Changes come in bursts: a moment later there is more to see.
-                    await changes.wait(_GATHER_S)
+                await changes.wait(min(left, _SLOW_LOOK_S))
+                heard = changes.taken()
 
     async def _until_idle(self, changes: Changes, quiet_s: float, deadline: float, timeout_s: float) -> Outcome:
         while True:
@@ -90,6 +90,48 @@ class Waiting:
                 if left < quiet_s:
                     raise TimedOut(f"There was no quiet within {timeout_s:g} seconds.", seconds=timeout_s)
                 return Outcome(1)
+
+    async def _peek(self, heard: list[Change]) -> Outcome | None:
+        """Look only at what applications say has changed: far quicker than the whole tree."""
+        if self.condition.selector_exists is None and self.condition.text_appears is None:
+            return None
+        suspects = list(dict.fromkeys(at for change in reversed(heard) if (at := _suspect(change)) is not None))
+        if not suspects:
+            return None
+        try:
+            place = await follow(self.computer, self.scope, self.route)
+        except ElementNotFound:
+            return None
+        for at in [at for at in suspects if at.app == place.app.id][:_SUSPECTS]:
+            outcome = await self._peek_at(place, at)
+            if outcome is not None:
+                return outcome
+        return None
+
+    async def _peek_at(self, place: Place, at: ElementId) -> Outcome | None:
+        reader = self.computer.accessibility
+        try:
+            tree = await reader.tree(at, _FEW)
+            lines, _cut = outline(place.app, tree.elements)
+            found = self._fitting([line for line in lines if line.is_showing])
+            if not found or not await self._is_within(place, at):
+                return None
+        except ElementNotFound:
+            return None
+        refs = self.references.give(self.scope.id, place.app, tree.elements, from_window=False)
+        return Outcome(len(found), View(place, lines, refs, ()), found)
+
+    async def _is_within(self, place: Place, at: ElementId) -> bool:
+        if place.window is None or at == place.window.id:
+            return True
+        above = await self.computer.accessibility.ancestors(at)
+        return any(one.id == place.window.id for one in above)
+
+    def _fitting(self, showing: list[Line]) -> list[Line]:
+        if self.condition.selector_exists is not None:
+            return select(self.condition.selector_exists, showing)
+        text = (self.condition.text_appears or "").casefold()
+        return [line for line in showing if text in line.name.casefold() or text in (line.value or "").casefold()]
 
     async def _look(self) -> Outcome | None:
         wanted = self.condition
@@ -103,11 +145,7 @@ class Waiting:
         showing = [line for line in view.lines if line.is_showing]
         if wanted.selector_gone is not None:
             return None if select(wanted.selector_gone, showing) or view.cut_by else Outcome(0, view, [])
-        if wanted.selector_exists is not None:
-            found = select(wanted.selector_exists, showing)
-        else:
-            text = (wanted.text_appears or "").casefold()
-            found = [line for line in showing if text in line.name.casefold() or text in (line.value or "").casefold()]
+        found = self._fitting(showing)
         return Outcome(len(found), view, found) if found else None
 
     async def _window(self, title: str) -> Outcome | None:
@@ -115,3 +153,14 @@ class Waiting:
         windows = [one for one in await self.computer.windows.list() if not is_excluded(one, kept_out)]
         found = sum(1 for window in windows if title.casefold() in window.title.casefold())
         return Outcome(found) if found else None
+
+
+def _suspect(change: Change) -> ElementId | None:
+    """The element in which a change may have made a condition true."""
+    if change.kind.startswith("object:children-changed:add"):
+        return change.child or ElementId(change.app, change.path)
+    if change.kind.startswith(("object:property-change", "object:text-changed:insert")):
+        return ElementId(change.app, change.path)
+    if change.kind.startswith("object:state-changed") and change.detail == 1:
+        return ElementId(change.app, change.path)
+    return None

@@ -32,7 +32,11 @@ class Acts:
         role = await self._wire.ask(Request(at, ACCESSIBLE, "GetRole"))
         if role_name(role) == "password-text":
             return None
-        answer = await self._try(Request(at, TEXT, "GetText", "ii", (0, -1 if max_chars < 0 else max_chars)))
+        # Some toolkits answer nothing when asked beyond the end, so the length is asked first.
+        length = await self.text_length(at)
+        if length is None:
+            return None
+        answer = await self._try(Request(at, TEXT, "GetText", "ii", (0, min(length, max_chars))))
         return answer if isinstance(answer, str) else None
 
     async def text_length(self, at: ElementId) -> int | None:
@@ -70,7 +74,12 @@ class Acts:
     async def actions(self, at: ElementId) -> list[str]:
         """Their names, at most a handful."""
         answer = await self._try(Request(at, ACTION, "GetActions"))
-        return [str(one[0]) for one in answer[:_MAX_ACTIONS]] if isinstance(answer, list) else []
+        names = [str(one[0]) for one in answer[:_MAX_ACTIONS]] if isinstance(answer, list) else []
+        if any(names):
+            return names
+        # Chromium leaves the localised names empty; the plain ones are asked one by one.
+        plain = await self._wire.ask_all([Request(at, ACTION, "GetName", "i", (place,)) for place in range(len(names))])
+        return [name if isinstance(name, str) else "" for name in plain]
 
     async def perform(self, at: ElementId, action: int) -> bool:
         return await self._must(Request(at, ACTION, "DoAction", "i", (action,))) is not False

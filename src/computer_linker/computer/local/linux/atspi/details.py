@@ -56,6 +56,7 @@ async def ask_values(
     """Fill in the text of input fields, the number of sliders and the choice of combo boxes; never of passwords."""
     requests: list[Request] = []
     owners: list[Element] = []
+    written: list[tuple[Element, int]] = []
     for one in elements:
         request = _value_request(one)
         if request is not None:
@@ -69,7 +70,16 @@ async def ask_values(
             one.value = names.get(chosen) if chosen is not None and names is not None else None
         elif isinstance(answer, float):
             one.value = f"{answer:g}"
-        elif isinstance(answer, str):
+        elif isinstance(answer, int):
+            written.append((one, min(answer, MAX_VALUE)))
+    await _ask_texts(wire, written, timeout_s)
+
+
+async def _ask_texts(wire: Wire, written: list[tuple[Element, int]], timeout_s: float) -> None:
+    # Some toolkits answer nothing when asked beyond the end, so the length is asked first.
+    requests = [Request(one.id, TEXT, "GetText", "ii", (0, length)) for one, length in written]
+    for (one, _length), answer in zip(written, await wire.ask_all(requests, timeout_s), strict=True):
+        if isinstance(answer, str):
             one.value = answer.replace(_EMBEDDED, "")
 
 
@@ -79,7 +89,7 @@ def _value_request(one: Element) -> Request | None:
     if one.role in _MEASURED and "Value" in one.interfaces:
         return get(one.id, VALUE, "CurrentValue")
     if "Text" in one.interfaces and (one.role in _WRITTEN or "editable" in one.states):
-        return Request(one.id, TEXT, "GetText", "ii", (0, MAX_VALUE))
+        return get(one.id, TEXT, "CharacterCount")
     if one.role == "combo-box" and "Selection" in one.interfaces:
         return Request(one.id, SELECTION, "GetSelectedChild", "i", (0,))
     return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from computer_linker.computer.facets.accessibility import Change, ElementId
 from computer_linker.computer.local.linux.atspi.names import CACHE, CACHE_PATH, REGISTRY, REGISTRY_PATH
+from computer_linker.computer.local.linux.atspi.nodes import element_id
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire
 
 if TYPE_CHECKING:
@@ -141,11 +142,17 @@ def _change(message: "Message") -> Change:
     family = (message.interface or "").removeprefix(_EVENTS).lower()
     body = message.body
     detail = str(body[0]) if body else ""
-    kind = f"{family}:{_dashed(message.member or '')}"
+    member = _dashed(message.member or "")
+    kind = f"{family}:{member}"
     number = body[1] if len(body) > 1 and isinstance(body[1], int) else 0
-    return Change(
-        message.sender or "", message.path or "", f"{kind}:{detail}" if detail else kind, number, time.monotonic()
-    )
+    child = _child(getattr(body[3], "value", None)) if len(body) > 3 and member == "children-changed" else None
+    said = f"{kind}:{detail}" if detail else kind
+    return Change(message.sender or "", message.path or "", said, number, time.monotonic(), child)
+
+
+def _child(value: object) -> ElementId | None:
+    """The child a change of children is about, where the toolkit names it."""
+    return element_id(value) if isinstance(value, list | tuple) and len(value) == 2 else None
 
 
 def _dashed(member: str) -> str:

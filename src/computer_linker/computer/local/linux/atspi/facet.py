@@ -67,8 +67,9 @@ class AtspiAccessibility:
         """The elements at and below the root, bounds and values of what shows filled in."""
         wire = await self._connected()
         app = await self._apps.find(root.app)
-        await self._apps.wake(app)
-        await self._served_in_bulk(app)
+        if limits.bulk:
+            await self._apps.wake(app)
+            await self._served_in_bulk(app)
         reading = Reading(wire, app, limits)
         elements = await reading.run(root)
         if not elements:

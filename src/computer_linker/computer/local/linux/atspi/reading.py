@@ -48,7 +48,7 @@ class Reading:
 
     async def run(self, root: ElementId) -> list[Element]:
         """The elements at and below the root, in reading order."""
-        if not self._is_qt:
+        if self._limits.bulk and not self._is_qt:
             await self._read_bulk()
         if root in self.nodes:
             await self._fill_holes(root)
@@ -92,6 +92,8 @@ class Reading:
             await self._walk_below(holes)
 
     async def _walk_below(self, holes: list[ElementId]) -> None:
+        # A count of none, or of minus one, in the bulk reply means that the toolkit did not count.
+        await self._count_children([at for at in holes if self.nodes[at].children <= 0])
         kids = await self._ask_children(holes)
         again: list[ElementId] = []
         fresh: list[Start] = []
@@ -172,7 +174,8 @@ class Reading:
         return Element(at, parent, kind, shown_name(name), states, interfaces, children=count, index=index)
 
     async def _ask_children(self, parents: list[ElementId]) -> dict[ElementId, list[ElementId]]:
-        await self._count_children([at for at in parents if self._is_qt or self.nodes[at].children < 0])
+        if self._is_qt:
+            await self._count_children(parents)
         parents = [at for at in parents if self.nodes[at].children > 0]
         requests: list[Request] = []
         owners: list[ElementId] = []
