@@ -51,22 +51,12 @@ class Child:
     """A running child. One thread reads and reaps it; any other may end it."""
 
     def __init__(self, spec: Spec) -> None:
-        fed = isinstance(spec.stdin, bytes)
-        self.process = subprocess.Popen(
-            list(spec.argv),
-            cwd=spec.cwd,
-            env=dict(spec.env),
-            stdin=subprocess.PIPE if fed else (subprocess.DEVNULL if spec.stdin is None else spec.stdin),  # type: ignore[arg-type]  # bytes are fed, not passed
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            bufsize=0,
-        )
+        self.process = _started(spec) if spec.enter is None else _started_in_own_thread(spec, spec.enter)
         self._lock = threading.Lock()
         self._is_reaped = False
         if spec.max_memory is not None:
             _cap_memory(self.process.pid, spec.max_memory)
-        if fed:
+        if isinstance(spec.stdin, bytes):
             threading.Thread(target=self._feed, args=(spec.stdin,), name="child-stdin", daemon=True).start()
         self._said = bytearray()
         self._selector = selectors.DefaultSelector()
@@ -148,8 +138,7 @@ class Leash:
         with self._lock:
             if self._is_pulled:
                 raise Aborted("The caller no longer waits for this.")
-            child = _in_own_thread(spec) if spec.enter is not None else Child(spec)
-            self._child = child
+            child = self._child = Child(spec)
         try:
             yield child
         finally:
@@ -200,16 +189,29 @@ async def _pull_when_cancelled(leash: Leash) -> None:
         leash.pull()
 
 
-def _in_own_thread(spec: Spec) -> Child:
+def _started(spec: Spec) -> "subprocess.Popen[bytes]":
+    stdin = spec.stdin
+    return subprocess.Popen(
+        list(spec.argv),
+        cwd=spec.cwd,
+        env=dict(spec.env),
+        stdin=stdin if isinstance(stdin, int) else subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
+def _started_in_own_thread(spec: Spec, enter: Callable[[], None]) -> "subprocess.Popen[bytes]":
     """Start the child from a fresh thread, because `enter` binds that thread for good."""
-    made: list[Child] = []
+    made: list[subprocess.Popen[bytes]] = []
     failed: list[BaseException] = []
 
     def start() -> None:
         try:
-            assert spec.enter is not None
-            spec.enter()
-            made.append(Child(spec))
+            enter()
+            made.append(_started(spec))
         except BaseException as error:
             failed.append(error)
 

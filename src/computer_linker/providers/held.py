@@ -30,8 +30,13 @@ class Held:
 
     @property
     def cwd(self) -> str:
-        """A name for this folder that a child resolves through the descriptor it inherits, not through the tree."""
-        return f"/proc/self/fd/{self.fd}" if Path("/proc/self/fd").exists() else _final_path(self.fd)
+        """A name for this folder as a child's working folder."""
+        return cwd_of(self.fd)
+
+
+def cwd_of(fd: int) -> str:
+    """A name for an open folder that a child resolves through the descriptor it inherits, not through the tree."""
+    return f"/proc/self/fd/{fd}" if Path("/proc/self/fd").exists() else _final_path(fd)
 
 
 @contextmanager

@@ -1,0 +1,50 @@
+"""git.worktree_create: a second work tree of a repository."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.git.worktree_list import WorktreeEntry
+from computer_linker.providers.git.run import Git, GitRun
+from computer_linker.providers.git.worktrees import Worktree, create, worktrees
+from computer_linker.registry import Context, Example, operation
+
+
+class WorktreeInput(Model):
+    path: Annotated[str, Field(min_length=1, description="Where to make it; must not exist.")]
+    branch: Annotated[
+        str, Field(min_length=1, max_length=200, description="Checked out there; made from the head if new.")
+    ]
+
+
+class WorktreeCreated(Model):
+    worktrees: list[WorktreeEntry]
+
+
+@operation(
+    "git.worktree_create",
+    needs={Capability.GIT_WRITE, Capability.FS_WRITE},
+    effect=Effect.CHANGE,
+    examples=[
+        Example("A tree for a fix.", {"target": ".", "input": {"path": "trees/fix", "branch": "fix"}}, runs=False)
+    ],
+)
+async def git_worktree_create(ctx: Context, input: WorktreeInput, target: str = ".") -> WorktreeCreated:
+    """Make a work tree inside the scope, on a branch of its own. No hook and no filter runs."""
+    path = ctx.path(input.path, for_writing=True)
+
+    def work(run: GitRun) -> tuple[bool, list[Worktree]]:
+        is_there = create(run, path, input.branch)
+        return is_there, worktrees(run)[0]
+
+    is_there, found = await ctx.use(Git).within(ctx.path(target), work)
+    ctx.effect = "confirmed" if is_there else "partial"
+    ctx.note(worktrees=len(found))
+    return WorktreeCreated(
+        worktrees=[
+            WorktreeEntry(path=tree.path, head=tree.head, branch=tree.branch, locked=tree.is_locked) for tree in found
+        ]
+    )

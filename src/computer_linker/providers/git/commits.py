@@ -1,0 +1,110 @@
+"""Making a commit of what is staged, with hooks, signing and editors off, and reading it back."""
+
+import getpass
+import os
+import socket
+import subprocess
+from dataclasses import dataclass
+
+from computer_linker.errors import Conflict, ExecutionFailed
+from computer_linker.providers.git.program import environment, needed_program
+from computer_linker.providers.git.run import GitRun
+from computer_linker.providers.git.staging import staged_names
+
+COMMIT = ("commit", "--quiet", "--no-gpg-sign", "--no-status", "--no-post-rewrite", "--cleanup=whitespace", "--file=-")
+
+
+@dataclass(slots=True)
+class Committed:
+    hash: str
+    paths: list[str]
+    hidden: int
+    is_confirmed: bool
+    invented_author: bool
+
+
+@dataclass(slots=True)
+class Draft:
+    """A commit about to be made: what it will hold and who makes it."""
+
+    parent: str
+    names: list[bytes]
+    author: dict[str, str]
+    is_invented: bool
+
+
+def draft(run: GitRun) -> Draft:
+    """Look at what is staged. Raises Conflict when nothing is, or when something outside the scope is."""
+    names = staged_names(run)
+    if not names:
+        raise Conflict("Nothing is staged.")
+    repository = run.repository
+    if repository.is_part:
+        prefix = os.fsencode("/".join(repository.below)) + b"/"
+        if any(not name.startswith(prefix) for name in names):
+            raise Conflict("Changes outside this scope are staged, and a commit would take them along.")
+    author, is_invented = _author(run)
+    return Draft(head(run), names, author, is_invented)
+
+
+def commit(run: GitRun, message: str) -> Committed:
+    """Commit what is staged; no hook runs."""
+    planned = draft(run)
+    repository = run.repository
+    run(*COMMIT, "--no-verify", stdin=message.encode(), writes=(repository.git, repository.common), env=planned.author)
+    return read_back(run, planned)
+
+
+def read_back(run: GitRun, planned: Draft) -> Committed:
+    """The commit that is the head now, compared with what was meant."""
+    new = head(run)
+    if not new or new == planned.parent:
+        raise ExecutionFailed("Git reported success, but the head has not moved.")
+    parents = run("rev-list", "--parents", "--max-count=1", new).out.decode("ascii", "replace").split()[1:]
+    inside = [run.repository.inside(name) for name in planned.names]
+    paths = [run.repository.shown(parts) for parts in inside if parts is not None]
+    is_child = parents[:1] == ([planned.parent] if planned.parent else [])
+    return Committed(new, paths, inside.count(None), is_child, planned.is_invented)
+
+
+def head(run: GitRun) -> str:
+    """The hash of the head; empty before the first commit."""
+    return run("rev-parse", "--verify", "--quiet", "HEAD", allowed=(0, 1, 128)).out.decode("ascii", "replace").strip()
+
+
+def _author(run: GitRun) -> tuple[dict[str, str], bool]:
+    """Who commits: the repository's own settings, else the person's, else the account, which is then said."""
+    local = _names(run("config", "-z", "--get-regexp", r"^user\.(name|email)$", allowed=(0, 1)).out)
+    person = {} if len(local) == 2 else _names(_person_settings())
+    known = {**person, **local}
+    is_invented = "user.name" not in known or "user.email" not in known
+    account = getpass.getuser()
+    name = known.get("user.name", account)
+    email = known.get("user.email", f"{account}@{socket.gethostname()}")
+    made = {
+        f"GIT_{role}_{what}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", name), ("EMAIL", email))
+    }
+    return made, is_invented
+
+
+def _person_settings() -> bytes:
+    """The person's own settings file, which no repository can choose; only the two names are read from it."""
+    home = os.path.expanduser("~")  # noqa: PTH111
+    env = environment({"HOME": home, "XDG_CONFIG_HOME": f"{home}/.config"})
+    del env["GIT_CONFIG_GLOBAL"]
+    argv = [needed_program(), "config", "--global", "-z", "--get-regexp", r"^user\.(name|email)$"]
+    try:
+        return subprocess.run(argv, env=env, cwd="/", capture_output=True, timeout=10, stdin=subprocess.DEVNULL).stdout
+    except (OSError, subprocess.SubprocessError):
+        return b""
+
+
+def _names(out: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for record in out.decode("utf-8", "replace").split("\0"):
+        key, _, value = record.partition("\n")
+        if value.strip():
+            found[key] = value.strip()
+    return found

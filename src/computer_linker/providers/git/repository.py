@@ -1,0 +1,202 @@
+"""The repository a folder lies in, held by descriptor, with everything git would read of it beneath the scope."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from computer_linker.errors import InvalidRequest, LinkError, NotFound, PathOutOfScope, PermissionDenied
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import is_hidden_by
+from computer_linker.providers.held import Held, cwd_of, held
+
+_MAX_FILE = 65_536
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LINKABLE = ("objects", "objects/info", "objects/pack", "refs", "refs/heads", "info", "logs")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A work tree and its git folder. `view` is the part of the tree that may be looked at, from the top."""
+
+    top: int
+    git: int
+    common: int
+    bounds: int
+    """The folder that encloses everything git may read."""
+    git_dir: str
+    view: tuple[str, ...]
+    above: tuple[str, ...]
+    """From the scope's root down to the top; empty when the top is the root or lies above it."""
+    below: tuple[str, ...]
+    """From the top down to the scope's root; empty when the top lies in the scope."""
+    place: RootedPath
+
+    @property
+    def is_part(self) -> bool:
+        """True when the scope is a sub-folder of the repository."""
+        return bool(self.below)
+
+    @property
+    def cwd(self) -> str:
+        return cwd_of(self.top)
+
+    def spec(self, parts: tuple[str, ...]) -> str:
+        """A pathspec that means exactly this path from the top, whatever characters it has."""
+        return ":(top,literal)" + "/".join(parts)
+
+    def inside(self, path: bytes) -> tuple[str, ...] | None:
+        """The names from the scope's root of a path from the top; None when it is outside or hidden."""
+        parts = tuple(os.fsdecode(path).rstrip("/").split("/"))
+        if parts[: len(self.below)] != self.below:
+            return None
+        parts = (*self.above, *parts[len(self.below) :])
+        return None if is_hidden_by(parts, self.place.rules) else parts
+
+    def shown(self, parts: tuple[str, ...]) -> str:
+        """A path as a client writes it."""
+        return os.fsencode(self.place.prefix + "/".join(parts)).decode("utf-8", "backslashreplace")
+
+    def from_top(self, path: RootedPath) -> tuple[str, ...]:
+        """The names from the top of a path of the scope. Raises when it lies outside this repository."""
+        if path.root != self.place.root or path.parts[: len(self.above)] != self.above:
+            raise PathOutOfScope(f"{path.shown} is not in this repository.", path=path.shown)
+        return (*self.below, *path.parts[len(self.above) :])
+
+
+@contextmanager
+def repository_of(folder: Held) -> Iterator[Repository]:
+    """The repository around a held folder. Raises NotFound when there is none."""
+    with ExitStack() as stack:
+        yield _found_inside(folder, stack) or _found_above(folder, stack)
+
+
+def _found_inside(folder: Held, stack: ExitStack) -> Repository | None:
+    parts = folder.path.parts
+    for depth in range(len(parts), -1, -1):
+        place = RootedPath(folder.path.root, parts[:depth], folder.path.rules, folder.path.prefix)
+        top = stack.enter_context(held(place))
+        kind = _kind(".git", top.fd)
+        if kind is None:
+            continue
+        root = stack.enter_context(held(RootedPath(place.root, (), place.rules, place.prefix)))
+        git = _git_folder(place, top.fd, kind, stack)
+        common = _common_folder(git, stack)
+        for one in (git, common):
+            _check_git_folder(one, place)
+        _check_owner(top.fd, git.fd)
+        git_dir = _relative(git.path.parts, parts[:depth])
+        return Repository(top.fd, git.fd, common.fd, root.fd, git_dir, parts[depth:], parts[:depth], (), folder.path)
+    return None
+
+
+def _found_above(folder: Held, stack: ExitStack) -> Repository:
+    """The scope is a sub-folder of a repository: only the ordinary layout, a `.git` folder beside the tree, is served."""
+    root = Path(os.path.realpath(folder.path.root))
+    for top_path in root.parents:
+        if not os.path.lexists(top_path / ".git"):
+            continue
+        top = os.open(top_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, top)
+        try:
+            git = os.open(".git", _FOLDER, dir_fd=top)
+        except OSError as error:
+            raise PathOutOfScope("The repository's git folder lies outside this scope.") from error
+        stack.callback(os.close, git)
+        held_git = Held(git, RootedPath(str(top_path), (".git",), folder.path.rules), is_folder=True)
+        if _kind("commondir", git) is not None:
+            raise PathOutOfScope("The repository's git folder lies outside this scope.")
+        _check_git_folder(held_git, RootedPath(str(top_path), (), folder.path.rules))
+        _check_owner(top, git)
+        below = root.relative_to(top_path).parts
+        return Repository(top, git, git, top, ".git", (*below, *folder.path.parts), (), below, folder.path)
+    raise NotFound(
+        f"{folder.path.shown} is not in a git repository. Bare repositories are not served.", path=folder.path.shown
+    )
+
+
+def _kind(name: str, folder: int) -> int | None:
+    try:
+        return stat.S_IFMT(os.lstat(name, dir_fd=folder).st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _git_folder(place: RootedPath, top: int, kind: int, stack: ExitStack) -> Held:
+    if kind == stat.S_IFREG:
+        text = _read(".git", top)
+        if not text.startswith("gitdir: "):
+            raise NotFound(f"{place.shown} has a .git file that names no git folder.", path=place.shown)
+        target = _beneath(place, text[8:].rstrip("\r\n"), place.parts)
+    else:
+        target = place.child(".git")
+    found = stack.enter_context(held(target))
+    if not found.is_folder:
+        raise NotFound(f"{place.shown} has no usable git folder.", path=place.shown)
+    return found
+
+
+def _common_folder(git: Held, stack: ExitStack) -> Held:
+    if _kind("commondir", git.fd) is None:
+        return git
+    return stack.enter_context(held(_beneath(git.path, _read("commondir", git.fd).strip(), git.path.parts)))
+
+
+def _beneath(place: RootedPath, written: str, base: tuple[str, ...]) -> RootedPath:
+    """The path that a file inside the repository names. Raises when it leaves the scope."""
+    if written.startswith("/"):
+        for root in (place.root, os.path.realpath(place.root)):
+            with suppress(ValueError):
+                return RootedPath(
+                    place.root, Path(os.path.normpath(written)).relative_to(root).parts, place.rules, place.prefix
+                )
+        raise PathOutOfScope("The repository keeps its data outside this scope.")
+    parts = list(base)
+    for name in written.split("/"):
+        if name == "..":
+            if not parts:
+                raise PathOutOfScope("The repository keeps its data outside this scope.")
+            parts.pop()
+        elif name not in ("", "."):
+            parts.append(name)
+    return RootedPath(place.root, tuple(parts), place.rules, place.prefix)
+
+
+def _check_git_folder(git: Held, place: RootedPath) -> None:
+    """Refuse a git folder that sends git elsewhere for its data: links and alternates are such ways."""
+    for name in _LINKABLE:
+        if _kind(name, git.fd) == stat.S_IFLNK:
+            raise PathOutOfScope(f"The repository's {name} is a link.", path=place.shown)
+    if _kind("objects/info/alternates", git.fd) is None:
+        return
+    for line in _read("objects/info/alternates", git.fd).splitlines():
+        if line and not line.startswith("#"):
+            try:
+                with held(_beneath(RootedPath(place.root, (), place.rules), line, (*git.path.parts, "objects"))):
+                    pass
+            except (LinkError, InvalidRequest) as error:
+                raise PathOutOfScope("The repository borrows objects from outside this scope.") from error
+
+
+def _check_owner(top: int, git: int) -> None:
+    geteuid = getattr(os, "geteuid", None)
+    if geteuid is not None and any(os.fstat(fd).st_uid != geteuid() for fd in (top, git)):
+        raise PermissionDenied("The repository belongs to another user of this system, so git is not run in it.")
+
+
+def _read(name: str, folder: int) -> str:
+    try:
+        fd = os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        raise PathOutOfScope(f"The repository's {name} cannot be read.") from error
+    try:
+        return os.fsdecode(os.read(fd, _MAX_FILE))
+    finally:
+        os.close(fd)
+
+
+def _relative(target: tuple[str, ...], start: tuple[str, ...]) -> str:
+    return os.path.relpath("/" + "/".join(target), "/" + "/".join(start))

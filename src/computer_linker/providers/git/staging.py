@@ -1,0 +1,117 @@
+"""What is staged: put in, taken out, and read back."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from computer_linker.errors import Conflict, NotFound
+from computer_linker.providers.git.run import GitRun
+
+_LIST = ("ls-files", "-z", "--modified", "--others", "--deleted", "--exclude-standard", "--")
+_STAGED = (
+    "diff",
+    "--cached",
+    "--name-only",
+    "-z",
+    "--no-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=all",
+)
+
+
+@dataclass(slots=True)
+class Staged:
+    """Paths that were staged or unstaged, what was left out, and whether reading back shows it done."""
+
+    paths: list[str] = field(default_factory=list)
+    hidden: int = 0
+    nested: int = 0
+    is_confirmed: bool = True
+
+
+def stage(run: GitRun, wanted: list[tuple[str, ...]]) -> Staged:
+    """Stage what differs below the given paths, deletions included."""
+    repository = run.repository
+    found = Staged()
+    specs = [repository.spec(parts) for parts in wanted]
+    names = _unique(run(*_LIST, *specs).out)
+    _check_known(run, wanted, names)
+    chosen = _shown_only(run, names, found)
+    _refuse_filtered(run, chosen)
+    if chosen:
+        run("add", "--all", *_FROM_STDIN, stdin=_as_specs(chosen), writes=(repository.git, repository.common))
+        left = set(_unique(run(*_LIST, *specs).out))
+        found.is_confirmed = not left & set(chosen)
+    return found
+
+
+def unstage(run: GitRun, wanted: list[tuple[str, ...]]) -> Staged:
+    """Take what is staged below the given paths out of the index again; files stay as they are."""
+    repository = run.repository
+    found = Staged()
+    specs = [repository.spec(parts) for parts in wanted]
+    chosen = _shown_only(run, _unique(run(*_STAGED, "--", *specs).out), found)
+    if chosen:
+        has_commits = run("rev-parse", "--verify", "--quiet", "HEAD", allowed=(0, 1, 128)).code == 0
+        how = ("reset", "--quiet") if has_commits else ("rm", "--cached", "--quiet", "-r", "--force")
+        run(*how, *_FROM_STDIN, stdin=_as_specs(chosen), writes=(repository.git, repository.common), allowed=(0, 1))
+        left = set(_unique(run(*_STAGED, "--", *specs).out))
+        found.is_confirmed = not left & set(chosen)
+    return found
+
+
+def staged_names(run: GitRun) -> list[bytes]:
+    """Everything staged in the whole repository, from its top."""
+    return _unique(run(*_STAGED).out)
+
+
+_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
+
+
+def _as_specs(names: Iterable[bytes]) -> bytes:
+    return b"".join(b":(top,literal)" + name + b"\0" for name in names)
+
+
+def _unique(out: bytes) -> list[bytes]:
+    return sorted({name for name in out.split(b"\0") if name})
+
+
+def _shown_only(run: GitRun, names: list[bytes], found: Staged) -> list[bytes]:
+    chosen: list[bytes] = []
+    for name in names:
+        parts = run.repository.inside(name)
+        if parts is None:
+            found.hidden += 1
+        elif name.endswith(b"/"):
+            # A repository inside this one: staging it would record a link to a commit nobody else has.
+            found.nested += 1
+        else:
+            chosen.append(name)
+            found.paths.append(run.repository.shown(parts))
+    return chosen
+
+
+def _check_known(run: GitRun, wanted: list[tuple[str, ...]], names: list[bytes]) -> None:
+    for parts in wanted:
+        path = os.fsencode("/".join(parts))
+        if not path or any(name == path or name.startswith(path + b"/") or name == path + b"/" for name in names):
+            continue
+        try:
+            os.lstat(path, dir_fd=run.repository.top)
+        except OSError:
+            raise NotFound("A path neither exists nor is known to git.", path="/".join(parts)) from None
+
+
+def _refuse_filtered(run: GitRun, names: list[bytes]) -> None:
+    """Content filters are not run, and content staged without its filter would be stored wrong (Git LFS is one)."""
+    if not names:
+        return
+    fields = run("check-attr", "-z", "--stdin", "filter", stdin=b"\0".join(names) + b"\0").out.split(b"\0")
+    for at in range(0, len(fields) - 2, 3):
+        if fields[at + 2] not in (b"unspecified", b"unset", b""):
+            raise Conflict(
+                "A file here is stored through a content filter, which this service does not run. Stage it with git itself.",
+                path=fields[at].decode("utf-8", "backslashreplace"),
+                filter=fields[at + 2].decode("utf-8", "replace")[:80],
+            )
