@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.road import FOLDER_CAPABILITIES, Road, folder_scope
 
 pytestmark = pytest.mark.anyio

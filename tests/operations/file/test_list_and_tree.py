@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.road import Road
 
 from computer_linker.computer.facets.gitignore import IgnoreFile, is_ignored, parse_ignore
+from support.road import Road
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +68,9 @@ async def test_a_page_of_long_names_still_fits_one_reply(road: Road) -> None:
     envelope = await road.call("file.list", "p" * 200, options={"maxResults": 20_000})
     assert envelope["data"]["truncated"] and envelope["data"]["nextCursor"]
     assert len(json.dumps(json.dumps(envelope, ensure_ascii=False), ensure_ascii=False).encode()) <= 8 << 20
-    rest = await road.data("file.list", "p" * 200, options={"cursor": envelope["data"]["nextCursor"], "maxResults": 20_000})
+    rest = await road.data(
+        "file.list", "p" * 200, options={"cursor": envelope["data"]["nextCursor"], "maxResults": 20_000}
+    )
     assert rest["entries"][0]["name"] > envelope["data"]["entries"][-1]["name"]
 
 
@@ -112,7 +114,16 @@ async def test_names_that_are_not_text_are_shown_escaped(road: Road) -> None:
 
 async def test_a_tree_leaves_out_what_git_ignores(road: Road) -> None:
     (road.root / ".gitignore").write_text("*.log\nbuild/\n/only-here\n!keep.log\n")
-    for name in ("a.log", "keep.log", "build/x", "src/only-here", "only-here", "src/b.log", ".git/config", "src/deep/x.tmp"):
+    for name in (
+        "a.log",
+        "keep.log",
+        "build/x",
+        "src/only-here",
+        "only-here",
+        "src/b.log",
+        ".git/config",
+        "src/deep/x.tmp",
+    ):
         (road.root / name).parent.mkdir(parents=True, exist_ok=True)
         (road.root / name).touch()
     (road.root / "src" / ".gitignore").write_text("*.tmp\n!b.log\n")

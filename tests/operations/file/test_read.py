@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.road import Road
 
 from computer_linker.computer.facets.files import Window
 from computer_linker.computer.facets.lines import cut_text, fit_text, whole_characters, wire_size
 from computer_linker.computer.local.portable.files_read import Reader, survey
+from support.road import Road
 
 pytestmark = pytest.mark.anyio
 
@@ -171,7 +171,11 @@ async def test_many_files_answer_each_for_itself(road: Road) -> None:
     (road.root / ".env").write_text("SECRET")
     data = await road.data("file.read_many", input={"paths": ["a", "gone", "../x", ".env"]})
     assert data["files"][0]["content"] == "A"
-    assert [file["error"]["code"] for file in data["files"][1:]] == ["not_found", "path_out_of_scope", "permission_denied"]
+    assert [file["error"]["code"] for file in data["files"][1:]] == [
+        "not_found",
+        "path_out_of_scope",
+        "permission_denied",
+    ]
 
 
 async def test_many_files_together_keep_to_the_total(road: Road) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.road import FOLDER_CAPABILITIES, Road
 
 pytestmark = pytest.mark.anyio
@@ -65,7 +66,9 @@ async def test_a_stale_digest_is_a_conflict_and_changes_nothing(road: Road) -> N
         options = {"ifSha256": digest}
         assert await road.code("file.write", "f.txt", input={"content": "x"}, options=options) == "conflict"
     assert await road.code("file.write", "gone", input={"content": "x"}, options={"ifSha256": "0" * 64}) == "conflict"
-    assert await road.code("file.write", "f.txt", input={"content": "x"}, options={"ifSha256": "zz"}) == "invalid_request"
+    assert (
+        await road.code("file.write", "f.txt", input={"content": "x"}, options={"ifSha256": "zz"}) == "invalid_request"
+    )
     assert names(road.root) == ["f.txt"] and (road.root / "f.txt").read_text() == "old"
     good = {"ifSha256": sha256(b"old").hexdigest().upper()}
     await road.data("file.write", "f.txt", input={"content": "new"}, options=good)

@@ -61,6 +61,8 @@ def _name_of(cursor: str | None) -> str | None:
     if cursor is None:
         return None
     try:
-        return base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode("utf-8", "surrogateescape")
+        return base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode(
+            "utf-8", "surrogateescape"
+        )
     except ValueError:
         raise InvalidRequest("`cursor` must be the `nextCursor` of an earlier page.", field="options.cursor") from None

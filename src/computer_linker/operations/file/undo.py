@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.computer.facets.files import Change, MakeFolder, Move, Remove
-from computer_linker.errors import InvalidRequest, PathOutOfScope
+from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, PathOutOfScope
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -51,12 +51,16 @@ async def file_undo(ctx: Context, input: UndoInput, options: UndoOptions = UndoO
     journal = ctx.use(Journal)
     record = journal.find(input.operation_id, ctx.scope.id)
     changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
-    if options.dry_run:
-        await ctx.computer.files.rehearse(changes, keeper=journal.begin(ctx.operation_id, ctx.scope.id))
-        ctx.effect = "suspected_noop"
-    else:
-        await make_changes(ctx, changes)
-        journal.forget(record.operation_id)
+    try:
+        if options.dry_run:
+            await ctx.computer.files.rehearse(changes, keeper=journal.begin(ctx.operation_id, ctx.scope.id))
+            ctx.effect = "suspected_noop"
+        else:
+            await make_changes(ctx, changes)
+            journal.forget(record.operation_id)
+    except (NotFound, AlreadyExists) as error:
+        # Gone, or there again: to an undo both mean that somebody changed it since.
+        raise Conflict(f"Nothing was taken back: {error.message}", **error.details) from error
     ctx.note(files=len(changes), undone=record.operation_id)
     return Undone(files=[UndoneFile(path=_shown(change), action=_action(change)) for change in changes])
 

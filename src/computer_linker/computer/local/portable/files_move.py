@@ -78,7 +78,8 @@ class StagedMove(Staged):
         if change.expect is not None and not change.expect.fits(before):
             raise Conflict(f"{change.path.shown} changed since.", path=change.path.shown)
         _refuse_inside_itself(self.source.path, self.place.path)
-        self.over = self.place.stat()
+        is_vacated = (change.destination.root, change.destination.parts) in self.bench.vacated
+        self.over = None if is_vacated else self.place.stat()
         if self.over is not None:
             self._overwrite(self.over)
         if before.type == "directory":

@@ -29,6 +29,8 @@ class StagedRemove(Staged):
     def prepare(self) -> None:
         change = self.change
         self.before = before = self.place.stat()
+        if before is None and change.only_if_empty:
+            return
         if before is None:
             raise NotFound(f"{change.path.shown} does not exist.", path=change.path.shown)
         if before.type == "directory":
@@ -143,11 +145,12 @@ class StagedRemove(Staged):
             os.rmdir(self.place.name, dir_fd=self.place.folder)
             self.result.is_confirmed = self.place.stat() is None
         except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT):
                 raise
             self.result.action = "unchanged"
             self.result.is_confirmed = True
-            self.result.warnings.append(f"{self.change.path.shown} is not empty and was left.")
+            if error.errno != errno.ENOENT:
+                self.result.warnings.append(f"{self.change.path.shown} is not empty and was left.")
 
 
 class StagedRestore(Staged):
