@@ -144,6 +144,11 @@ def test_a_link_is_refused_even_to_a_good_file(home: Path, tmp_path: Path) -> No
     assert "link" in refused(home).message
 
 
+def test_a_second_name_of_the_file_is_refused(home: Path, tmp_path: Path) -> None:
+    os.link(put(home, document(tmp_path / "root")), tmp_path / "root" / "innocent.json")
+    assert "second name" in refused(home).message
+
+
 def test_a_pipe_in_its_place_does_not_hang(home: Path) -> None:
     os.mkfifo(home / "config.json", 0o600)
     with pytest.raises(ConfigInvalid):

@@ -102,6 +102,9 @@ def _read_private(path: Path) -> tuple[bytes, tuple[int, ...]]:
         if not stat.S_ISREG(found.st_mode):
             raise ConfigInvalid("config.json is not a regular file", f"look at {path}")
         check_owner(found, "config.json", f"chmod 600 {path}")
+        if found.st_nlink > 1:
+            # Another name may lie in a folder that clients can read or write.
+            raise ConfigInvalid("config.json has a second name (a hard link)", f"find it with: find / -samefile {path}")
         raw = file.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
         raise ConfigInvalid(f"config.json is larger than {MAX_BYTES} bytes", f"look at {path}")
