@@ -35,7 +35,7 @@ def compiled(rules: KernelRules) -> dict[str, Any] | None:
     program = network_filter() if rules.cut_network else b""
     if landlock is None and not program:
         return None
-    return {"landlock": landlock, "seccomp": program.hex()}
+    return {"landlock": landlock, "seccomp": program.hex(), "drop": rules.confine_files}
 
 
 def _landlock(rules: KernelRules) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ import sys
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 38, 36
+PR_CAPBSET_DROP = 24
 _TIOCSCTTY = 0x540E
 _MAX_PACKET = 400_000
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -231,6 +232,9 @@ def _stand_alone(launcher: int) -> None:
     for number in _RESTORED:
         signal.signal(number, signal.SIG_DFL)
     os.umask(0o022)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        # When memory runs out, a command goes before the service.
+        score.write("500")
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
@@ -261,11 +265,23 @@ def _place_descriptors(order: dict[str, Any], fds: list[int], gate: int) -> int:
 
 
 def _confine(rules: dict[str, Any]) -> None:
-    """Landlock and seccomp, as the service worked them out (see providers/sandbox)."""
+    """Landlock and seccomp, as the service worked them out (see kernel_rules.py)."""
+    if rules["drop"]:
+        _drop_rights()
     if rules["landlock"] is not None:
         _landlock(rules["landlock"])
     if rules["seccomp"]:
         _seccomp(bytes.fromhex(rules["seccomp"]))
+
+
+def _drop_rights() -> None:
+    """Give up every capability, for the program too: a superuser's would look past the rules."""
+    for capability in range(64):
+        if _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            break
+    header = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)
+    if _libc.capset(header, bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
 
 
 def _landlock(rules: dict[str, Any]) -> None:
