@@ -80,9 +80,17 @@ def _locked(home: Path) -> Iterator[None]:
         ) from error
     try:
         _wait_for_lock(fd)
+        _sweep(home)
         yield
     finally:
         os.close(fd)
+
+
+def _sweep(home: Path) -> None:
+    """Remove what a writer that was killed left behind; with the lock held, nobody is writing."""
+    for name in (CONFIG_NAME, _LEGACY_COPY):
+        for left in home.glob(f".{name}-*"):
+            left.unlink(missing_ok=True)
 
 
 def _wait_for_lock(fd: int) -> None:
