@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support.lines import Lines, stdio, stream
-from support.service import PROGRAM, Service, environment, is_alive, serving, wait_for
+from support.service import PROGRAM, Service, environment, serving, wait_for
+from support.sleepers import running, sleeping
 
 OPEN = {"stdio": stdio, "socket": stream}
 
@@ -61,26 +61,6 @@ def test_fifty_clients_at_once_get_only_their_own_answers(open_service: Service)
     with ThreadPoolExecutor(50) as pool:
         for client, words in enumerate(pool.map(talk, range(50))):
             assert words == [f"{client} {turn}" for turn in range(10)]
-
-
-def sleeping(marker: str) -> dict[str, Any]:
-    """A call that runs a minute unless it is cancelled; `marker` is on its command line."""
-    arguments = {"scope": "app", "op": "command.run", "target": ".", "input": {"command": ["sleep", f"60.{marker}"]}}
-    return {"name": "computer_operation", "arguments": arguments}
-
-
-def running(marker: str) -> list[int]:
-    """The processes whose command line has the marker."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if f"60.{marker}".encode() in line and is_alive(int(entry.name)):
-                found.append(int(entry.name))
-    return found
 
 
 def test_a_cancelled_call_ends_its_child_and_gets_no_answer(lines: Lines) -> None:

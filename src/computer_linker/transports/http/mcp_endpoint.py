@@ -98,7 +98,8 @@ class McpEndpoint:
         method = message.get("method")
         if method == "notifications/cancelled" and session is not None and "id" not in message:
             params = message.get("params")
-            task = self._running.get((session, params.get("requestId", ""))) if type(params) is dict else None
+            request_id = params.get("requestId") if type(params) is dict else None
+            task = self._running.get((session, request_id)) if isinstance(request_id, str | int) else None
             if task is None:
                 return False
             task.cancel()

@@ -30,7 +30,7 @@ _READ_SIZE = 256 * 1024
 _OUT_LIMIT = 16 * 1024 * 1024
 _MAX_UNDER_WAY = 256
 
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 
 
 class Wire:
@@ -97,9 +97,17 @@ class Wire:
         self._pending = bytearray(rest)
         for line in lines:
             if line.strip():
-                self._message(line)
+                self._message_or_fault(line)
         if len(self._running) >= _MAX_UNDER_WAY:
             self._pause()
+
+    def _message_or_fault(self, line: bytes) -> None:
+        try:
+            self._message(line)
+        except Exception:
+            # The root of everything a client sends: a fault of ours must not swallow the messages behind this one.
+            log.exception("a message could not be taken")
+            self._error(None, INTERNAL, "Internal error; the service's log has the reason.")
 
     def _message(self, line: bytes) -> None:
         try:
@@ -122,6 +130,13 @@ class Wire:
         request_id = message["id"]
         if type(request_id) not in (str, int):
             self._error(None, INVALID_REQUEST, "A request id is a string or an integer.")
+            return
+        if type(message["method"]) is not str:
+            self._error(request_id, INVALID_REQUEST, "A method is named by a string.")
+            return
+        params = message.get("params")
+        if params is not None and type(params) is not dict:
+            self._error(request_id, INVALID_PARAMS, "The parameters of a request are an object.")
             return
         if request_id in self._running:
             self._error(request_id, INVALID_REQUEST, "A request with this id is still under way.")
@@ -155,7 +170,7 @@ class Wire:
             pass
         except Exception:
             log.exception("a tool call could not be answered")
-            self._error(request_id, -32603, "Internal error; the service's log has the reason.")
+            self._error(request_id, INTERNAL, "Internal error; the service's log has the reason.")
         finally:
             del self._running[request_id]
             if not self._reading and len(self._running) < _MAX_UNDER_WAY and len(self._out) < _OUT_LIMIT:
@@ -180,13 +195,13 @@ class Wire:
 
     def _notice(self, message: dict[str, Any]) -> None:
         method, params = message.get("method"), message.get("params")
-        answered = self._questions.get(message.get("id", "")) if method is None else None
+        answered = self._questions.get(_handle(message.get("id"))) if method is None else None
         if answered is not None:
             if not answered.done():
                 answered.set_result(message.get("result"))
             return
         if method == "notifications/cancelled" and type(params) is dict:
-            task = self._running.get(params.get("requestId", ""))
+            task = self._running.get(_handle(params.get("requestId")))
             if task is not None:
                 task.cancel()
                 return
@@ -283,3 +298,8 @@ class Wire:
             if not self._out or not self._out_is_open():
                 return
             await asyncio.sleep(0.01)
+
+
+def _handle(value: Any) -> Any:
+    """An id as it can be looked up; anything that is no id is one nobody has."""
+    return value if type(value) in (str, int) else None
