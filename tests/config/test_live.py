@@ -26,7 +26,7 @@ def add_scope(home: Path, root: Path, scope_id: str = "app") -> None:
 
 
 def test_a_change_holds_from_the_next_call_on(home: Path, tmp_path: Path) -> None:
-    live = LiveConfig(home)
+    live = LiveConfig(home, fresh_for_s=0)
     assert live.current().scopes == []
     add_scope(home, tmp_path)
     assert [scope.id for scope in live.current().scopes] == ["app"]
@@ -35,12 +35,12 @@ def test_a_change_holds_from_the_next_call_on(home: Path, tmp_path: Path) -> Non
 
 
 def test_an_unchanged_file_is_not_read_again(home: Path) -> None:
-    live = LiveConfig(home)
+    live = LiveConfig(home, fresh_for_s=0)
     assert live.current() is live.current()
 
 
 def test_a_broken_file_stops_every_call_until_it_is_corrected(home: Path) -> None:
-    live = LiveConfig(home)
+    live = LiveConfig(home, fresh_for_s=0)
     good = (home / "config.json").read_text()
     live.current()
     (home / "config.json").write_text(good.replace('"port": 3939', '"port": "3939"'))
@@ -52,7 +52,7 @@ def test_a_broken_file_stops_every_call_until_it_is_corrected(home: Path) -> Non
 
 
 def test_a_file_that_becomes_writable_for_others_stops_every_call(home: Path) -> None:
-    live = LiveConfig(home)
+    live = LiveConfig(home, fresh_for_s=0)
     live.current()
     (home / "config.json").chmod(0o666)
     with pytest.raises(ConfigInvalid, match="other users"):
@@ -62,7 +62,7 @@ def test_a_file_that_becomes_writable_for_others_stops_every_call(home: Path) ->
 
 
 def test_a_file_that_is_gone_stops_every_call(home: Path) -> None:
-    live = LiveConfig(home)
+    live = LiveConfig(home, fresh_for_s=0)
     live.current()
     (home / "config.json").unlink()
     with pytest.raises(ConfigInvalid):
@@ -76,7 +76,7 @@ def test_the_refusal_has_a_code_of_the_wire() -> None:
 
 def test_the_state_folder_is_kept_out_of_a_scope_around_it(home: Path, tmp_path: Path) -> None:
     add_scope(home, tmp_path)
-    config = LiveConfig(home).current()
+    config = LiveConfig(home, fresh_for_s=0).current()
     rules = rules_of(config.scopes[0], config.scopes[0].roots[0], config)
     assert is_denied(("state",), rules.denied)
     assert is_denied(("state", "config.json"), rules.denied)
@@ -91,7 +91,7 @@ def test_a_root_is_resolved_when_the_config_is_read(home: Path, tmp_path: Path) 
     link = tmp_path / "link"
     link.symlink_to(real)
     add_scope(home, link)
-    live = LiveConfig(home)
+    live = LiveConfig(home, fresh_for_s=0)
     assert live.current().scopes[0].roots == [str(real)]
     link.unlink()
     link.symlink_to(other)
@@ -99,7 +99,7 @@ def test_a_root_is_resolved_when_the_config_is_read(home: Path, tmp_path: Path) 
 
 
 def test_the_public_address_can_come_from_the_environment(home: Path) -> None:
-    config = LiveConfig(home).current()
+    config = LiveConfig(home, fresh_for_s=0).current()
     address = "https://linker.example.com"
     assert effective(config, home, {"COMPUTER_LINKER_PUBLIC_BASE_URL": address}).public_base_url == address
     with pytest.raises(ConfigInvalid, match="publicBaseUrl"):

@@ -1,6 +1,7 @@
 """The config as it is now: read again when the file changed, refusing while it cannot be used."""
 
 import os
+import time
 from pathlib import Path
 
 from computer_linker.config.load import CONFIG_NAME, Check, read_document, stamp_of, validated
@@ -8,22 +9,30 @@ from computer_linker.config.runtime import effective
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid
 
+FRESH_FOR_S = 0.001
+"""How long one look at the file holds: long enough for the several looks of one call, too short to be noticed."""
+
 
 class LiveConfig:
     """One state folder's config. A new token or scope holds from the next call on; a broken file stops every call."""
 
-    def __init__(self, home: Path, check: Check | None = None) -> None:
+    def __init__(self, home: Path, check: Check | None = None, fresh_for_s: float = FRESH_FOR_S) -> None:
         self.home = home
         self._check = check
         self._path = os.fspath(home / CONFIG_NAME)
         self._stamp: tuple[int, ...] = ()
         self._config: Config | None = None
         self._refusal: ConfigInvalid | None = None
+        self._fresh_for_s = fresh_for_s
+        self._fresh_until = 0.0
 
     def current(self) -> Config:
         """The config the file has now. Raises ConfigInvalid for as long as it cannot be used."""
+        now = time.monotonic()
+        if now < self._fresh_until and self._config is not None:
+            return self._config
+        self._fresh_until = now + self._fresh_for_s
         try:
-            # One stat a call, about a microsecond: cheaper than being a moment late about a revoked right.
             stamp = stamp_of(os.stat(self._path, follow_symlinks=False))  # noqa: PTH116  # a Path costs more than the call
         except OSError:
             stamp = ()
