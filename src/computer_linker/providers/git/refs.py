@@ -28,7 +28,7 @@ def commit_hash(run: GitRun, ref: str) -> str:
 
 def check_ref(ref: str) -> None:
     """Refuse what is not the plain name of one commit."""
-    if _REF.fullmatch(ref) is None or ".." in ref or "@{-" in ref:
+    if _REF.fullmatch(ref) is None or ".." in ref or "@{-" in ref or "{/" in ref:
         raise InvalidRequest("A ref is the name of one commit: a branch, a tag, a hash, HEAD~2.", field="ref")
 
 

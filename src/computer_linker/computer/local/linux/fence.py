@@ -43,7 +43,7 @@ def fence_around(fence: Fence) -> Callable[[], None] | None:
     rules = [(place, _READ_FILE | _READ_DIR) for place in fence.read]
     rules += [(place, every & ~_EXECUTE) for place in fence.write]
     rules += [(place, _EXECUTE | _READ_FILE | _READ_DIR) for place in fence.execute]
-    rules += [(device, _READ_FILE | _WRITE_FILE | _TRUNCATE) for device in ("/dev/null",)]
+    rules += [(device, _READ_FILE | _WRITE_FILE | _TRUNCATE) for device in ("/dev/null", "/dev/urandom", "/dev/random")]
     return lambda: _restrict(rules, every, abi)
 
 
