@@ -36,8 +36,8 @@ async def test_a_diff_changes_makes_renames_and_deletes_files(patched: Road) -> 
     (patched.root / "name.txt").write_text("same\n")
     diff = (
         "diff --git a/f.txt b/f.txt\nindex 1..2 100644\n--- a/f.txt\n+++ b/f.txt\n@@ -1 +1,2 @@\n-old\n+new\n+more\n"
-        "diff --git a/gone.txt b/gone.txt\ndeleted file mode 100644\nindex 1..0\n--- a/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
-        "diff --git a/n/new.sh b/n/new.sh\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ b/n/new.sh\n@@ -0,0 +1 @@\n+#!/bin/sh\n"
+        "diff --git a/gone.txt b/gone.txt\ndeleted file mode 100644\n--- a/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+        "diff --git a/n/new.sh b/n/new.sh\nnew file mode 100755\n--- /dev/null\n+++ b/n/new.sh\n@@ -0,0 +1 @@\n+#!/bin/sh\n"
         "diff --git a/name.txt b/other.txt\nsimilarity index 100%\nrename from name.txt\nrename to other.txt\n"
     )
     envelope = await patched.call("file.patch", input={"diff": diff})
@@ -148,7 +148,10 @@ async def test_a_stale_digest_is_a_conflict(patched: Road) -> None:
     assert (patched.root / "f.txt").read_text() == "old\n"
 
 
-LINK = "diff --git a/ln b/ln\nnew file mode 120000\n--- /dev/null\n+++ b/ln\n@@ -0,0 +1 @@\n+../out\n\\ No newline at end of file\n"
+LINK = (
+    "diff --git a/ln b/ln\nnew file mode 120000\n--- /dev/null\n+++ b/ln\n"
+    "@@ -0,0 +1 @@\n+../out\n\\ No newline at end of file\n"
+)
 NEW = "new file mode 100644\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+pwn\n"
 REFUSED: list[tuple[str, str]] = [
     ("a link", LINK),
@@ -170,9 +173,10 @@ REFUSED: list[tuple[str, str]] = [
     ),
     ("a newline in a name", '--- /dev/null\n+++ "b/a\\nb"\n@@ -0,0 +1 @@\n+x\n'),
     ("a header that names another file", "diff --git a/x b/x\n" + NEW.format("evil.txt")),
+    ("two names", "--- a/f.txt\n+++ b/g.txt\n@@ -1 +1 @@\n-old\n+new\n"),
     (
         "a rename without saying so",
-        "--- a/f.txt\n+++ b/g.txt\n@@ -1 +1 @@\n-old\n+new\n".replace("--- ", "diff --git a/f.txt b/g.txt\n--- "),
+        "diff --git a/f.txt b/g.txt\n--- a/f.txt\n+++ b/g.txt\n@@ -1 +1 @@\n-old\n+new\n",
     ),
     ("a copy", "diff --git a/f.txt b/g.txt\ncopy from f.txt\ncopy to g.txt\n"),
     ("a binary patch", "diff --git a/b b/b\nnew file mode 100644\nGIT binary patch\nliteral 0\nHcmV?d00001\n"),
@@ -204,9 +208,16 @@ async def test_names_in_a_diff_are_judged_like_targets(patched: Road, name: str)
 
 
 @pytest.mark.parametrize(
-    "request_", [{}, {"diff": "x", "edits": []}, {"edits": []}, {"diff": "x", "patch": "x"}, {"edits": [{"oldText": "", "newText": "x"}]},
-                 {"edits": [{"oldText": "old", "newText": "x", "regex": True}]}],
-)  # fmt: skip
+    "request_",
+    [
+        {},
+        {"diff": "x", "edits": []},
+        {"edits": []},
+        {"diff": "x", "patch": "x"},
+        {"edits": [{"oldText": "", "newText": "x"}]},
+        {"edits": [{"oldText": "old", "newText": "x", "regex": True}]},
+    ],
+)
 async def test_a_request_is_one_diff_or_some_edits(patched: Road, request_: dict[str, Any]) -> None:
     assert await patched.code("file.patch", "f.txt", input=request_) == "invalid_request"
 

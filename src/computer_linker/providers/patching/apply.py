@@ -66,14 +66,7 @@ def _with_line_ends(hunks: list[Hunk], lines: list[str]) -> list[Hunk]:
     if any(line.endswith("\r\n") for hunk in hunks for line in (*hunk.old, *hunk.new)):
         return hunks
     return [
-        Hunk(
-            hunk.old_start,
-            [_crlf(line) for line in hunk.old],
-            [_crlf(line) for line in hunk.new],
-            hunk.additions,
-            hunk.deletions,
-        )
-        for hunk in hunks
+        replace(hunk, old=[_crlf(line) for line in hunk.old], new=[_crlf(line) for line in hunk.new]) for hunk in hunks
     ]
 
 

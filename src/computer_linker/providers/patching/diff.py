@@ -81,6 +81,8 @@ class _Parser:
     def _plain_section(self) -> FilePatch:
         old, new = self._names()
         patch = FilePatch(*_without_prefixes(old, new))
+        if patch.old != patch.new and None not in (patch.old, patch.new):
+            raise self._refusal("starts a section that names two different files; only a git diff can rename")
         self._hunks(patch, needed=True)
         return patch
 

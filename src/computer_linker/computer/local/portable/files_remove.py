@@ -130,8 +130,10 @@ class StagedRemove(Staged):
         return True
 
     def _is_kept(self, keeper: Keeper, kept: str) -> bool:
+        place = self.place
         try:
-            os.rename(self.place.name, kept, src_dir_fd=self.place.folder, dst_dir_fd=keeper.folder)
+            os.rename(place.name, kept, src_dir_fd=place.folder, dst_dir_fd=keeper.folder)
+            self._refuse_another(keeper, kept)
             return True
         except OSError as error:
             if error.errno != errno.EXDEV:
@@ -139,6 +141,15 @@ class StagedRemove(Staged):
         # The same file system mounted twice: it cannot be renamed across, so it goes for good.
         self.kept, self.aside, self.result.is_undoable = None, temporary_name(), False
         return False
+
+    def _refuse_another(self, keeper: Keeper, kept: str) -> None:
+        """Put back what was taken when it is not what was looked at: somebody swapped the names in between."""
+        taken = os.stat(kept, dir_fd=keeper.folder, follow_symlinks=False)
+        if self.before is None or taken.st_ino == self.before.inode:
+            return
+        rename_new(keeper.folder, kept, self.place.folder, self.place.name)
+        shown = self.change.path.shown
+        raise Conflict(f"{shown} was changed by somebody else just now.", path=shown)
 
     def _remove_empty(self) -> None:
         try:
