@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -303,6 +305,28 @@ def test_completion_prints_a_script(shell: Shell, name: str) -> None:
     code, out, _ = shell("completion", name)
     assert code == 0
     assert "computer-linker" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("computer-linker s", ["start", "setup", "status", "scope", "serve", "stop", "stdio", "self-test"]),
+        ("computer-linker op file.rea", ["file.read", "file.read_many"]),
+        ("computer-linker op file.read --scope ", ["my-project"]),
+        ("computer-linker scope remove ", ["my-project"]),
+    ],
+)
+def test_the_shell_completes_commands_operations_and_scopes(shell: Shell, words: str, offered: list[str]) -> None:
+    shell("setup", shell.folder)
+    typed = words.split(" ")
+    env = {
+        **os.environ, "COMPUTER_LINKER_HOME": str(shell.home), "_COMPUTER_LINKER_COMPLETE": "complete_bash",
+        "COMP_WORDS": words, "COMP_CWORD": str(len(typed) - 1),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "computer_linker"], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert set(offered) <= set(done.stdout.split()), done.stderr
 
 
 def test_a_relative_home_is_taken_from_where_the_command_runs(

@@ -36,7 +36,8 @@ def main(argv: list[str]) -> int:
     everything = "--help-all" in argv
     arguments = ["--help"] if everything else argv or ["--help"]
     try:
-        return _run(build(everything=everything), arguments)
+        # A shell that completes is told every command, the hidden ones too.
+        return _run(build(everything=everything or _COMPLETE in os.environ), arguments)
     except CliError as error:
         fail(error.message, error.hint)
         return error.exit_code
