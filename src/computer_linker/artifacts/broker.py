@@ -1,0 +1,84 @@
+"""The broker: the one way in and out of the artifact store."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, Self, TypeVar
+
+import anyio
+
+from computer_linker.artifacts.kinds import MIME_BY_KIND, REFUSED_TYPES, media_type
+from computer_linker.artifacts.store import ArtifactStore, Owner
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.artifact import Artifact
+
+_HEAD = 4096
+T = TypeVar("T")
+
+
+class Home(Protocol):
+    """What the broker needs of the service: the state folder."""
+
+    home: Path
+
+
+class ArtifactBroker:
+    """Checks what comes in, keeps it, and gives it back to its owner."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._store: ArtifactStore | None = None
+        self._lock = anyio.Lock()
+
+    @classmethod
+    def open(cls, services: Home) -> Self:
+        return cls(services.home / "artifacts")
+
+    async def aclose(self) -> None:
+        """Let go of the database."""
+        if self._store is not None:
+            self._store.close()
+
+    async def keep(self, content: bytes, kind: str, title: str, owner: Owner) -> Artifact:
+        """Keep bytes as a proof of this kind. Raises InvalidRequest when they are not what the kind needs."""
+        found = media_type(content[:_HEAD])
+        if found in REFUSED_TYPES:
+            raise InvalidRequest("Programs and scripts are not kept as artifacts.", mediaType=found)
+        wanted = MIME_BY_KIND.get(kind)
+        if wanted is not None and found not in wanted:
+            raise InvalidRequest(
+                f"A {kind} must be one of {', '.join(wanted)}; these bytes are {found}.", mediaType=found
+            )
+        return await self._do(lambda store: store.add(content, kind, found, title, owner))
+
+    async def find(self, artifact_id: str, scope: str) -> Artifact:
+        """One artifact of this scope."""
+        if not artifact_id.startswith("art_") or not artifact_id[4:].isalnum() or len(artifact_id) > 64:
+            raise InvalidRequest("An artifact id looks like art_ and hexadecimal digits.")
+        return await self._do(lambda store: store.find(artifact_id, scope))
+
+    async def listed(
+        self,
+        scope: str,
+        *,
+        kind: str | None = None,
+        label: str | None = None,
+        limit: int = 50,
+        before: float | None = None,
+    ) -> list[Artifact]:
+        """The newest artifacts of a scope."""
+        return await self._do(lambda store: store.listed(scope, kind=kind, label=label, limit=limit, before=before))
+
+    async def content(self, artifact: Artifact) -> bytes:
+        """An artifact's bytes."""
+        return await self._do(lambda store: store.content(artifact))
+
+    async def _do(self, work: Callable[[ArtifactStore], T]) -> T:
+        async with self._lock:
+            return await anyio.to_thread.run_sync(lambda: work(self._opened()))
+
+    def _opened(self) -> ArtifactStore:
+        if self._store is None:
+            self._store = ArtifactStore(self._folder)
+            self._store.forget_old(time.time())
+        return self._store

@@ -1,0 +1,92 @@
+"""What agent-browser and its like hand over: a list of entries, or an object with well-known fields."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from computer_linker.artifacts.kinds import ProofKind, normalised_kind
+from computer_linker.errors import InvalidRequest
+
+MAX_ENTRIES = 200
+_ENTRY_FIELDS = frozenset(
+    {"kind", "title", "description", "path", "uri", "text", "json", "mimeType", "rawType", "metadata"}
+)
+_PATHS: dict[str, ProofKind] = {
+    "screenshotPath": "screenshot", "imagePath": "screenshot", "videoPath": "video_recording", "tracePath": "browser_trace",
+    "consoleLogsPath": "console_logs", "consoleLogPath": "console_logs", "verificationPath": "browser_verification",
+    "harPath": "network_log", "pdfPath": "document",
+}  # fmt: skip
+_TEXTS: dict[str, ProofKind] = {
+    "consoleLogs": "console_logs", "consoleLog": "console_logs", "verificationText": "browser_verification",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing to keep: a file inside the scope, or text."""
+
+    kind: ProofKind
+    title: str
+    path: str | None = None
+    text: str | None = None
+
+
+def parse_manifest(payload: Any) -> list[Entry]:
+    """The entries of either form. Raises InvalidRequest for unknown fields, so that no path slips past the gate."""
+    if type(payload) is list:
+        payload = {"artifacts": payload}
+    if type(payload) is not dict:
+        raise InvalidRequest("A manifest is a list of artifacts, or an object with known fields.")
+    known = {"artifacts", *_PATHS, *_TEXTS}
+    unknown = sorted(payload.keys() - known)
+    if unknown:
+        raise InvalidRequest(f"The manifest has an unknown field {unknown[0][:60]!r}.", known=sorted(known))
+    entries = _entries(payload.get("artifacts", []))
+    for name, kind in _PATHS.items():
+        if name in payload:
+            entries.append(Entry(kind, kind, path=_string(payload[name], name)))
+    for name, kind in _TEXTS.items():
+        if name in payload:
+            entries.append(Entry(kind, kind, text=_string(payload[name], name)))
+    if not entries:
+        raise InvalidRequest("The manifest names no artifact.")
+    return entries
+
+
+def _entries(items: Any) -> list[Entry]:
+    if type(items) is not list:
+        raise InvalidRequest("`artifacts` is a list.")
+    if len(items) > MAX_ENTRIES:
+        raise InvalidRequest(f"A manifest has at most {MAX_ENTRIES} artifacts.")
+    return [_entry(item) for item in items]
+
+
+def _entry(item: Any) -> Entry:
+    if type(item) is not dict:
+        raise InvalidRequest("An artifact in a manifest is an object.")
+    unknown = sorted(item.keys() - _ENTRY_FIELDS)
+    if unknown:
+        raise InvalidRequest(f"An artifact has an unknown field {unknown[0][:60]!r}.", known=sorted(_ENTRY_FIELDS))
+    if item.get("uri") is not None:
+        raise InvalidRequest("Artifacts are taken by a path inside the scope, never by a URI.")
+    text = item.get("text")
+    if text is None and item.get("json") is not None:
+        import json
+
+        text = json.dumps(item["json"], ensure_ascii=False)
+    path = item.get("path")
+    if (path is None) == (text is None):
+        raise InvalidRequest("An artifact has either a path or text.")
+    kind = normalised_kind(item.get("kind"), item.get("rawType"), item.get("title"), has_text=text is not None)
+    title = item.get("title")
+    return Entry(
+        kind,
+        title[:200] if type(title) is str else kind,
+        path=None if path is None else _string(path, "path"),
+        text=None if text is None else _string(text, "text"),
+    )
+
+
+def _string(value: Any, name: str) -> str:
+    if type(value) is not str:
+        raise InvalidRequest(f"`{name}` in the manifest must be a string.")
+    return value

@@ -1,0 +1,158 @@
+"""Where artifacts lie: bytes once by digest, facts in a small database, bounds that hold whatever comes."""
+
+import hashlib
+import os
+import secrets
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from computer_linker.errors import LimitExceeded, NotFound
+from computer_linker.model.artifact import Artifact
+
+MAX_BYTES = 64 * 1024 * 1024
+SCOPE_BYTES = 512 * 1024 * 1024
+SCOPE_COUNT = 2000
+KEEP_S = 30 * 24 * 3600
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS artifacts (
+  id TEXT PRIMARY KEY, kind TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL, media_type TEXT NOT NULL,
+  title TEXT NOT NULL, scope TEXT NOT NULL, session TEXT NOT NULL, operation TEXT NOT NULL, label TEXT NOT NULL,
+  backend TEXT NOT NULL, created_at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_scope ON artifacts (scope, created_at);
+CREATE INDEX IF NOT EXISTS by_digest ON artifacts (sha256);
+PRAGMA user_version = 1;
+"""
+_FIELDS = "id, kind, sha256, size, media_type, title, scope, session, operation, label, backend, created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose an artifact is."""
+
+    scope: str
+    session: str
+    operation: str
+    label: str = ""
+    backend: str = ""
+
+
+class ArtifactStore:
+    """A private folder of objects and one table. Used from worker threads, one at a time (the broker sees to that)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / "objects").mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._db = sqlite3.connect(folder / "artifacts.db", check_same_thread=False, isolation_level=None)
+        self._db.executescript("PRAGMA journal_mode=WAL;" + _SCHEMA)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def add(self, content: bytes, kind: str, media: str, title: str, owner: Owner) -> Artifact:
+        """Keep the bytes and the facts. The oldest of the scope make way when its bounds are reached."""
+        if len(content) > MAX_BYTES:
+            raise LimitExceeded(f"An artifact is at most {MAX_BYTES} bytes.", limitBytes=MAX_BYTES)
+        digest = hashlib.sha256(content).hexdigest()
+        self._make_room(owner.scope, len(content))
+        self._write_object(digest, content)
+        made = Artifact(
+            id="art_" + secrets.token_hex(12), kind=kind, sha256=digest, size=len(content), media_type=media,
+            title=title, scope=owner.scope, session=owner.session, operation=owner.operation, label=owner.label,
+            backend=owner.backend, created_at=time.time(),
+        )  # fmt: skip
+        values = (
+            made.id, kind, digest, made.size, media, title, made.scope, made.session, made.operation, made.label,
+            made.backend, made.created_at,
+        )  # fmt: skip
+        self._db.execute(f"INSERT INTO artifacts ({_FIELDS}) VALUES ({','.join('?' * 12)})", values)  # noqa: S608  # constant names
+        return made
+
+    def find(self, artifact_id: str, scope: str) -> Artifact:
+        """One artifact of this scope; another scope's is as if it were not there."""
+        row = self._db.execute(
+            f"SELECT {_FIELDS} FROM artifacts WHERE id = ? AND scope = ?",  # noqa: S608  # constant names
+            (artifact_id, scope),
+        ).fetchone()
+        if row is None:
+            raise NotFound("There is no artifact of this id in this scope.")
+        return _artifact(row)
+
+    def listed(
+        self, scope: str, *, kind: str | None, label: str | None, limit: int, before: float | None
+    ) -> list[Artifact]:
+        """The newest first."""
+        wanted = "scope = ? AND created_at < ?"
+        values: list[object] = [scope, before if before is not None else float("inf")]
+        for name, value in (("kind", kind), ("label", label)):
+            if value is not None:
+                wanted += f" AND {name} = ?"
+                values.append(value)
+        query = f"SELECT {_FIELDS} FROM artifacts WHERE {wanted} ORDER BY created_at DESC LIMIT ?"  # noqa: S608
+        return [_artifact(row) for row in self._db.execute(query, [*values, limit])]
+
+    def content(self, artifact: Artifact) -> bytes:
+        """The bytes, checked against their digest."""
+        content = self._object(artifact.sha256).read_bytes()
+        if hashlib.sha256(content).hexdigest() != artifact.sha256:
+            raise NotFound("The artifact's bytes are no longer what was kept.")
+        return content
+
+    def size_of(self, scope: str) -> tuple[int, int]:
+        """How many artifacts and bytes a scope holds."""
+        row = self._db.execute(
+            "SELECT count(*), coalesce(sum(size), 0) FROM artifacts WHERE scope = ?", (scope,)
+        ).fetchone()
+        return int(row[0]), int(row[1])
+
+    def forget_old(self, now: float) -> int:
+        """Drop what is older than the retention; how many."""
+        old = self._db.execute("SELECT id, sha256 FROM artifacts WHERE created_at < ?", (now - KEEP_S,)).fetchall()
+        for artifact_id, digest in old:
+            self._drop(artifact_id, digest)
+        return len(old)
+
+    def _make_room(self, scope: str, size: int) -> None:
+        count, total = self.size_of(scope)
+        oldest = self._db.execute(
+            "SELECT id, sha256, size FROM artifacts WHERE scope = ? ORDER BY created_at", (scope,)
+        )
+        rows = oldest.fetchall() if count >= SCOPE_COUNT or total + size > SCOPE_BYTES else []
+        for artifact_id, digest, freed in rows:
+            if count < SCOPE_COUNT and total + size <= SCOPE_BYTES:
+                break
+            self._drop(artifact_id, digest)
+            count, total = count - 1, total - freed
+
+    def _drop(self, artifact_id: str, digest: str) -> None:
+        self._db.execute("DELETE FROM artifacts WHERE id = ?", (artifact_id,))
+        if self._db.execute("SELECT 1 FROM artifacts WHERE sha256 = ? LIMIT 1", (digest,)).fetchone() is None:
+            self._object(digest).unlink(missing_ok=True)
+
+    def _object(self, digest: str) -> Path:
+        return self._folder / "objects" / digest[:2] / digest
+
+    def _write_object(self, digest: str, content: bytes) -> None:
+        path = self._object(digest)
+        if path.exists():
+            return
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        temporary = path.with_name(f".{secrets.token_hex(8)}")
+        # 0600 and never executable, whatever it was.
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(fd)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _artifact(row: tuple[object, ...]) -> Artifact:
+    return Artifact(**dict(zip(_FIELDS.split(", "), row, strict=True)))  # type: ignore[arg-type]  # our own table

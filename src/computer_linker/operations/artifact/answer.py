@@ -1,0 +1,56 @@
+"""An artifact as the artifact operations answer it."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.artifacts.kinds import ProofKind
+from computer_linker.model.artifact import Artifact
+from computer_linker.model.base import Model
+
+
+class ArtifactFacts(Model):
+    id: str
+    kind: str
+    sha256: str
+    size: int
+    path: Annotated[str, Field(description="A reference of this service, not a path on the disk.")]
+    media_type: Annotated[str, Field(description="What the bytes are, by their content.")]
+    title: str
+    owner: dict[str, str]
+    created_at: str
+
+
+class Kept(Model):
+    artifact: ArtifactFacts
+
+
+class KeptMany(Model):
+    artifacts: list[ArtifactFacts]
+
+
+Kind = Annotated[ProofKind | str | None, Field(max_length=60, description="Left out, it is inferred.")]
+Label = Annotated[str | None, Field(max_length=120, description="A free label: an issue, a pull request, a run.")]
+
+
+def facts(artifact: Artifact) -> ArtifactFacts:
+    """The wire form."""
+    owner = {"scope": artifact.scope, "session": artifact.session, "operation": artifact.operation}
+    if artifact.label:
+        owner["label"] = artifact.label
+    if artifact.backend:
+        owner["backend"] = artifact.backend
+    return ArtifactFacts(
+        id=artifact.id,
+        kind=artifact.kind,
+        sha256=artifact.sha256,
+        size=artifact.size,
+        path=f"artifact:{artifact.id}",
+        media_type=artifact.media_type,
+        title=artifact.title,
+        owner=owner,
+        created_at=datetime.fromtimestamp(artifact.created_at, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z"),
+    )

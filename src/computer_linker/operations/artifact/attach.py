@@ -1,0 +1,49 @@
+"""artifact.attach: keep one file of the scope, or a piece of text, as proof."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.artifacts.broker import ArtifactBroker
+from computer_linker.artifacts.kinds import normalised_kind
+from computer_linker.artifacts.store import MAX_BYTES, Owner
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.artifact.answer import Kept, Kind, Label, facts
+from computer_linker.registry import Context, Example, operation
+
+
+class AttachInput(Model):
+    kind: Kind = None
+    title: Annotated[str | None, Field(max_length=200)] = None
+    owner: Label = None
+    text: Annotated[str | None, Field(max_length=4_000_000, description="Keep this text instead of a file.")] = None
+
+
+@operation(
+    "artifact.attach",
+    needs={Capability.ARTIFACT_WRITE},
+    effect=Effect.CHANGE,
+    on="any",
+    examples=[
+        Example("Keep a log as proof.", {"target": "notes.txt", "input": {"kind": "console_logs", "owner": "issue-12"}})
+    ],
+)
+async def artifact_attach(ctx: Context, target: str | None = None, input: AttachInput = AttachInput()) -> Kept:
+    """Keep a copy of one file in the scope, or of a text, with its owner and digest. The file itself is not touched."""
+    if (target is None) == (input.text is None):
+        raise InvalidRequest("Give either a target inside the scope, or input.text.")
+    if target is not None:
+        content, _ = await ctx.computer.files.read_whole(ctx.path(target), MAX_BYTES)
+        kind = normalised_kind(input.kind, target.rpartition(".")[2])
+    else:
+        content = (input.text or "").encode()
+        kind = normalised_kind(input.kind, has_text=True)
+    owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, input.owner or "")
+    broker = ctx.use(ArtifactBroker)
+    kept = await broker.keep(content, kind, input.title or (target or kind).rpartition("/")[2][:200], owner)
+    ctx.effect = "confirmed" if await broker.content(kept) == content else "partial"
+    ctx.note(artifact=kept.id, kind=kept.kind, bytes=kept.size, sha256=kept.sha256)
+    return Kept(artifact=facts(kept))

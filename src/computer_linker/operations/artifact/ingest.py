@@ -1,0 +1,78 @@
+"""artifact.ingest: keep what another program left behind, by its manifest or one by one."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.artifacts.broker import ArtifactBroker
+from computer_linker.artifacts.kinds import normalised_kind
+from computer_linker.artifacts.manifest import Entry, parse_manifest
+from computer_linker.artifacts.store import MAX_BYTES, Owner
+from computer_linker.errors import InvalidRequest, LimitExceeded
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.model.json_text import read_json
+from computer_linker.operations.artifact.answer import KeptMany, Kind, Label, facts
+from computer_linker.registry import Context, Example, operation
+
+_MAX_MANIFEST = 1_000_000
+_MAX_TOTAL = 128 * 1024 * 1024
+
+
+class IngestInput(Model):
+    manifest: Annotated[
+        Any, Field(description="A list of artifacts, or an object such as {screenshotPath, consoleLogs}.")
+    ] = None
+    kind: Kind = None
+    path: Annotated[str | None, Field(max_length=4096, description="One file inside the scope.")] = None
+    text: Annotated[str | None, Field(max_length=4_000_000)] = None
+    title: Annotated[str | None, Field(max_length=200)] = None
+    owner: Label = None
+    backend: Annotated[str | None, Field(max_length=60, description="The program that made it.")] = None
+
+
+@operation(
+    "artifact.ingest",
+    needs={Capability.ARTIFACT_WRITE},
+    effect=Effect.CHANGE,
+    deadline_s=120,
+    examples=[
+        Example(
+            "Take over a console log and a text.",
+            {"input": {"manifest": {"consoleLogsPath": "notes.txt", "verificationText": "the page loads"}}},
+        )
+    ],
+)
+async def artifact_ingest(ctx: Context, target: str | None = None, input: IngestInput = IngestInput()) -> KeptMany:
+    """Keep what a program made: a manifest (file), one path, or a text. Only files inside the scope are opened."""
+    contents = [(entry, await _content(ctx, entry)) for entry in await _entries(ctx, target, input)]
+    total = sum(len(content) for _, content in contents)
+    if total > _MAX_TOTAL:
+        raise LimitExceeded(f"One ingest takes at most {_MAX_TOTAL} bytes.", limitBytes=_MAX_TOTAL)
+    owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, input.owner or "", input.backend or "")
+    broker = ctx.use(ArtifactBroker)
+    kept = [await broker.keep(content, entry.kind, entry.title, owner) for entry, content in contents]
+    ctx.effect = "confirmed"
+    ctx.note(artifacts=len(kept), bytes=total)
+    return KeptMany(artifacts=[facts(artifact) for artifact in kept])
+
+
+async def _entries(ctx: Context, target: str | None, input: IngestInput) -> list[Entry]:
+    given = [name for name in ("manifest", "path", "text") if getattr(input, name) is not None]
+    if (target is not None) + len(given) != 1:
+        raise InvalidRequest("Give exactly one of a manifest file as target, input.manifest, input.path or input.text.")
+    if target is not None:
+        raw, _ = await ctx.computer.files.read_whole(ctx.path(target), _MAX_MANIFEST)
+        return parse_manifest(read_json(raw))
+    if input.manifest is not None:
+        return parse_manifest(input.manifest)
+    kind = normalised_kind(input.kind, (input.path or "").rpartition(".")[2], has_text=input.text is not None)
+    return [Entry(kind, input.title or kind, path=input.path, text=input.text)]
+
+
+async def _content(ctx: Context, entry: Entry) -> bytes:
+    if entry.text is not None:
+        return entry.text.encode()
+    content, _ = await ctx.computer.files.read_whole(ctx.path(entry.path or ""), MAX_BYTES)
+    return content

@@ -1,0 +1,167 @@
+"""Artifacts: own copies with an owner, taken only from inside the scope, bounded, never what they pretend to be."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.artifacts import store
+from computer_linker.artifacts.kinds import media_type, normalised_kind
+from computer_linker.artifacts.manifest import parse_manifest
+from computer_linker.errors import InvalidRequest
+from support.road import Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452") + b"\0" * 40
+
+
+async def test_a_file_is_kept_and_survives_its_original(road: Road) -> None:
+    (road.root / "shot.png").write_bytes(PNG)
+    envelope = await road.call("artifact.attach", "shot.png", input={"owner": "issue-12"})
+    assert (envelope["ok"], envelope["effect"]) == (True, "confirmed")
+    kept = envelope["data"]["artifact"]
+    assert (kept["kind"], kept["mediaType"], kept["size"]) == ("screenshot", "image/png", len(PNG))
+    assert kept["owner"] == {
+        "scope": "app",
+        "session": "session-1",
+        "operation": envelope["operationId"],
+        "label": "issue-12",
+    }
+    (road.root / "shot.png").unlink()
+    read = await road.data("artifact.read", kept["id"], options={"return": "base64"})
+    assert read["bytesBase64"].startswith("iVBORw0KGgo")
+    listed = await road.data("artifact.list", input={"owner": "issue-12"})
+    assert [item["id"] for item in listed["artifacts"]] == [kept["id"]]
+
+
+async def test_equal_bytes_lie_once_and_privately(road: Road) -> None:
+    for _ in range(2):
+        await road.data("artifact.attach", input={"text": "the same"})
+    objects = [path for path in (road.home / "artifacts" / "objects").rglob("*") if path.is_file()]
+    assert len(objects) == 1
+    assert objects[0].stat().st_mode & 0o777 == 0o600
+    assert (road.home / "artifacts" / "objects").stat().st_mode & 0o777 == 0o700
+
+
+async def test_another_scope_does_not_see_it(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    scopes = [folder_scope(tmp_path / "root"), folder_scope(tmp_path / "other", "other")]
+    async with Road.open(tmp_path, scopes) as road:
+        kept = (await road.data("artifact.attach", input={"text": "mine"}))["artifact"]
+        assert await road.code("artifact.read", kept["id"], scope="other") == "not_found"
+        assert (await road.data("artifact.list", scope="other"))["artifacts"] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../out/secret.txt", "{out}/secret.txt", "{root}_evil/secret.txt", "link", "ff", ".env", "missing", "folder"],
+)
+async def test_nothing_outside_special_or_secret_is_taken(road: Road, tmp_path: Path, path: str) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "secret.txt").write_text("CANARY")
+    (road.root / "link").symlink_to(out / "secret.txt")
+    (road.root / ".env").write_text("CANARY")
+    (road.root / "folder").mkdir()
+    os.mkfifo(road.root / "ff")
+    given = path.format(out=out, root=road.root)
+    for call in (
+        ("artifact.ingest", None, {"kind": "console_logs", "path": given}),
+        ("artifact.ingest", None, {"manifest": {"consoleLogsPath": given}}),
+        ("artifact.ingest", None, {"manifest": [{"kind": "console_logs", "path": given}]}),
+        ("artifact.attach", given, {"kind": "console_logs"}),
+    ):
+        envelope = await road.call(call[0], call[1], input=call[2])
+        assert not envelope["ok"]
+        assert "CANARY" not in str(envelope)
+    assert (await road.data("artifact.list"))["artifacts"] == []
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {"mediaUrl": "x"}, {"screenshotPath": 5}, {"artifacts": [{"uri": "file:///etc/passwd"}]}, {}, [], "x", 5,
+        {"artifacts": [{"kind": "screenshot"}]}, {"artifacts": [{"path": "a", "text": "b"}]}, {"artifacts": [{"path": "a", "evil": 1}]},
+        {"artifacts": [{"text": "x"}] * 201}, {"artifacts": {"path": "a"}},
+    ],
+)  # fmt: skip
+async def test_a_manifest_is_read_strictly(road: Road, manifest: Any) -> None:
+    assert await road.code("artifact.ingest", input={"manifest": manifest}) == "invalid_request"
+    assert (await road.data("artifact.list"))["artifacts"] == []
+
+
+async def test_one_bad_entry_keeps_the_rest_out_too(road: Road) -> None:
+    (road.root / "a.txt").write_text("a")
+    manifest = {"consoleLogsPath": "a.txt", "tracePath": "missing.json"}
+    assert await road.code("artifact.ingest", input={"manifest": manifest}) == "not_found"
+    assert (await road.data("artifact.list"))["artifacts"] == []
+
+
+async def test_both_manifest_forms_and_a_manifest_file_are_taken(road: Road) -> None:
+    (road.root / "s.png").write_bytes(PNG)
+    (road.root / "m.json").write_text('{"screenshotPath":"s.png","consoleLogs":"ready","verificationText":"ok"}')
+    kept = await road.data("artifact.ingest", "m.json", input={"backend": "agent-browser"})
+    assert [item["kind"] for item in kept["artifacts"]] == ["screenshot", "console_logs", "browser_verification"]
+    entries = [{"rawType": "Screen Recording", "text": "x"}, {"title": "console", "text": "y"}, {"json": {"a": 1}}]
+    kinds = [entry.kind for entry in parse_manifest(entries)]
+    assert kinds == ["video_recording", "console_logs", "console_logs"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"<html><script>alert(1)</script>", b"<svg xmlns='x'><script/></svg>", b"\x7fELF....", b"text"]
+)
+async def test_what_is_no_picture_is_not_kept_as_one(road: Road, content: bytes) -> None:
+    (road.root / "x.png").write_bytes(content)
+    assert await road.code("artifact.attach", "x.png", input={"kind": "screenshot"}) == "invalid_request"
+
+
+async def test_programs_are_never_kept(road: Road) -> None:
+    for content in (b"#!/bin/sh\ntrue\n", b"\x7fELF\x02", b"MZ\x90"):
+        (road.root / "p").write_bytes(content)
+        assert await road.code("artifact.attach", "p", input={"kind": "document"}) == "invalid_request"
+
+
+async def test_markup_is_given_back_as_plain_text(road: Road) -> None:
+    (road.root / "r.html").write_text("<html><script>alert(1)</script>")
+    kept = (await road.data("artifact.attach", "r.html", input={"kind": "document"}))["artifact"]
+    assert kept["mediaType"] == "text/plain"
+
+
+async def test_a_large_file_is_refused_without_being_kept(road: Road) -> None:
+    with (road.root / "big").open("wb") as file:
+        file.truncate(store.MAX_BYTES + 1)
+    assert await road.code("artifact.attach", "big") == "limit_exceeded"
+
+
+def test_the_oldest_make_way(tmp_path: Path) -> None:
+    kept = store.ArtifactStore(tmp_path)
+    owner = store.Owner("app", "s", "o")
+    old_count = store.SCOPE_COUNT
+    try:
+        store.SCOPE_COUNT = 3
+        made = [kept.add(f"{n}".encode(), "document", "text/plain", "t", owner) for n in range(5)]
+        assert kept.size_of("app")[0] == 3
+        left = {item.id for item in kept.listed("app", kind=None, label=None, limit=10, before=None)}
+        assert left == {item.id for item in made[2:]}
+        assert len([p for p in (tmp_path / "objects").rglob("*") if p.is_file()]) == 3
+    finally:
+        store.SCOPE_COUNT = old_count
+        kept.close()
+
+
+async def test_an_id_is_never_a_path(road: Road) -> None:
+    for wrong in ("../../etc/passwd", "art_/../x", "art_" + "0" * 100, "x", ""):
+        assert await road.code("artifact.read", wrong) in ("invalid_request", "not_found")
+
+
+def test_kinds_are_known_by_many_names() -> None:
+    assert normalised_kind("Screen Capture") == "screenshot"
+    assert normalised_kind(None, "HAR") == "network_log"
+    assert normalised_kind("nonsense") == "browser_verification"
+    assert normalised_kind(None, has_text=True) == "console_logs"
+    assert media_type(b"\0\1\2") == "application/octet-stream"
+    assert media_type("é".encode() * 2048 + b"\xc3") == "text/plain"
+    with pytest.raises(InvalidRequest):
+        parse_manifest({"artifacts": "x"})
