@@ -46,6 +46,7 @@ bench: .venv/.dev        ## Ratios to the raw limits, measured in one run (FAMIL
 
 docs: .venv/.dev         ## Write the generated reference
 	$(BIN)/python -m computer_linker.registry.reference
+	$(BIN)/python -m computer_linker.cli.reference
 
 lock:            ## Lock the dependencies with hashes (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --extra build -o requirements/base.txt

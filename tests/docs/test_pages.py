@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from computer_linker import __version__
 from computer_linker.cli.app import build
+from computer_linker.cli.reference import page as page_of_commands
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.envelope import Call
 from computer_linker.registry.catalog import collect
@@ -86,6 +87,10 @@ def test_every_json_block_on_a_page_is_json_and_every_request_fits() -> None:
             if isinstance(value, dict) and "op" in value:
                 request = {name: item for name, item in value.items() if name != "action"}
                 assert branches[request["op"]].is_valid(request), f"{name_of(page)}: {block}"
+
+
+def test_the_page_of_commands_is_as_the_commands_say() -> None:
+    assert (ROOT / "docs" / "reference" / "cli.md").read_text() == page_of_commands(), "run: make docs"
 
 
 def fits(wanted: str, shown: str) -> bool:

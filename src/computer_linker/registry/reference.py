@@ -15,6 +15,8 @@ from computer_linker.registry.table import BOUNDARIES, HEADERS, allowed_by, impl
 
 SCHEMA_FILE = "computer_operation.schema.json"
 CONFIG_SCHEMA_FILE = "config.schema.json"
+COMMANDS_PAGE = "cli.md"
+"""Written by the command line itself, which this package does not know."""
 _MADE = "<!-- Written by `make docs` from the catalogue; changes here are lost. -->\n\n"
 
 
@@ -48,7 +50,7 @@ def write(folder: Path) -> list[str]:
             path.write_text(text, "utf-8")
             changed.append(name)
     for path in folder.iterdir():
-        if path.name not in wanted:
+        if path.name not in wanted and path.name != COMMANDS_PAGE:
             path.unlink()
             changed.append(path.name)
     return sorted(changed)
@@ -67,6 +69,7 @@ def _index(nouns: dict[str, list[Operation]]) -> str:
     lines += [
         "- [Capabilities](capabilities.md): what each operation needs, and what each capability allows",
         "- [Errors](errors.md): every error code",
+        f"- [Commands]({COMMANDS_PAGE}): the command line",
         f"- [{SCHEMA_FILE}]({SCHEMA_FILE}): the JSON Schema of a request",
         f"- [{CONFIG_SCHEMA_FILE}]({CONFIG_SCHEMA_FILE}): the JSON Schema of config.json",
     ]
