@@ -29,7 +29,17 @@ def inspect(service: Service, way: str, *arguments: str) -> tuple[int, Any]:
     except node.NodeMissing as missing:
         pytest.skip(f"the MCP Inspector is not here: {missing}")
     if way == "stdio":
-        words = [*command, "-e", f"COMPUTER_LINKER_HOME={service.home}", *arguments, "--", sys.executable, "-m", "computer_linker", "stdio"]
+        words = [
+            *command,
+            "-e",
+            f"COMPUTER_LINKER_HOME={service.home}",
+            *arguments,
+            "--",
+            sys.executable,
+            "-m",
+            "computer_linker",
+            "stdio",
+        ]
     else:
         era = way.removeprefix("http-")
         words = [*command, "--server-url", service.url, "--transport", "http", "--protocol-era", era]
