@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from anyio import to_thread
 
 from computer_linker.computer.facets.apps import App
 from computer_linker.computer.facets.windows import Windows
-from computer_linker.computer.local.linux.entries import Entry, installed
+from computer_linker.computer.local.linux.entries import Entry, installed, owner_of
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, UnsupportedPlatform
 from computer_linker.model.geometry import Window
 
@@ -30,14 +31,12 @@ class LinuxApps:
     def __init__(self, windows: Windows, environ: Mapping[str, str]) -> None:
         self._windows = windows
         self._environ = dict(environ)
-        self._started: list[subprocess.Popen[bytes]] = []
 
     async def list(self, *, running_only: bool = False) -> list[App]:
         """Installed applications, and windows of programs that no entry describes."""
         entries = await to_thread.run_sync(installed, self._environ)
         windows = await self._windows.list()
-        apps = [_app(entry, windows) for entry in entries]
-        apps += _strangers(windows, entries)
+        apps = _described(windows, entries)
         return [app for app in apps if app.windows or not running_only]
 
     async def open(self, app: str, arguments: Sequence[str] = ()) -> App:
@@ -53,7 +52,8 @@ class LinuxApps:
                 windows = [
                     window
                     for window in await self._windows.list()
-                    if window.id not in before and (window.pid == process.pid or entry.owns(window.app, window.process))
+                    if window.id not in before
+                    and (window.pid == process.pid or entry.affinity(window.app, window.process))
                 ]
         if not windows and process.poll() not in (None, 0):
             raise ExecutionFailed("The application ended at once.", exitCode=process.returncode)
@@ -99,35 +99,35 @@ class LinuxApps:
         return [program, *argv[1:]]
 
     def _start(self, argv: Sequence[str]) -> "subprocess.Popen[bytes]":
-        # Those that ended are collected here, so that none stays as a zombie for longer than to the next start.
-        self._started = [process for process in self._started if process.poll() is None]
         env = {name: self._environ[name] for name in _PASSED_ON if name in self._environ}
         home = Path(env.get("HOME", "/"))
         process = subprocess.Popen(
             argv, env=env, cwd=home if home.is_dir() else "/", start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        self._started.append(process)
+        # The application outlives the call and may outlive us; this only keeps it from becoming a zombie.
+        threading.Thread(target=process.wait, name=f"wait {process.pid}", daemon=True).start()
         return process
 
 
-def _app(entry: Entry, windows: Sequence[Window]) -> App:
-    mine = [window for window in windows if entry.owns(window.app, window.process)]
-    return App(
-        id=entry.id,
-        name=entry.name,
-        pids=sorted({window.pid for window in mine if window.pid}),
-        windows=[window.id for window in mine],
-    )
-
-
-def _strangers(windows: Sequence[Window], entries: Sequence[Entry]) -> list[App]:
-    found: dict[str, list[Window]] = {}
+def _described(windows: Sequence[Window], entries: Sequence[Entry]) -> list[App]:
+    """Every entry with its windows, then the programs that no entry describes."""
+    owned: dict[str, list[Window]] = {entry.id: [] for entry in entries}
+    strangers: dict[str, list[Window]] = {}
     for window in windows:
-        if not any(entry.owns(window.app, window.process) for entry in entries):
-            found.setdefault(window.app or window.process, []).append(window)
-    return [
-        App(id=name, name=name, pids=sorted({one.pid for one in mine if one.pid}), windows=[one.id for one in mine])
-        for name, mine in sorted(found.items())
-        if name
-    ]
+        owner = owner_of(window.app, window.process, entries)
+        if owner is not None:
+            owned[owner.id].append(window)
+        elif window.app or window.process:
+            strangers.setdefault(window.app or window.process, []).append(window)
+    known = [_app(entry.id, entry.name, owned[entry.id]) for entry in entries]
+    return known + [_app(name, name, mine) for name, mine in sorted(strangers.items())]
+
+
+def _app(app_id: str, name: str, windows: Sequence[Window]) -> App:
+    return App(
+        id=app_id,
+        name=name,
+        pids=sorted({window.pid for window in windows if window.pid}),
+        windows=[window.id for window in windows],
+    )

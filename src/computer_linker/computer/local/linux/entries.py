@@ -42,15 +42,24 @@ class Entry:
         parts = shlex.split(self.exec)
         return Path(parts[0]).name if parts else ""
 
-    def owns(self, window_class: str, process: str) -> bool:
-        """True when a window of this class or process is its own."""
-        mine = {self.wm_class.lower(), self.id.lower(), self.id.rpartition(".")[2].lower(), self.program.lower()}
-        mine.discard("")
-        return window_class.lower() in mine or process.lower() in mine
+    def affinity(self, window_class: str, process: str) -> int:
+        """How surely a window of this class and process is its own: 3 by declared class, 2 by name, 1 by program."""
+        wanted, mine = window_class.lower(), {self.id.lower(), self.id.rpartition(".")[2].lower()}
+        if self.wm_class:
+            return 3 if wanted == self.wm_class.lower() else 0
+        if wanted and wanted in mine | {self.program.lower()}:
+            return 2
+        return 1 if process and process.lower() == self.program.lower() else 0
 
     def is_named(self, name: str) -> bool:
         """True for its id, with or without .desktop, or its name."""
         return name.lower().removesuffix(".desktop") in (self.id.lower(), self.name.lower())
+
+
+def owner_of(window_class: str, process: str, entries: Sequence[Entry]) -> Entry | None:
+    """The entry a window most surely belongs to."""
+    best = max(entries, key=lambda entry: entry.affinity(window_class, process), default=None)
+    return best if best is not None and best.affinity(window_class, process) else None
 
 
 def installed(environ: Mapping[str, str]) -> list[Entry]:

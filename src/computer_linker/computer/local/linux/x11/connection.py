@@ -1,5 +1,6 @@
 """One connection to an X server, used by one thread at a time, opened on first use and again after the server went away."""
 
+import socket
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from Xlib.display import Display
 
 T = TypeVar("T")
+_CONNECT_S = 2.0
 INSTALL = "Install the desktop extra: pip install 'computer-linker[desktop]'."
 
 
@@ -87,6 +89,7 @@ def open_display(name: str) -> "Display":
         from Xlib.error import DisplayConnectionError, DisplayNameError, XauthError
     except ImportError as error:
         raise ProviderUnavailable(f"X11 needs python-xlib. {INSTALL}") from error
+    _check_listening(name)
     try:
         return Display(name)
     except DisplayConnectionError as error:
@@ -95,6 +98,22 @@ def open_display(name: str) -> "Display":
         raise ProviderUnavailable(f"No X server answers on display {name}.") from error
     except (DisplayNameError, XauthError, OSError) as error:
         raise ProviderUnavailable(f"The X display {name!r} cannot be opened.") from error
+
+
+def _check_listening(name: str) -> None:
+    """Refuse a local display that nobody serves, within a moment. (python-xlib would leave its socket open.)"""
+    number = name.removeprefix(":").partition(".")[0]
+    if not name.startswith(":") or not number.isdigit():
+        raise ProviderUnavailable(f"The X display {name[:80]!r} is not one of this machine, such as :0.")
+    for address in (f"\0/tmp/.X11-unix/X{number}", f"/tmp/.X11-unix/X{number}"):  # noqa: S108  # where X servers listen
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_CONNECT_S)
+            try:
+                probe.connect(address)
+            except OSError:
+                continue
+            return
+    raise ProviderUnavailable(f"No X server answers on display {name}.")
 
 
 def close_display(display: "Display") -> None:

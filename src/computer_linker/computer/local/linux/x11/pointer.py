@@ -51,8 +51,8 @@ class X11Pointer:
             fake.move(*_on_screen(display, at))
             with fake.keys_held(_keycodes(display, modifiers)):
                 for _ in range(count):
-                    with fake.button_held(_BUTTONS[button]):
-                        pass
+                    fake.click(_BUTTONS[button])
+            fake.sync()
 
         await self._connection.run(work)
 
@@ -105,8 +105,7 @@ def _keycodes(display: "Display", modifiers: Sequence[Modifier]) -> list[int]:
 
 def _turn(fake: Fake, button: int, notches: int) -> None:
     for _ in range(notches):
-        fake.button(button, down=True)
-        fake.button(button, down=False)
+        fake.click(button)
         fake.sync()
 
 

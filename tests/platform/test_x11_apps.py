@@ -1,0 +1,108 @@
+"""Applications and notices on a real X11 desktop."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+from dbus_fast import Message
+from dbus_fast.aio import MessageBus
+
+from computer_linker.computer.base import Computer
+from support.desktop import Desktop, missing
+from support.road import Road, computer_scope
+
+pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
+
+
+@pytest.fixture
+def entries(desktop: Desktop) -> Path:
+    """Our own menu: a terminal that shows what it got, one that fails, one that is hidden."""
+    folder = Path(desktop.env["HOME"]) / ".local/share/applications"
+    folder.mkdir(parents=True, exist_ok=True)
+    shown = 'xterm -class Shown -e sh -c "printenv > $HOME/env.txt; echo \\"$@\\" > $HOME/args.txt; cat" sh %F'
+    (folder / "our.Shown.desktop").write_text(
+        f"[Desktop Entry]\nType=Application\nName=Shown Terminal\nExec={shown}\nStartupWMClass=Shown\n"
+    )
+    (folder / "our.Failing.desktop").write_text("[Desktop Entry]\nType=Application\nName=Failing\nExec=false\n")
+    (folder / "our.Hidden.desktop").write_text(
+        "[Desktop Entry]\nType=Application\nName=Hidden\nExec=xterm\nNoDisplay=true\n"
+    )
+    return folder
+
+
+@pytest.fixture
+async def road(tmp_path: Path, computer: Computer, entries: Path) -> AsyncIterator[Road]:
+    if lacking := missing("xterm"):
+        pytest.skip(f"not installed: {lacking}")
+    scopes = [computer_scope("desk"), computer_scope("private", excludedApplications=["shown*"])]
+    async with Road.open(tmp_path, scopes, computer) as opened:
+        yield opened
+
+
+async def test_an_application_is_opened_focused_and_closed(road: Road, desktop: Desktop) -> None:
+    home = Path(desktop.env["HOME"])
+    opened = await road.call("app.open", "our.Shown", scope="desk", input={"arguments": ["a file.txt", "b.txt"]})
+    assert (opened["ok"], opened["effect"]) == (True, "confirmed")
+    (window,) = opened["data"]["app"]["windows"]
+    with anyio.fail_after(10):
+        while not (home / "args.txt").exists() or not (home / "args.txt").read_text():
+            await anyio.sleep(0.02)
+    assert (home / "args.txt").read_text() == "a file.txt b.txt\n"
+    running = await road.data("app.list", scope="desk", options={"runningOnly": True})
+    assert [(one["id"], one["windows"]) for one in running["apps"]] == [("our.Shown", [window])]
+    focused = await road.call("app.focus", "Shown Terminal", scope="desk")
+    assert focused["effect"] == "confirmed"
+    closed = await road.call("app.close", "our.Shown", scope="desk")
+    assert (closed["data"]["closed"], closed["effect"]) == (True, "confirmed")
+    assert await road.code("app.focus", "our.Shown", scope="desk") == "not_found"
+
+
+async def test_an_application_gets_nothing_of_the_services_environment(
+    tmp_path: Path, desktop: Desktop, entries: Path
+) -> None:
+    from computer_linker.computer.local.probe import this_computer
+
+    home = Path(desktop.env["HOME"])
+    (home / "env.txt").unlink(missing_ok=True)
+    computer = this_computer({**desktop.env, "COMPUTER_LINKER_TOKEN": "secret-7f3a"})
+    app = await computer.apps.open("our.Shown")
+    with anyio.fail_after(10):
+        while not (home / "env.txt").exists() or "DISPLAY" not in (home / "env.txt").read_text():
+            await anyio.sleep(0.02)
+    assert "secret-7f3a" not in (home / "env.txt").read_text()
+    assert await computer.apps.close(app.id)
+    await computer.aclose()
+
+
+async def test_only_installed_applications_open_and_options_are_refused(road: Road, desktop: Desktop) -> None:
+    marker = Path(desktop.env["HOME"]) / "marker"
+    for name in ("sh", "/usr/bin/xterm", "our.Hidden", f"sh -c 'touch {marker}'"):
+        assert await road.code("app.open", name, scope="desk") == "not_found"
+    refused = await road.code("app.open", "our.Shown", scope="desk", input={"arguments": ["--e", f"touch {marker}"]})
+    assert refused == "invalid_request"
+    assert not marker.exists()
+    assert await road.code("app.open", "Failing", scope="desk") == "execution_failed"
+
+
+async def test_an_excluded_application_is_not_listed_or_opened(road: Road) -> None:
+    listed = await road.data("app.list", scope="private")
+    assert "our.Shown" not in [one["id"] for one in listed["apps"]]
+    assert await road.code("app.open", "our.Shown", scope="private") == "permission_denied"
+    running = await road.data("app.list", scope="desk", options={"runningOnly": True})
+    assert running["apps"] == []
+
+
+async def test_notices_are_seen(computer: Computer, desktop: Desktop) -> None:
+    assert await computer.notifications.recent() == []
+    bus = await MessageBus(bus_address=desktop.env["DBUS_SESSION_BUS_ADDRESS"]).connect()
+    name, path = "org.freedesktop.Notifications", "/org/freedesktop/Notifications"
+    body = ["mail", 0, "", "New \x1bmail", "from Zoë", [], {}, 1000]
+    await bus.send(
+        Message(destination=name, path=path, interface=name, member="Notify", signature="susssasa{sv}i", body=body)
+    )
+    with anyio.fail_after(10):
+        while not (found := await computer.notifications.recent()):
+            await anyio.sleep(0.02)
+    bus.disconnect()
+    assert [(one.app, one.summary, one.body) for one in found] == [("mail", "New \\u001bmail", "from Zoë")]
