@@ -30,14 +30,17 @@ async def targets(store: AuditStore, query: str, **parts: Any) -> list[str]:
     return [told["target"] for told in (await ask(store, "timeline", query, **parts))["events"]]
 
 
+@pytest.mark.parametrize("query", [None, "file", "op:file.read", "fil tx ok:true scope:app"])
 @pytest.mark.parametrize("view", ["last", "timeline"])
-async def test_pages_neither_skip_nor_repeat_while_events_arrive(store: AuditStore, view: str) -> None:
+async def test_pages_neither_skip_nor_repeat_while_events_arrive(
+    store: AuditStore, view: str, query: str | None
+) -> None:
     for number in range(25):
         await store.record(event(target=f"file{number}.txt"))
     seen: list[str] = []
     cursor = None
     while True:
-        page = await ask(store, view, cursor=cursor, limit=4)
+        page = await ask(store, view, query, cursor=cursor, limit=4)
         seen += [told["target"] for told in page["events"]]
         await store.record(event(op="file.list", target="new"))
         cursor = page["nextCursor"]

@@ -5,14 +5,14 @@ import sqlite3
 from typing import Any
 
 import computer_linker
+from computer_linker.audit.history import History
 from computer_linker.audit.layout import list_segments, segment_path
 from computer_linker.audit.masks import masked
 from computer_linker.audit.redact import path_preview
-from computer_linker.audit.store import AuditStore
 from computer_linker.config.schema import Config
 
 
-def build(store: AuditStore, config: Config | None, visible: frozenset[str] | None) -> dict[str, Any]:
+def build(store: History, config: Config | None, visible: frozenset[str] | None) -> dict[str, Any]:
     """Everything beside the events. It holds no contents, no output, no token, and only the scopes one may see."""
     return {
         "versions": {
@@ -27,7 +27,7 @@ def build(store: AuditStore, config: Config | None, visible: frozenset[str] | No
     }
 
 
-def _config(config: Config, store: AuditStore, visible: frozenset[str] | None) -> dict[str, Any]:
+def _config(config: Config, store: History, visible: frozenset[str] | None) -> dict[str, Any]:
     scopes = [scope for scope in config.scopes if visible is None or scope.id in visible]
     return {
         "machineName": masked(config.machine_name),
@@ -39,7 +39,7 @@ def _config(config: Config, store: AuditStore, visible: frozenset[str] | None) -
             {
                 "id": scope.id,
                 "type": scope.type,
-                "roots": [path_preview(root, store.journal.key) for root in scope.roots],
+                "roots": [path_preview(root, store.key) for root in scope.roots],
                 "capabilities": scope.capabilities,
                 "policy": _policy(scope.policy.to_wire()),
             }
@@ -53,12 +53,11 @@ def _policy(policy: dict[str, Any]) -> dict[str, Any]:
     return {name: len(value) if isinstance(value, list) else value for name, value in policy.items()}
 
 
-def _state(store: AuditStore) -> dict[str, Any]:
+def _state(store: History) -> dict[str, Any]:
     segments = list_segments(store.folder)
     with store.index.reading() as database:
         events, oldest, newest = database.execute("SELECT COUNT(*), MIN(at), MAX(at) FROM events").fetchone()
     return {
-        "records": store.journal.head.number,
         "segments": len(segments),
         "bytes": sum(segment_path(store.folder, segment).stat().st_size for segment in segments),
         "events": events,

@@ -184,7 +184,7 @@ def _immediate(database: sqlite3.Connection) -> Iterator[None]:
 
 
 def _statements() -> list[str]:
-    text = files("computer_linker.audit").joinpath("schema.sql").read_text("utf-8")
+    text = files("computer_linker.audit").joinpath("assets", "schema.sql").read_text("utf-8")
     return [statement for statement in text.split(";") if statement.strip()]
 
 

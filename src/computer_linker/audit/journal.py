@@ -28,7 +28,6 @@ from computer_linker.audit.secret import load_key
 
 FORMAT = 1
 SEGMENT_BYTES = 8 << 20
-SEGMENT_DAYS = 1
 _datasync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -83,14 +82,18 @@ class Journal:
             _datasync(self._file)
             self.head.synced = number
 
-    def rotate(self) -> None:
-        """Begin a new segment, so that everything before it can be pruned."""
+    def rotate_if_older(self, before: str | None) -> None:
+        """Begin a new segment when the newest record is older than this, so that all before it can go."""
         lock.take(self._lock)
         try:
             if os.fstat(self._file).st_size != self.head.offset:
                 self._recover()
-            if self.head.offset:
+            if before is None or not self.head.offset:
+                return
+            newest = json.loads(self._last_line()[SEAL + 1 :])
+            if (newest.get("startedAt") or newest.get("at") or "9") < before:
                 self._rotate()
+                self._write([self._heading()])
         finally:
             lock.give(self._lock)
 

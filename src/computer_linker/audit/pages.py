@@ -64,11 +64,13 @@ def _rows(
         query = f"SELECT {_COLUMNS} FROM events WHERE {conditions} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our words
         return database.execute(query, (*values, limit)).fetchall()
     # The full-text index gives rows in order one by one, so that a common word costs no more than a rare one.
-    bound = "" if after is None else f" AND rowid {sign} {after:d}"
+    bound = "" if after is None else f" AND words.rowid {sign} {after:d}"
     conditions = " AND ".join(where) or "1"
-    hits = f"SELECT rowid AS hit FROM words WHERE words MATCH ?{bound} ORDER BY rowid {order}"  # noqa: S608 - our words
-    joined = f"({hits}) CROSS JOIN events ON number = hit"
-    query = f"SELECT {_COLUMNS} FROM {joined} WHERE {conditions} LIMIT ?"  # noqa: S608 - our words
+    joined = "words CROSS JOIN events ON number = words.rowid"
+    query = (
+        f"SELECT {_COLUMNS} FROM {joined} WHERE words MATCH ?{bound} AND {conditions}"  # noqa: S608 - our words
+        f" ORDER BY words.rowid {order} LIMIT ?"
+    )
     return database.execute(query, (found.words, *values, limit)).fetchall()
 
 

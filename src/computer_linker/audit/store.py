@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import Counter, deque
 from pathlib import Path
 from typing import Protocol, Self
@@ -12,6 +13,8 @@ from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwrita
 from computer_linker.audit.flood import Flood
 from computer_linker.audit.index import Index
 from computer_linker.audit.journal import Journal
+from computer_linker.audit.prune import keep_bounded
+from computer_linker.audit.secret import Key
 from computer_linker.config.schema import Config
 from computer_linker.model.event import Event
 
@@ -46,6 +49,7 @@ class AuditStore:
         self._owed: deque[str] = deque(maxlen=_MAX_OWED)
         """Outcomes that could not be written when they were due; they go first when there is space again."""
         self._flood = Flood()
+        self._prune_at = time.monotonic() + 60
         self._timer: asyncio.TimerHandle | None = None
         self._catching_up: threading.Thread | None = None
 
@@ -54,13 +58,18 @@ class AuditStore:
         """The history of this state folder. Raises AuditDamaged when it is not what this service wrote."""
         return cls(services.home / "audit", services.config.machine_id)
 
+    @property
+    def key(self) -> Key:
+        """The key of this installation."""
+        return self.journal.key
+
     def is_running(self, operation_id: str) -> bool:
         """True while an operation of this process has an intent and its outcome is still to come."""
         return operation_id in self._running
 
     async def intent(self, event: Event) -> None:
         """Record what is about to happen; on return it survives a power cut."""
-        self._append(record.opening(event, "intent", self.journal.key))
+        self._append(record.opening(event, "intent", self.key))
         self._running.add(event.operation_id)
         try:
             await self._durable.done()
@@ -74,7 +83,7 @@ class AuditStore:
             await self.record(event)
             return
         self._running.discard(event.operation_id)
-        body = record.outcome(event, self.journal.key)
+        body = record.outcome(event, self.key)
         try:
             self._append(body)
         except AuditUnavailable:
@@ -85,7 +94,7 @@ class AuditStore:
         """Record an operation without side effects, or a refusal, whole."""
         if self._flood.takes(event):
             return
-        self._append(record.opening(event, "record", self.journal.key))
+        self._append(record.opening(event, "record", self.key))
 
     async def aclose(self) -> None:
         """Write what is still owed and let go of the files."""
@@ -116,8 +125,14 @@ class AuditStore:
         if self.journal.head.number != number:
             self._timer = asyncio.get_running_loop().call_later(_IDLE_S, self._idle, self.journal.head.number)
         elif self._catching_up is None or not self._catching_up.is_alive():
-            self._catching_up = threading.Thread(target=self.index.catch_up, name="audit-index", daemon=True)
+            self._catching_up = threading.Thread(target=self._tidy, name="audit-index", daemon=True)
             self._catching_up.start()
+
+    def _tidy(self) -> None:
+        self.index.catch_up()
+        if time.monotonic() >= self._prune_at:
+            self._prune_at = time.monotonic() + 86_400
+            keep_bounded(self.folder)
 
 
 def _left_out(counts: Counter[tuple[str, str]]) -> list[str]:

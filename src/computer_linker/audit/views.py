@@ -10,8 +10,8 @@ import anyio.to_thread
 
 from computer_linker.audit import bundle, groups, query, replay
 from computer_linker.audit.faults import AuditUnavailable
+from computer_linker.audit.history import History
 from computer_linker.audit.pages import Page, page
-from computer_linker.audit.store import AuditStore
 from computer_linker.audit.verify import verify
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest
@@ -34,7 +34,7 @@ class Question:
 
 
 async def answer(
-    store: AuditStore,
+    store: History,
     *,
     view: str,
     scopes: Collection[str] | None,
@@ -53,7 +53,7 @@ async def answer(
     return await anyio.to_thread.run_sync(partial(answer_now, store, question, config))
 
 
-def answer_now(store: AuditStore, question: Question, config: Config | None = None) -> dict[str, Any]:
+def answer_now(store: History, question: Question, config: Config | None = None) -> dict[str, Any]:
     """The same, blocking: for the command line."""
     if question.view not in VIEWS:
         raise InvalidRequest(f"There is no history view {question.view[:40]!r}.", views=list(VIEWS))
@@ -69,7 +69,7 @@ def answer_now(store: AuditStore, question: Question, config: Config | None = No
         return _answer(store, question, config)
 
 
-def _answer(store: AuditStore, question: Question, config: Config | None) -> dict[str, Any]:
+def _answer(store: History, question: Question, config: Config | None) -> dict[str, Any]:
     store.index.catch_up()
     match question.view:
         case "verify":
@@ -93,7 +93,7 @@ def _answer(store: AuditStore, question: Question, config: Config | None) -> dic
     return {"view": question.view, **found}
 
 
-def _page(store: AuditStore, question: Question, *, newest_first: bool, only_failed: bool = False) -> Page:
+def _page(store: History, question: Question, *, newest_first: bool, only_failed: bool = False) -> Page:
     found = _filter(question)
     if only_failed:
         found.add("ok = 0")
@@ -115,7 +115,7 @@ def _told(found: Page) -> dict[str, Any]:
     return {"events": found.events, "nextCursor": found.next_cursor}
 
 
-def _verified(store: AuditStore) -> dict[str, Any]:
-    result = asdict(verify(store.folder, store.journal.key, store.index))
+def _verified(store: History) -> dict[str, Any]:
+    result = asdict(verify(store.folder, store.key, store.index))
     wire = {"ok": "valid", "begins_at": "beginsAt", "first_bad": "firstBad", "operation_id": "operationId"}
     return {"events": [], "nextCursor": None} | {wire.get(name, name): value for name, value in result.items()}

@@ -122,8 +122,9 @@ def _timeline(
 
     kept: deque[dict[str, Any]] = deque(maxlen=MAX_EVENTS)
     count = 0
-    for count, event in enumerate(_events(scope, since, query), start=1):
+    for event in _events(scope, since, query):
         kept.append(event)
+        count += 1
     _write(html, timeline_page(kept, title="History of this computer", left_out=count - len(kept)))
     note(f"{len(kept)} events drawn in {html}.")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.audit.history import History, every_event
-from computer_linker.audit.query import parse, within
+from computer_linker.audit.query import Filter, parse, within
 from computer_linker.audit.redact import escaped
 from computer_linker.cli.output import say, table
 
@@ -55,22 +55,34 @@ def line(event: dict[str, Any]) -> str:
 
 def follow_events(history: History, *, scope: str | None, query: str | None, as_json: bool) -> None:
     """Tell events as they come, until interrupted. One that is still under way is told once it is over."""
-    seen: set[int] = set()
-    waiting = within(parse(query), None, scope)
     history.index.catch_up()
-    seen.update(event["number"] for event in every_event(history, waiting) if event["outcome"] != "unknown")
-    size = -1
+    with history.index.reading() as database:
+        newest = database.execute("SELECT COALESCE(MAX(number), 0) FROM events").fetchone()[0]
+    told: set[int] = set()
+    head = b""
     while True:
-        grown = (history.folder / "head").read_bytes()
-        if hash(grown) != size:
-            size = hash(grown)
+        now = (history.folder / "head").read_bytes()
+        if now != head:
+            head = now
             history.index.catch_up()
-            for event in every_event(history, within(parse(query), None, scope)):
-                if event["number"] not in seen and event["outcome"] != "unknown":
-                    seen.add(event["number"])
-                    say(json.dumps(event, ensure_ascii=False) if as_json else line(event))
-            sys.stdout.flush()
+            newest = _tell_new(history, within(parse(query), None, scope), newest, told, as_json=as_json)
         time.sleep(_LOOK_S)
+
+
+def _tell_new(history: History, found: Filter, after: int, told: set[int], *, as_json: bool) -> int:
+    """Tell what is over; the number to go on after, which stays before the first that is not."""
+    unfinished: int | None = None
+    for event in every_event(history, found, after):
+        number = event["number"]
+        if event["outcome"] == "unknown":
+            unfinished = unfinished or number
+        elif number not in told:
+            told.add(number)
+            say(json.dumps(event, ensure_ascii=False) if as_json else line(event))
+        after = number if unfinished is None else after
+    sys.stdout.flush()
+    told.difference_update([number for number in told if number <= after])
+    return after
 
 
 def export(events: Iterable[dict[str, Any]], format: str, output: Path | None) -> int:
@@ -83,14 +95,15 @@ def export(events: Iterable[dict[str, Any]], format: str, output: Path | None) -
 
 def _export_to(file: Any, events: Iterable[dict[str, Any]], format: str) -> int:
     count = 0
-    if format == "jsonl":
-        for count, event in enumerate(events, start=1):
-            file.write(json.dumps(event, ensure_ascii=True) + "\n")
-        return count
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for count, event in enumerate(events, start=1):
-        writer.writerow([_cell(event[name]) for name in COLUMNS])
+    if format == "csv":
+        writer.writerow(COLUMNS)
+    for event in events:
+        count += 1
+        if format == "csv":
+            writer.writerow([_cell(event[name]) for name in COLUMNS])
+        else:
+            file.write(json.dumps(event, ensure_ascii=True) + "\n")
     return count
 
 

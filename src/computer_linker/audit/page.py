@@ -1,0 +1,37 @@
+"""The timeline as one self-contained page: data as JSON, drawn by its own script, nothing fetched."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+MAX_EVENTS = 20_000
+"""More would make the page slow; the newest are shown, and it says so."""
+
+
+def timeline_page(events: Iterable[dict[str, Any]], *, title: str, left_out: int = 0) -> str:
+    """The page. Every text in it is data: it is set as text by the script, never parsed as markup."""
+    style, script, body = (_part(name) for name in ("page.css", "page.js", "page.html"))
+    data = json.dumps({"title": title, "leftOut": left_out, "events": list(events)}, separators=(",", ":"))
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'"
+    values = {
+        "POLICY": policy,
+        "STYLE": style,
+        "SCRIPT": script,
+        # Last, for it may hold anything; neither `</script>` nor `<!--` can occur in it.
+        "DATA": data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
+    }
+    for name, value in values.items():
+        before, _, after = body.partition(f"@{name}@")
+        body = before + value + after
+    return body
+
+
+def _part(name: str) -> str:
+    return files("computer_linker.audit").joinpath("assets", name).read_text("utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
