@@ -37,7 +37,7 @@ async def computer_info(
             case "tools":
                 answer["tools"] = await anyio.to_thread.run_sync(_tools, app)
             case "scopes":
-                answer["scopes"] = [_scope(app, scope, principal) for scope in _seen(config, principal)]
+                answer["scopes"] = [await _scope(app, scope, principal) for scope in _seen(config, principal)]
             case "policy":
                 answer["policy"] = {scope.id: scope.policy.to_wire() for scope in _seen(config, principal)}
             case "status":
@@ -82,7 +82,7 @@ def allowed_operations(app: App, scope: Scope, principal: Principal) -> list[str
     ]
 
 
-def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
+async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
     policy = scope.policy
     limits = {"maxRuntimeSeconds": policy.max_runtime_seconds, "maxOutputBytes": policy.max_output_bytes}
     return {
@@ -98,18 +98,22 @@ def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
             "network": policy.network,
             "confirm": policy.confirm,
             "sandbox": policy.sandbox,
-            "boundary": _boundary(app, scope),
+            "boundary": await _boundary(app, scope),
         },
     }
 
 
-def _boundary(app: App, scope: Scope) -> dict[str, Any]:
-    """What really holds: for paths always the kernel, for commands what the probe found."""
+async def _boundary(app: App, scope: Scope) -> dict[str, Any]:
+    """What really holds: for paths always the kernel, for commands what the probe saw the kernel refuse."""
     if not scope.granted & {Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN}:
         return {"paths": "kernel", "commands": None}
-    from computer_linker.providers.sandbox import measured_boundary
+    if scope.policy.sandbox == "off":
+        return {"paths": "kernel", "commands": "none", "detail": "the scope's policy says sandbox: off"}
+    from computer_linker.providers.sandbox.sandbox import Sandbox
 
-    return {"paths": "kernel", "commands": measured_boundary(scope.policy)}
+    found = await app.services.use(Sandbox).probe()
+    told = {"paths": "kernel", "commands": found.named(network_cut=not scope.policy.network)}
+    return told | ({"detail": found.detail} if found.detail else {})
 
 
 def _is_here(app: App, op: Operation) -> bool:
