@@ -61,7 +61,7 @@ def _private(home: Path) -> Iterator[Finding]:
     if not hasattr(os, "geteuid"):
         return
     for path, mode in ((home, "700"), (home / CONFIG_NAME, "600")):
-        if path.stat().st_mode & READABLE_BY_OTHERS:
+        if path.exists() and path.stat().st_mode & READABLE_BY_OTHERS:
             what = "The state folder" if path == home else CONFIG_NAME
             yield Finding(
                 "warning",
