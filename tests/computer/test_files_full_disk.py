@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from support.road import FOLDER_CAPABILITIES, Road
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +38,9 @@ async def test_a_full_disk_fails_the_write_and_keeps_the_old_file(tmp_path: Path
             assert envelope["error"]["code"] == "execution_failed", envelope
             assert "space" in envelope["error"]["message"]
             assert os.listdir(road.root) == ["f"] and (road.root / "f").read_text() == "old"
-        diff = "--- f\n+++ f\n@@ -1 +1 @@\n-old\n+new\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+" + "x" * 3_000_000 + "\n"
+        diff = (
+            "--- f\n+++ f\n@@ -1 +1 @@\n-old\n+new\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+" + "x" * 3_000_000 + "\n"
+        )
         assert await road.code("file.patch", input={"diff": diff}) == "execution_failed"
         assert os.listdir(road.root) == ["f"] and (road.root / "f").read_text() == "old"
         await road.data("file.write", "f", input={"content": "small"})

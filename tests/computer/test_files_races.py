@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.road import Road
 
 from computer_linker.computer.local.portable.openat2 import openat2_works
+from support.road import Road
 
 pytestmark = [
     pytest.mark.anyio,
@@ -104,7 +104,9 @@ async def race(tmp_path: Path, case: tuple[str, str, str, str | None, dict[str, 
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case[2]} {case[3]}" for case in CASES])
-async def test_swapped_names_never_lead_outside(tmp_path: Path, case: tuple[str, str, str, str | None, dict[str, Any]]) -> None:
+async def test_swapped_names_never_lead_outside(
+    tmp_path: Path, case: tuple[str, str, str, str | None, dict[str, Any]]
+) -> None:
     await race(tmp_path, case, 60)
 
 

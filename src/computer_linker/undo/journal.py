@@ -112,6 +112,7 @@ class Journal:
         self._lines = 0
         self._load()
         self._file = self._opened()
+        self._end_last_line()
         self.is_recovered = not any(record.state == "begun" for record in self._records.values())
 
     @classmethod
@@ -195,6 +196,12 @@ class Journal:
     def _opened(self) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         return os.open(self._path, flags, 0o600)
+
+    def _end_last_line(self) -> None:
+        """End a line that a crash cut short, so that the next one stands by itself."""
+        with self._path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) is not None and file.read(1) != b"\n":
+                os.write(self._file, b"\n")
 
     def _compact(self) -> None:
         """Write only what is still known, and put it in the old file's place."""

@@ -94,7 +94,7 @@ def _base64(path: RootedPath, piece: Piece, window: Window, room: int) -> FileTe
     content = fit_bytes(piece.content, room)
     end = (window.start_byte or 0) + len(content)
     is_cut = len(content) < len(piece.content) or piece.next_byte is not None
-    return FileText.model_construct(
+    return FileText(
         path=path.shown,
         content=b64encode(content).decode("ascii"),
         sha256=piece.sha256,
@@ -117,7 +117,7 @@ def _text(ctx: Context, path: RootedPath, piece: Piece, window: Window, room: in
     except UnicodeDecodeError:
         text = content.decode("utf-8", "replace")
         ctx.warn(f"{path.shown} is not UTF-8 text; use encoding base64 for its exact bytes.")
-    return FileText.model_construct(
+    return FileText(
         path=path.shown,
         content=text,
         sha256=piece.sha256,

@@ -43,7 +43,7 @@ async def file_stat(ctx: Context, target: str, options: StatOptions = StatOption
         if found.type != "file":
             raise InvalidRequest(f"{path.shown} is not a regular file, so it has no digest.", path=path.shown)
         sha256 = await ctx.computer.files.sha256(path)
-    return FileFacts.model_construct(
+    return FileFacts(
         path=path.shown,
         type=found.type,
         size=found.size,
