@@ -112,6 +112,10 @@ class Changes(Protocol):
 
     def __aiter__(self) -> AsyncIterator[Change]: ...
 
+    def put(self, change: Change) -> None:
+        """Add a change that was noticed in another way."""
+        ...
+
     def taken(self) -> list[Change]:
         """All that arrived and was not taken yet, without waiting."""
         ...

@@ -93,7 +93,8 @@ class Aiming:
             view, line = await pick_one(self.computer, self.scope, self.references, given.selector, given.route)
             known = self.references.find(self.scope.id, view.refs[line.element.id])
             title = "" if known.window is None else known.window.name
-            return Aim(line.element, view.place.app, known.ref, title, name=line.name)
+            now = await self.computer.accessibility.element(line.element.id)
+            return Aim(now, view.place.app, known.ref, title, name=line.name)
         reference, now = await self.references.resolve(self.scope.id, given.ref or "", self.computer)
         app = await self._application(now.id.app)
         if app is not None and await is_out_of_reach(self.computer, self.scope, app):

@@ -31,7 +31,7 @@ async def look(
     computer: Computer,
     scope: Scope,
     references: References,
-    route: Route | str | None,
+    route: Route | str | Place | None,
     *,
     limits: TreeLimits = TreeLimits(),
     max_depth: int = 64,
@@ -39,8 +39,8 @@ async def look(
     compact: bool = True,
     hidden: bool = True,
 ) -> View:
-    """Read the tree at a route and outline it; every line gets a reference."""
-    place = await follow(computer, scope, route)
+    """Read the tree at a route, or at a place already found, and outline it; every line gets a reference."""
+    place = route if isinstance(route, Place) else await follow(computer, scope, route)
     tree = await computer.accessibility.tree(place.root, limits)
     lines, is_deeper = outline(place.app, tree.elements, compact=compact, hidden=hidden, max_depth=max_depth)
     cut: set[Limit] = set(tree.cut_by)
@@ -62,7 +62,8 @@ async def pick_one(
         ElementNotFound: none fits.
         Conflict: several fit; an act on a guess could hit the wrong one.
     """
-    view = await look(computer, scope, references, route)
+    limits = TreeLimits(bounds=False, values=selector.value_contains is not None)
+    view = await look(computer, scope, references, route, limits=limits)
     found = select(selector, view.lines)
     showing = [line for line in found if line.is_showing] or found
     if not showing:

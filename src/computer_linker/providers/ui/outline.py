@@ -102,7 +102,11 @@ def _line(
         states.append("disabled")
     if is_showing and "showing" not in states:
         states.append("showing")
-    name = one.name or (_content_name(one, kids) if one.role in _NAMED_BY_CONTENT else "")
+    name = one.name
+    if one.role in _NAMED_BY_CONTENT and (not name or _says_little(app)):
+        content = _content_name(one, kids)
+        # GTK 4 names such a control by its label twice over.
+        name = content if not name or name == f"{content} {content}" else name
     return Line(one, parent, depth, shown_text(name, kept=""), tuple(states), is_showing)
 
 

@@ -19,6 +19,8 @@ from computer_linker.providers.ui.roles import CHECKED, TEXTS
 SETTLE_S = 0.8
 """GTK 4 acts on an accessibility action about a quarter of a second late."""
 _LOOK_AGAIN_S = 0.1
+_STILL_S = 0.4
+_FRAME_S = 0.017
 _MEANT = (
     "object:text-changed",
     "object:children-changed",
@@ -59,7 +61,7 @@ class Witness:
         self.element, self.app, self.area = element, app, area
         if self.changes is not None:
             self.chatter |= {(change.app, change.path) for change in self.changes.taken()}
-        self.before = await self._capture()
+        self.before = await self._still()
 
     async def verdict(self, settle_s: float = SETTLE_S) -> Known:
         """What is known of the effect; returns as soon as it is confirmed."""
@@ -121,6 +123,20 @@ class Witness:
             height=own.height + 2 * _HOVER_MARGIN,
         )
         return changed.intersection(wide) != changed
+
+    async def _still(self) -> Pixmap | None:
+        """The pixels once they stand still; None when they never do, for then they cannot tell anything."""
+        deadline = time.monotonic() + _STILL_S
+        seen = await self._capture()
+        while seen is not None:
+            await anyio.sleep(_FRAME_S)
+            again = await self._capture()
+            if again is not None and again.data == seen.data:
+                return again
+            if time.monotonic() > deadline:
+                return None
+            seen = again
+        return None
 
     async def _capture(self) -> Pixmap | None:
         if self.area is None or self.area.is_empty or not self.computer.capabilities().has("screen"):

@@ -15,6 +15,7 @@ from computer_linker.computer.facets.accessibility import (
 )
 from computer_linker.computer.local.linux.atspi.acts import Acts
 from computer_linker.computer.local.linux.atspi.apps import Apps
+from computer_linker.computer.local.linux.atspi.asking import Memory
 from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, Extents, Placement, is_window_relative, placement
 from computer_linker.computer.local.linux.atspi.details import ask_extents, ask_values, place, shows
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening, Subscription
@@ -52,12 +53,15 @@ class AtspiAccessibility:
         self._opening = asyncio.Lock()
         self._wire: Wire | None = None
         self._plain: dict[str, float] = {}
+        self._memory = Memory()
         self._quiet: asyncio.TimerHandle | None = None
 
     async def applications(self) -> list[Application]:
         """The applications on the bus and their windows."""
         await self._connected()
-        return await self._apps.all()
+        apps = await self._apps.all()
+        self._memory.keep_only(apps)
+        return apps
 
     async def hidden(self) -> list[str]:
         """What to switch on for windows without a tree."""
@@ -70,7 +74,7 @@ class AtspiAccessibility:
         if limits.bulk:
             await self._apps.wake(app)
             await self._served_in_bulk(app)
-        reading = Reading(wire, app, limits)
+        reading = Reading(wire, app, limits, self._memory.of(app))
         elements = await reading.run(root)
         if not elements:
             raise ElementNotFound("The element is gone, or its application does not answer.")

@@ -8,37 +8,28 @@ import time
 from collections import defaultdict
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId, Limit, TreeLimits
+from computer_linker.computer.local.linux.atspi.asking import Fixed, Start, ask_elements
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     CACHE,
     CACHE_PATH,
-    DEFUNCT,
-    interface_names,
-    role_name,
-    state_bits,
-    state_names,
 )
-from computer_linker.computer.local.linux.atspi.nodes import element_id, from_cache, implied_interfaces, shown_name
+from computer_linker.computer.local.linux.atspi.nodes import element_id, from_cache
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
 MAX_CHILDREN = 1_000
 """LibreOffice Calc's sheet says it has two thousand million children; asking for them hangs it."""
 _FIRST_OF_MANY = 100
 _BULK_S = 4.0
-_LEAVES = frozenset(
-    "label push-button check-box radio-button table-cell table-row-header table-column-header list-item separator image "
-    "icon slider static".split()
-)
-
-Start = tuple[ElementId, ElementId | None, int]
 
 
 class Reading:
     """One reading of one application's tree under its limits."""
 
-    def __init__(self, wire: Wire, app: Application, limits: TreeLimits) -> None:
+    def __init__(self, wire: Wire, app: Application, limits: TreeLimits, known: dict[ElementId, Fixed]) -> None:
         self._wire = wire
         self._app = app
+        self._known = known
         self._limits = limits
         self._deadline = time.monotonic() + limits.time_s
         self._is_qt = app.toolkit.lower() == "qt"
@@ -132,46 +123,12 @@ class Reading:
                 return
 
     async def _read_level(self, level: list[Start]) -> list[ElementId]:
-        asked = 3 if self._is_qt else 5
-        requests: list[Request] = []
-        for at, _parent, _index in level:
-            requests += [
-                Request(at, ACCESSIBLE, "GetRole"),
-                Request(at, ACCESSIBLE, "GetState"),
-                get(at, ACCESSIBLE, "Name"),
-            ]
-            if not self._is_qt:
-                requests += [Request(at, ACCESSIBLE, "GetInterfaces"), get(at, ACCESSIBLE, "ChildCount")]
-        answers = await self._wire.ask_all(requests, self.left_s())
-        parents: list[ElementId] = []
-        for place, start in enumerate(level):
-            element = self._element(start, answers[place * asked : (place + 1) * asked])
-            if element is not None:
-                self.nodes[element.id] = element
-                if element.children:
-                    parents.append(element.id)
-        return parents
-
-    def _element(self, start: Start, answers: list[object]) -> Element | None:
-        at, parent, index = start
-        role, words, name = answers[:3]
-        if not isinstance(role, int) or not isinstance(words, list) or not isinstance(name, str):
-            if any(isinstance(one, Fault) and one.name == "timeout" for one in answers):
-                self.cut_by.add("time")
-            return None
-        bits = state_bits(words)
-        if bits & DEFUNCT:
-            return None
-        kind, states = role_name(role), state_names(bits)
-        if self._is_qt:
-            interfaces = implied_interfaces(kind, states)
-            # Which have children is not known yet; leaves of widgets never do.
-            count = 0 if kind in _LEAVES else 1
-        else:
-            raw, number = answers[3:5]
-            interfaces = interface_names(tuple(raw)) if isinstance(raw, list) else frozenset()
-            count = number if isinstance(number, int) else 0
-        return Element(at, parent, kind, shown_name(name), states, interfaces, children=count, index=index)
+        found, is_late = await ask_elements(self._wire, self._app, self._known, level, self.left_s())
+        if is_late:
+            self.cut_by.add("time")
+        for element in found:
+            self.nodes[element.id] = element
+        return [element.id for element in found if element.children]
 
     async def _ask_children(self, parents: list[ElementId]) -> dict[ElementId, list[ElementId]]:
         if self._is_qt:
