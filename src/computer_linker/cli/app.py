@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from computer_linker.cli.output import CliError, fail
+from computer_linker.client.socket_client import ServiceUnreachable
 from computer_linker.errors import LinkError
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ def main(argv: list[str]) -> int:
         # The reader went away (`| head`); nothing more can be said on stdout, and nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ServiceUnreachable as error:
+        fail(str(error), "computer-linker doctor says what is wrong")
+        return 1
+    except OSError as error:
+        fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        return 1
     except KeyboardInterrupt:
         return 130
 

@@ -1,5 +1,6 @@
 """start: set up what is missing, say what is exposed and how to connect, then serve."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -65,17 +66,15 @@ def run(wishes: "Wishes", host: str | None, port: int | None) -> None:
 
 def welcome(config: Config, home: Path, url: str) -> list[str]:
     """What a person wants to know when the service is up; 15 lines at most."""
-    from computer_linker.service.client_setup import stdio_lines
+    from computer_linker.service.client_setup import program, stdio_lines
 
-    lines = stdio_lines(home)
+    lines, me = stdio_lines(home), shlex.join(program())
     token = (
-        "needs the owner token: computer-linker token show"
-        if config.owner_token
-        else "no token: any local program can use it"
+        f"needs the owner token: {me} token show" if config.owner_token else "no token: any local program can use it"
     )
     shown = [f"  {scope.id}: {_rights(scope)}  {' '.join(scope.roots)}".rstrip() for scope in config.scopes[:5]]
     if len(config.scopes) > 5:
-        shown.append(f"  and {len(config.scopes) - 5} more: computer-linker scope list")
+        shown.append(f"  and {len(config.scopes) - 5} more: {me} scope list")
     return [
         f"Computer Linker {__version__} on {config.machine_name} exposes",
         *shown,
@@ -84,7 +83,7 @@ def welcome(config: Config, home: Path, url: str) -> list[str]:
         f"  Claude Code  {lines['claude']}",
         f"  Codex        {lines['codex']}",
         f"  Inspector    {lines['inspector']}",
-        "Others: computer-linker client setup. History: computer-linker history. Ctrl-C stops the service.",
+        f"Other clients: {me} client setup. Every day: {me} status. Ctrl-C stops the service.",
     ]
 
 
