@@ -30,7 +30,7 @@ async def targets(store: AuditStore, query: str, **parts: Any) -> list[str]:
     return [told["target"] for told in (await ask(store, "timeline", query, **parts))["events"]]
 
 
-@pytest.mark.parametrize("query", [None, "file", "op:file.read", "fil tx ok:true scope:app"])
+@pytest.mark.parametrize("query", [None, "file", "op:file.read", "fil txt ok:true scope:app"])
 @pytest.mark.parametrize("view", ["last", "timeline"])
 async def test_pages_neither_skip_nor_repeat_while_events_arrive(
     store: AuditStore, view: str, query: str | None

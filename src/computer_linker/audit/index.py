@@ -16,7 +16,7 @@ from computer_linker.audit.retention import first_kept
 from computer_linker.audit.secret import Key
 
 SCHEMA = 1
-_CHUNK = 2000
+_CHUNK = 4000
 
 
 class Index:

@@ -45,12 +45,20 @@ def read_head(handle: int, key: Key) -> Head | None:
     line = os.pread(handle, HEAD_BYTES, 0).strip()
     if not line:
         return None
-    body = line[SEAL + 1 :]
-    if key.seal(b"head", body) != line[:SEAL]:
+    body = opened(line, key, b"head")
+    if body is None:
         raise damaged("its head was changed")
     fields = json.loads(body)
     fields["seal"] = fields["seal"].encode("ascii")
     return Head(**fields)
+
+
+def opened(line: bytes, key: Key, previous: bytes) -> bytes | None:
+    """The body of a sealed line; None when any byte of it is not what was sealed after `previous`."""
+    body = line[SEAL + 1 :]
+    if line[SEAL : SEAL + 1] != b" " or key.seal(previous, body) != line[:SEAL]:
+        return None
+    return body
 
 
 def segment_path(folder: Path, segment: int) -> Path:

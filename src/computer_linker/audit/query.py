@@ -29,7 +29,7 @@ class Filter:
 
 
 def parse(query: str | None) -> Filter:
-    """Turn a query into a filter. Words match the beginnings of words, whatever characters they hold."""
+    """Turn a query into a filter. Words of three letters and more match the beginnings of words."""
     found = Filter()
     if query is None or not query.strip():
         return found
@@ -45,7 +45,8 @@ def parse(query: str | None) -> Filter:
             found.nothing = found.nothing or not words
             tokens += words
     if tokens:
-        found.words = " ".join(f'"{token}"*' for token in tokens[:16])
+        # A beginning of one or two letters would fit a good part of all words there are.
+        found.words = " ".join(f'"{token}"*' if len(token) > 2 else f'"{token}"' for token in tokens[:16])
     return found
 
 

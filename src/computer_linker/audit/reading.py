@@ -1,20 +1,19 @@
 """Reads the journal's lines back, each checked against the seal of the one before it."""
 
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from computer_linker.audit.layout import SEAL, list_segments, segment_path
+from pydantic_core import from_json
+
+from computer_linker.audit.layout import SEAL, list_segments, opened, segment_path
 from computer_linker.audit.secret import Key
 
 _BLOCK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where the chain stands after a line: that line's number and seal, and the byte after it."""
 
     segment: int
@@ -23,8 +22,7 @@ class Place:
     seal: bytes
 
 
-@dataclass(slots=True)
-class Line:
+class Line(NamedTuple):
     """One record: its fields, where it lies, and the seal it is linked to."""
 
     fields: dict[str, Any]
@@ -85,21 +83,21 @@ def _lines_of(folder: Path, key: Key, place: Place, limit: int | None) -> Iterat
 
 def _checked(raw: bytes, key: Key, place: Place, offset: int) -> Line:
     number = place.number + 1
-    body = raw[SEAL + 1 :]
-    seal = raw[:SEAL]
-    if raw[SEAL : SEAL + 1] != b" " or key.seal(place.seal, body) != seal:
+    body = opened(raw, key, place.seal)
+    if body is None:
         raise BrokenLink(number, "the record was changed, or one before it was taken out")
-    fields = json.loads(body)
+    fields = from_json(body)
     if fields["n"] != number:
         raise BrokenLink(number, "the record has another number")
-    after = Place(place.segment, offset + len(raw) + 1, number, seal)
+    after = Place(place.segment, offset + len(raw) + 1, number, raw[:SEAL])
     return Line(fields, place.segment, offset, len(raw), place.seal, after)
 
 
 def read_line(handle: int, key: Key, offset: int, length: int, previous: bytes) -> dict[str, Any] | None:
     """One record read at random; None when it is not the one that was sealed there."""
     raw = os.pread(handle, length, offset)
-    if len(raw) != length or key.seal(previous, raw[SEAL + 1 :]) != raw[:SEAL]:
+    body = opened(raw, key, previous)
+    if body is None:
         return None
-    fields: dict[str, Any] = json.loads(raw[SEAL + 1 :])
+    fields: dict[str, Any] = from_json(body)
     return fields

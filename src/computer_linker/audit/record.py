@@ -1,6 +1,6 @@
 """One encoder for everything the history keeps: an event becomes one line of plain ASCII JSON."""
 
-import json
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
@@ -9,31 +9,62 @@ from computer_linker.audit.secret import Key
 from computer_linker.errors import UnknownOperation, UnknownScope
 from computer_linker.model.event import Event
 
+_LARGEST = 1 << 62
 MAX_SUMMARY = 16
 """Facts kept of one operation; more would make the history a place for contents."""
 
 
 def opening(event: Event, kind: str, key: Key) -> str:
     """An intent or a whole record, as the members of a JSON object (no braces, no number yet)."""
+    known = event.error_code not in (UnknownScope.code, UnknownOperation.code)
+    names = _names if known else _names.__wrapped__
     parts = [
-        f'"kind":"{kind}","operationId":{quoted(event.operation_id[:64])},"startedAt":{quoted(event.started_at[:40])}'
-        f',"scope":{quoted(_scope(event, key))},"op":{quoted(_operation(event, key))}'
-        f',"principal":{quoted(label(event.principal, key))},"session":{quoted(label(event.session, key))}'
-        f',"connection":{quoted(label(event.connection, key))}'
+        f'"kind":"{kind}","operationId":{quoted(event.operation_id[:64])},"startedAt":{quoted(event.started_at[:40])}',
+        names(
+            event.scope if event.error_code != UnknownScope.code else digest_of(event.scope, key),
+            event.op if known else unknown_operation(event.op, key),
+            event.principal,
+            event.session,
+            event.connection,
+            event.client,
+            event.capability,
+            key,
+        ),
     ]
-    if event.client is not None:
-        parts.append(f',"client":{quoted(label(event.client, key))}')
     if event.parent is not None:
         parts.append(f',"parent":{quoted(event.parent[:64])}')
     if event.target is not None:
         parts.append(f',"target":{quoted(preview(event.op, event.target, key))}')
-    if event.capability is not None:
-        parts.append(f',"capability":{quoted(event.capability[:200])}')
-    if kind == "intent":
-        parts.append(f',"decision":"{event.decision}"')
-    else:
-        parts.append(closing(event, key))
+    parts.append(f',"decision":"{event.decision}"' if kind == "intent" else closing(event, key))
     return "".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def _names(
+    scope: str,
+    op: str,
+    principal: str,
+    session: str,
+    connection: str,
+    client: str | None,
+    capability: str | None,
+    key: Key,
+) -> str:
+    """The members that are the same for many calls of one session."""
+    text = (
+        f',"scope":{quoted(_known(scope, key))},"op":{quoted(_known(op, key))},"principal":{quoted(label(principal, key))}'
+        f',"session":{quoted(label(session, key))},"connection":{quoted(label(connection, key))}'
+    )
+    if client is not None:
+        text += f',"client":{quoted(label(client, key))}'
+    if capability is not None:
+        text += f',"capability":{quoted(capability[:200])}'
+    return text
+
+
+def _known(name: str, key: Key) -> str:
+    # What names nothing here was made a digest already.
+    return name if name.startswith("[") or not name else label(name, key)
 
 
 def closing(event: Event, key: Key) -> str:
@@ -64,29 +95,17 @@ def left_out(principal: str, error_code: str, count: int) -> str:
     return f'"kind":"left_out","principal":{quoted(principal[:80])},"errorCode":"{error_code}","count":{count}'
 
 
-def _scope(event: Event, key: Key) -> str:
-    # What names no scope is whatever the caller sent.
-    return digest_of(event.scope, key) if event.error_code == UnknownScope.code else label(event.scope, key)
-
-
-def _operation(event: Event, key: Key) -> str:
-    if event.error_code in (UnknownScope.code, UnknownOperation.code):
-        return unknown_operation(event.op, key)
-    return label(event.op, key)
-
-
 def _facts(summary: dict[str, Any], key: Key) -> str:
     kept = list(summary.items())[:MAX_SUMMARY]
-    return json.dumps(
-        {name[:40]: fact(name, value, key) if isinstance(value, str) else _number(value) for name, value in kept},
-        separators=(",", ":"),
-    )
+    return "{" + ",".join([f"{quoted(name[:40])}:{_fact(name, value, key)}" for name, value in kept]) + "}"
 
 
-def _number(value: Any) -> int | float | bool | None:
+def _fact(name: str, value: Any, key: Key) -> str:
+    if type(value) is int and -_LARGEST < value < _LARGEST:
+        return str(value)
+    if isinstance(value, str):
+        return quoted(fact(name, value, key))
+    if isinstance(value, bool):
+        return "true" if value else "false"
     # NaN and the infinities are not JSON, and a number of a thousand digits is not a size.
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, (int, float)) and abs(value) < 1 << 62:
-        return value
-    return None
+    return repr(value) if isinstance(value, float) and -_LARGEST < value < _LARGEST else "null"

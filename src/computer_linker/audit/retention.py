@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from computer_linker.audit.layout import GENESIS, SEAL, list_segments, segment_path, sync_folder
+from computer_linker.audit.layout import GENESIS, SEAL, list_segments, opened, segment_path, sync_folder
 from computer_linker.audit.reading import BrokenLink, Place, lines_after
 from computer_linker.audit.secret import Key
 
@@ -21,8 +21,8 @@ def first_kept(folder: Path, key: Key) -> Place:
         line = (folder / ANCHOR).read_bytes().strip()
     except FileNotFoundError:
         return Place(1, 0, 0, GENESIS)
-    body = line[SEAL + 1 :]
-    if key.seal(b"anchor", body) != line[:SEAL]:
+    body = opened(line, key, b"anchor")
+    if body is None:
         raise BrokenLink(0, "the anchor was changed")
     fields = json.loads(body)
     return Place(fields["segment"], 0, fields["number"], fields["seal"].encode("ascii"))

@@ -14,5 +14,5 @@ CREATE INDEX by_scope ON events (scope, number);
 CREATE INDEX unfinished ON events (id) WHERE ok IS NULL;
 CREATE INDEX failed ON events (number) WHERE ok = 0;
 CREATE VIRTUAL TABLE words USING fts5 (
-    text, content = 'events', content_rowid = 'number', detail = 'none', columnsize = 0, prefix = '3'
+    text, content = 'events', content_rowid = 'number', detail = 'none', columnsize = 0
 );
