@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from computer_linker import home as places
 from computer_linker.config.schema import Config
 
 NAME = "computer-linker"
@@ -83,8 +82,3 @@ def _http_lines(url: str, token: str | None) -> dict[str, str]:
 def _authority(config: Config) -> str:
     host = f"[{config.host}]" if ":" in config.host else config.host
     return f"{host}:{config.port}"
-
-
-def state_home() -> Path:
-    """The state folder of this process."""
-    return Path(places.state_home())
