@@ -1,16 +1,17 @@
 """A folder or file beneath a scope's root, held by descriptor so that a swapped name cannot redirect a child process."""
 
 import errno
+import glob
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio.to_thread
 
-from computer_linker.errors import InvalidRequest, NotFound, OsPermissionRequired, PathOutOfScope
+from computer_linker.errors import InvalidRequest, NotFound, OsPermissionRequired, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name
 
@@ -37,6 +38,17 @@ class Held:
 def cwd_of(fd: int) -> str:
     """A name for an open folder that a child resolves through the descriptor it inherits, not through the tree."""
     return f"/proc/self/fd/{fd}" if Path("/proc/self/fd").exists() else _final_path(fd)
+
+
+def guarded(path: RootedPath, state: Path) -> RootedPath:
+    """The same path with the service's own state denied, where the scope happens to contain it."""
+    root, home = os.path.realpath(path.root), os.path.realpath(state)
+    if root == home or root.startswith(home + "/"):
+        raise PermissionDenied("The service's own state is not opened through a scope.", path=path.shown, rule="state")
+    if not home.startswith(root.rstrip("/") + "/"):
+        return path
+    inside = glob.escape(home[len(root.rstrip("/")) + 1 :])
+    return replace(path, rules=replace(path.rules, denied=(*path.rules.denied, inside)))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.providers.held import hold_folder
+from computer_linker.providers.held import guarded, hold_folder
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.globs import check_glob
 from computer_linker.providers.search.query import Breadth, NameQuery, from_cursor, shown, to_cursor
@@ -56,7 +56,7 @@ async def file_find(
     check_glob(input.pattern)
     query = NameQuery(Breadth(input.pattern, options.include_hidden, options.gitignore))
     after = from_cursor(options.cursor, query.digest())
-    async with hold_folder(ctx.path(target)) as folder:
+    async with hold_folder(guarded(ctx.path(target), ctx.services.home)) as folder:
         page = await ctx.use(Search).names(folder, query, after, min(options.max_results, _MOST))
         prefix = "" if folder.path.shown == "." else folder.path.shown + "/"
     ctx.note(files=len(page.paths), engine=page.engine)

@@ -9,7 +9,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.providers.held import Held, hold
+from computer_linker.providers.held import Held, guarded, hold
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.globs import check_glob
 from computer_linker.providers.search.query import Breadth, TextPage, TextQuery, from_cursor, shown, to_cursor
@@ -78,7 +78,7 @@ async def file_search(
     """Find lines by regular expression or text, in a folder or one file. Sensitive and special files are left out."""
     query = _query(input, options)
     after = from_cursor(options.cursor, query.digest())
-    async with hold(ctx.path(target)) as place:
+    async with hold(guarded(ctx.path(target), ctx.services.home)) as place:
         page = await ctx.use(Search).text(place, query, after, min(options.max_results, _MOST))
         ctx.note(matches=len(page.hits), engine=page.engine)
         return _answer(page, place, query)

@@ -10,6 +10,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.git.commits import commit
 from computer_linker.providers.git.run import Git
+from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
 
 
@@ -40,7 +41,9 @@ async def git_commit(
     if not input.message.strip() or "\0" in input.message:
         raise InvalidRequest("A commit message is a text that is not blank.", field="message")
 
-    made = await ctx.use(Git).within(ctx.path(target), lambda run: commit(run, input.message))
+    made = await ctx.use(Git).within(
+        guarded(ctx.path(target), ctx.services.home), lambda run: commit(run, input.message)
+    )
     if made.invented_author:
         ctx.warn("Git knows no name or address for you here, so the account's name was used.")
     if made.hidden:

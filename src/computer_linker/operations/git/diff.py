@@ -11,6 +11,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.providers.git.diff import Diff, diff
 from computer_linker.providers.git.refs import commit_hash
 from computer_linker.providers.git.run import Git, GitRun
+from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
 
 
@@ -60,7 +61,7 @@ async def git_diff(
         specs = [run.repository.from_top(path) for path in paths]
         return diff(run, ends, specs, max_bytes=options.max_bytes, context=options.context_lines)
 
-    found = await ctx.use(Git).within(ctx.path(target), work)
+    found = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
     if found.hidden:
         ctx.warn(f"{found.hidden} changed files are not shown in this scope.")
     ctx.note(files=len(found.files), bytes=len(found.patch))

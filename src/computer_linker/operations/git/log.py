@@ -11,6 +11,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.providers.git.log import Commit, log
 from computer_linker.providers.git.refs import commit_hash
 from computer_linker.providers.git.run import Git, GitRun
+from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
 
 
@@ -52,7 +53,7 @@ async def git_log(
         start = None if options.ref is None else commit_hash(run, options.ref)
         return log(run, start, [run.repository.from_top(path) for path in paths], options.limit)
 
-    commits = await ctx.use(Git).within(ctx.path(target), work)
+    commits = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
     ctx.note(commits=len(commits))
     return GitLog(
         commits=[

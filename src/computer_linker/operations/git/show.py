@@ -13,6 +13,7 @@ from computer_linker.providers.git.diff import Diff, diff
 from computer_linker.providers.git.log import Commit, message, one
 from computer_linker.providers.git.refs import EMPTY_TREES, commit_hash
 from computer_linker.providers.git.run import Git, GitRun
+from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
 
 
@@ -62,7 +63,7 @@ async def git_show(ctx: Context, input: ShowInput, target: str = ".", options: S
             raise NotFound("The commit changes nothing in this scope.", ref=input.ref)
         return commit, message(run, commit.hash), patch
 
-    commit, body, patch = await ctx.use(Git).within(ctx.path(target), work)
+    commit, body, patch = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
     ctx.note(files=len(patch.files), bytes=len(patch.patch))
     return GitShow(
         commit=ShownCommit(

@@ -11,6 +11,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.providers.git.diff import diff
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.git.status import Status, status
+from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
 
 _MAX_DIFF = 200_000
@@ -63,7 +64,7 @@ async def git_status(ctx: Context, target: str = ".", options: StatusOptions = S
         patch = diff(run, [], [], max_bytes=_MAX_DIFF, context=3).patch if options.include_diff else None
         return found, patch, run.drivers
 
-    found, patch, drivers = await ctx.use(Git).within(ctx.path(target), work)
+    found, patch, drivers = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
     if drivers:
         ctx.warn(f"The repository's content filters are not run: {', '.join(drivers)[:200]}.")
     ctx.note(entries=len(found.entries))

@@ -9,6 +9,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.git.staging import Staged, unstage
+from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
 
 
@@ -35,7 +36,7 @@ async def git_unstage(ctx: Context, input: UnstageInput, target: str = ".") -> U
     def work(run: GitRun) -> Staged:
         return unstage(run, [run.repository.from_top(path) for path in paths])
 
-    found = await ctx.use(Git).within(ctx.path(target), work)
+    found = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
     if found.hidden:
         ctx.warn(f"{found.hidden} files that this scope does not show were left out.")
     if found.nested:

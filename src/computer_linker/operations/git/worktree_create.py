@@ -10,6 +10,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.operations.git.worktree_list import WorktreeEntry
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.git.worktrees import Worktree, create, worktrees
+from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
 
 
@@ -40,7 +41,7 @@ async def git_worktree_create(ctx: Context, input: WorktreeInput, target: str = 
         is_there = create(run, path, input.branch)
         return is_there, worktrees(run)[0]
 
-    is_there, found = await ctx.use(Git).within(ctx.path(target), work)
+    is_there, found = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
     ctx.effect = "confirmed" if is_there else "partial"
     ctx.note(worktrees=len(found))
     return WorktreeCreated(

@@ -7,6 +7,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.git.run import Git
 from computer_linker.providers.git.worktrees import worktrees
+from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
 
 
@@ -29,7 +30,7 @@ class WorktreeList(Model):
 )
 async def git_worktree_list(ctx: Context, target: str = ".") -> WorktreeList:
     """List the repository's work trees that lie in this scope."""
-    found, outside = await ctx.use(Git).within(ctx.path(target), worktrees)
+    found, outside = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), worktrees)
     if outside:
         ctx.warn(f"{outside} work trees lie outside this scope.")
     return WorktreeList(

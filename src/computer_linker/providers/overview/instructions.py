@@ -1,0 +1,79 @@
+"""Instruction files from the root down to the target, and the skills a workspace brings."""
+
+import re
+from dataclasses import dataclass
+
+from computer_linker.computer.facets.files import Files, Window
+from computer_linker.errors import LinkError
+from computer_linker.model.paths import RootedPath
+
+INSTRUCTION_NAMES = ("AGENTS.md", "CLAUDE.md")
+SKILL_FOLDERS = ((".codex", "skills"), (".claude", "skills"), ("skills",))
+_MAX_SKILLS = 100
+_SKILL_HEAD = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    path: str
+    content: str
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    name: str
+    description: str
+    path: str
+
+
+async def instructions(files: Files, target: RootedPath, room: int) -> list[Instruction]:
+    """What AGENTS.md and CLAUDE.md say, from the scope's root to the target; the outer ones first."""
+    found: list[Instruction] = []
+    for depth in range(len(target.parts) + 1):
+        folder = RootedPath(target.root, target.parts[:depth], target.rules, target.prefix)
+        for name in INSTRUCTION_NAMES:
+            if room <= 0:
+                return found
+            text, is_cut = await _text(files, folder.child(name), room)
+            if text is not None:
+                found.append(Instruction(folder.child(name).shown, text, is_cut))
+                room -= len(text)
+    return found
+
+
+async def skills(files: Files, folder: RootedPath) -> list[Skill]:
+    """The skills below a folder, by the head of each SKILL.md."""
+    found: list[Skill] = []
+    for names in SKILL_FOLDERS:
+        place = folder.child(*names)
+        try:
+            listing = await files.list_folder(place, max_results=_MAX_SKILLS)
+        except LinkError:
+            continue
+        for entry in listing.entries:
+            if entry["type"] != "directory":
+                continue
+            path = place.child(entry["name"], "SKILL.md")
+            text, _ = await _text(files, path, _SKILL_HEAD)
+            if text is not None:
+                found.append(_skill(entry["name"], text, path.shown))
+    return found[:_MAX_SKILLS]
+
+
+async def _text(files: Files, path: RootedPath, room: int) -> tuple[str | None, bool]:
+    """The start of a text file; None when there is none, or when it leads out of the scope."""
+    try:
+        piece = await files.read(path, Window(max_bytes=room))
+    except LinkError:
+        return None, False
+    return piece.content.decode("utf-8", "replace"), piece.next_byte is not None or len(piece.content) < piece.size
+
+
+def _skill(folder: str, text: str, path: str) -> Skill:
+    head = re.match(r"---\r?\n(.*?)\r?\n---", text, re.DOTALL)
+    fields = dict(
+        line.split(":", 1) for line in (head[1].splitlines() if head else []) if re.match(r"[A-Za-z-]+:", line)
+    )
+    name = fields.get("name", folder).strip().strip("\"'")
+    return Skill(name[:100], fields.get("description", "").strip().strip("\"'")[:300], path)

@@ -1,0 +1,196 @@
+"""Symbols of a tree and of a file: ripgrep names the files that may have them, the index or a parse proves them."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
+from computer_linker.model.paths import RootedPath
+from computer_linker.providers.child import Leash, on_leash
+from computer_linker.providers.held import Held, held
+from computer_linker.providers.search.engine import Search
+from computer_linker.providers.symbols.extract import Symbol
+from computer_linker.providers.symbols.index import Index, Mark, decoded, digest_of
+from computer_linker.providers.symbols.languages import BY_NAME, language_of
+from computer_linker.providers.symbols.parsing import Source, parse
+
+_MAX_CANDIDATES = 20_000
+_MAX_FILE = 2 << 20
+_BATCH_BYTES = 32 << 20
+_REMEDY = "tree-sitter is not installed. Install the package with its extra: computer-linker[code]."
+
+
+class HasHome(Protocol):
+    """What this part asks of the service."""
+
+    home: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolQuery:
+    """A part of a name; case counts when the query has a capital letter."""
+
+    text: str
+    kind: str | None = None
+    language: str | None = None
+    most: int = 50
+
+    @property
+    def ignores_case(self) -> bool:
+        return self.text == self.text.lower()
+
+    def fits(self, symbol: Symbol) -> bool:
+        name = symbol.name.lower() if self.ignores_case else symbol.name
+        return self.text in name and (self.kind is None or symbol.kind == self.kind)
+
+    def rank(self, symbol: Symbol) -> int:
+        """Whole names first, then beginnings, then the rest."""
+        name = symbol.name.lower() if self.ignores_case else symbol.name
+        return 0 if name == self.text else 1 if name.startswith(self.text) else 2
+
+
+@dataclass(slots=True)
+class FoundSymbols:
+    symbols: list[tuple[str, Symbol]] = field(default_factory=list)
+    is_cut: bool = False
+    missing: set[str] = field(default_factory=set)
+    failed: int = 0
+
+
+class Symbols:
+    """The symbol queries of one service, with what was parsed before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._index: Index | None = None
+
+    @classmethod
+    def open(cls, services: HasHome) -> "Symbols":
+        return cls(services.home / "index")
+
+    async def aclose(self) -> None:
+        if self._index is not None:
+            self._index.close()
+
+    async def search(self, search: Search, folder: Held, query: SymbolQuery) -> FoundSymbols:
+        """Definitions below a folder whose name has the text in it."""
+        _check_parser()
+        files, more = await search.holding(folder, query.text, ignore_case=query.ignores_case, most=_MAX_CANDIDATES)
+        paths = [os.fsdecode(path) for path in sorted(files)]
+        found = await on_leash(partial(self._search, folder, paths, query))
+        found.is_cut = found.is_cut or more
+        return found
+
+    async def outline(self, path: RootedPath) -> FoundSymbols:
+        """Every definition of one file."""
+        _check_parser()
+        if language_of(path.name) is None:
+            raise InvalidRequest(f"{path.shown} is not in a language this service knows.", languages=sorted(BY_NAME))
+        found = await on_leash(partial(self._outline, path))
+        if found.missing:
+            raise ProviderUnavailable(f"The grammar for {', '.join(found.missing)} is not installed. " + _REMEDY)
+        return found
+
+    def _search(self, folder: Held, paths: list[str], query: SymbolQuery, leash: Leash) -> FoundSymbols:
+        found = FoundSymbols()
+        wanted = [path for path in paths if _is_wanted(path, query)]
+        needle = query.text.encode("utf-8", "replace")
+        hits: list[tuple[int, str, Symbol]] = []
+        for path, raw in self._raw(folder, wanted, found, leash):
+            if needle not in (raw.lower() if query.ignores_case else raw):
+                continue
+            hits += [(query.rank(symbol), path, symbol) for symbol in decoded(raw) if query.fits(symbol)]
+        hits.sort(key=lambda hit: (hit[0], hit[1], hit[2].line))
+        found.is_cut = len(hits) > query.most
+        found.symbols = [(path, symbol) for _, path, symbol in hits[: query.most]]
+        return found
+
+    def _outline(self, path: RootedPath, leash: Leash) -> FoundSymbols:
+        found = FoundSymbols()
+        with held(path.parent) as folder, held(path) as file:
+            if file.is_folder:
+                raise InvalidRequest(f"{path.shown} is a folder; code.outline takes a file.", path=path.shown)
+            if os.fstat(file.fd).st_size > _MAX_FILE:
+                raise InvalidRequest(f"{path.shown} is larger than {_MAX_FILE} bytes.", path=path.shown)
+            for _, raw in self._raw(folder, [path.name], found, leash):
+                found.symbols = [(path.shown, symbol) for symbol in decoded(raw)]
+        return found
+
+    def _raw(self, folder: Held, paths: list[str], found: FoundSymbols, leash: Leash) -> Iterator[tuple[str, bytes]]:
+        """The stored symbols of each file, parsed first where they are not known."""
+        index = self._index = self._index or Index(self._folder)
+        digests = {path: digest for path in paths if (digest := self._known_digest(index, folder, path)) is not None}
+        known = index.raw(digests.values())
+        unknown = [path for path in paths if digests.get(path) not in known]
+        for batch in _batches(folder, unknown):
+            keys = {path: digest_of(content, language) for path, language, content, _ in batch}
+            for path, _, _, mark in batch:
+                index.remember(mark, keys[path])
+            stored = index.raw(keys.values())
+            sources = {
+                keys[path]: Source(keys[path], language, content)
+                for path, language, content, _ in batch
+                if keys[path] not in stored
+            }
+            if sources:
+                done = parse(list(sources.values()), leash)
+                index.store(done.symbols)
+                found.missing |= done.missing
+                found.failed += done.failed
+                stored = index.raw(keys.values())
+            known.update(stored)
+            digests.update(keys)
+        for path in paths:
+            raw = known.get(digests.get(path, b""))
+            if raw is not None:
+                yield path, raw
+
+    def _known_digest(self, index: Index, folder: Held, path: str) -> bytes | None:
+        try:
+            info = os.stat(path, dir_fd=folder.fd, follow_symlinks=False)
+        except OSError:
+            return None
+        return index.seen(_mark(folder, info))
+
+
+def _mark(folder: Held, info: os.stat_result) -> Mark:
+    return folder.path.root, info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def _batches(folder: Held, paths: list[str]) -> Iterator[list[tuple[str, str, bytes, Mark]]]:
+    """Files with their language, content and state, some megabytes at a time."""
+    batch: list[tuple[str, str, bytes, Mark]] = []
+    size = 0
+    for path in paths:
+        language = language_of(path)
+        if language is None:
+            continue
+        try:
+            with held(folder.path.child(*path.split("/"))) as file:
+                info = os.fstat(file.fd)
+                if file.is_folder or info.st_size > _MAX_FILE:
+                    continue
+                content = os.read(file.fd, _MAX_FILE)
+        except (LinkError, OSError):
+            continue
+        batch.append((path, language.name, content, _mark(folder, info)))
+        size += len(content)
+        if size > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _is_wanted(path: str, query: SymbolQuery) -> bool:
+    language = language_of(path)
+    return language is not None and (query.language is None or language.name == query.language)
+
+
+def _check_parser() -> None:
+    if find_spec("tree_sitter") is None:
+        raise ProviderUnavailable(_REMEDY, extra="code")
