@@ -23,17 +23,17 @@ class Shell:
     folder: Path
     read: Callable[[], tuple[str, str]]
 
-    def __call__(self, *words: str) -> tuple[int, str, str]:
+    def __call__(self, *words: str | Path) -> tuple[int, str, str]:
         code = main([str(word) for word in words])
         out, err = self.read()
         return code, out, err
 
-    def json(self, *words: str, code: int = 0) -> Any:
+    def json(self, *words: str | Path, code: int = 0) -> Any:
         got, out, err = self(*words, "--json")
         assert got == code, err
         return json.loads(out)
 
-    def refused(self, *words: str, code: int = 1) -> str:
+    def refused(self, *words: str | Path, code: int = 1) -> str:
         """One line, maybe a hint, nothing on stdout, and the config as it was."""
         before = (self.home / "config.json").read_bytes() if (self.home / "config.json").exists() else None
         got, out, err = self(*words)
