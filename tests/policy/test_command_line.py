@@ -44,7 +44,9 @@ def test_what_a_shell_would_interpret_is_refused(text: str) -> None:
         split(text)
 
 
-@pytest.mark.parametrize("text", ["echo 'open", 'echo "open', "", "   ", "''", "ｒｍ -rf x", "x" * (MAX_TEXT + 1)])
+@pytest.mark.parametrize(
+    "text", ["echo 'open", 'echo "open', "", "   ", "''", "\uff52\uff4d -rf x", "x" * (MAX_TEXT + 1)]
+)
 def test_what_is_no_command_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         to_argv(text)

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -200,7 +201,9 @@ async def test_a_process_is_found_only_by_its_own_caller_in_its_own_scope(road: 
 async def test_the_list_tells_ports_and_use(road: Road) -> None:
     serve = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); time.sleep(60)"
     for scope in ("app", "bare"):
-        started = await road.data("command.start", ".", scope=scope, input={"command": ["/usr/bin/python3", "-c", serve]})
+        started = await road.data(
+            "command.start", ".", scope=scope, input={"command": ["/usr/bin/python3", "-c", serve]}
+        )
         read: dict[str, Any] = {"chunks": []}
         with anyio.fail_after(10):
             while not read["chunks"]:
@@ -241,13 +244,17 @@ async def test_a_pattern_that_would_hang_a_matcher_does_not(road: Road) -> None:
         sent = await road.data("command.send", started["processId"], input={"text": "a" * 2000 + "\n"}, options=options)
     assert sent["matched"] is False
     bad = {"waitFor": "(unclosed", "waitSeconds": 1}
-    assert await road.code("command.send", started["processId"], input={"text": "y\n"}, options=bad) == "invalid_request"
+    assert (
+        await road.code("command.send", started["processId"], input={"text": "y\n"}, options=bad) == "invalid_request"
+    )
 
 
 async def test_a_stopped_service_stops_its_processes_and_the_next_one_says_so(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     async with Road.open(tmp_path, scopes(tmp_path / "root")) as road:
-        started = await road.data("command.start", ".", input={"command": ["sleep", "95.5"]}, options={"name": "napper"})
+        started = await road.data(
+            "command.start", ".", input={"command": ["sleep", "95.5"]}, options={"name": "napper"}
+        )
         ended = await road.data("command.start", ".", input={"command": ["sh", "-c", "exit 9"]})
         await until_over(road, ended["processId"])
     assert not any(b"95.5" in _cmdline(path) for path in Path("/proc").glob("[0-9]*/cmdline"))
@@ -259,7 +266,8 @@ async def test_a_stopped_service_stops_its_processes_and_the_next_one_says_so(tm
 
 
 @pytest.mark.parametrize(
-    "options", [{"cursor": -1}, {"cursor": 10**18}, {"cursor": 1000}, {"maxBytes": 0}, {"waitSeconds": 1000}, {"offset": 1}]
+    "options",
+    [{"cursor": -1}, {"cursor": 10**18}, {"cursor": 1000}, {"maxBytes": 0}, {"waitSeconds": 1000}, {"offset": 1}],
 )
 async def test_a_wrong_read_is_refused(road: Road, options: dict[str, Any]) -> None:
     started = await road.data("command.start", ".", input={"command": ["sleep", "30"]})

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +72,9 @@ async def test_the_executed_argv_is_the_given_one(road: Road, scope: str) -> Non
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_output_over_the_limit_loses_its_middle_and_no_character(road: Road, scope: str) -> None:
     options = {"maxOutputBytes": 1000}
-    ran = await road.data("command.run", ".", scope=scope, input=sh("yes 'grüße €' | head -c 3000000; echo END"), options=options)
+    ran = await road.data(
+        "command.run", ".", scope=scope, input=sh("yes 'grüße €' | head -c 3000000; echo END"), options=options
+    )
     assert ran["truncated"] and ran["stdout"].startswith("grüße €\n") and ran["stdout"].endswith("END\n")
     assert "\ufffd" not in ran["stdout"] and "bytes left out" in ran["stdout"]
     assert len(ran["stdout"].encode()) < 1100
@@ -79,7 +82,9 @@ async def test_output_over_the_limit_loses_its_middle_and_no_character(road: Roa
 
 async def test_policy_narrows_what_a_request_asks(road: Road) -> None:
     options = {"maxOutputBytes": 1_000_000, "timeoutSeconds": 60}
-    ran = await road.data("command.run", ".", scope="short", input=sh("yes | head -c 100000; sleep 30"), options=options)
+    ran = await road.data(
+        "command.run", ".", scope="short", input=sh("yes | head -c 100000; sleep 30"), options=options
+    )
     assert ran["timedOut"] and ran["truncated"] and len(ran["stdout"]) < 200
 
 
@@ -111,7 +116,9 @@ async def test_what_holds_the_pipe_does_not_hold_the_reply(road: Road, scope: st
 async def test_a_client_that_goes_takes_its_command_along(road: Road, scope: str) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(
-            lambda: road.call("command.run", ".", scope=scope, input=sh("touch started; setsid -f sleep 99.5; sleep 99.5"))
+            lambda: road.call(
+                "command.run", ".", scope=scope, input=sh("touch started; setsid -f sleep 99.5; sleep 99.5")
+            )
         )
         with anyio.fail_after(10):
             while not (road.root / "started").exists():
@@ -133,7 +140,13 @@ async def test_a_shell_runs_where_policy_allows_it_inside_the_boundary(road: Roa
 
 
 async def test_rules_decide_and_a_refusal_runs_nothing(road: Road) -> None:
-    refused = [["touch", "marker"], ["sh", "-c", "touch marker"], ["git ", "status"], ["git", "push", "x"], ["nohup", "echo"]]
+    refused = [
+        ["touch", "marker"],
+        ["sh", "-c", "touch marker"],
+        ["git ", "status"],
+        ["git", "push", "x"],
+        ["nohup", "echo"],
+    ]
     for argv in refused:
         code = await road.code("command.run", ".", scope="some", input={"command": argv})
         assert code in ("permission_denied", "not_found"), argv
@@ -202,7 +215,12 @@ async def test_nothing_of_the_arguments_reaches_the_history(road: Road) -> None:
 
 async def test_progress_carries_the_newest_line(road: Road) -> None:
     told: list[str] = []
-    call = {"scope": "app", "op": "command.run", "target": ".", "input": sh("for i in 1 2 3; do echo line $i; sleep 0.3; done")}
+    call = {
+        "scope": "app",
+        "op": "command.run",
+        "target": ".",
+        "input": sh("for i in 1 2 3; do echo line $i; sleep 0.3; done"),
+    }
     principal = replace(LOCAL)
     await road.app.dispatcher.call_wire(call, principal, lambda message, _now, _total: told.append(message))
     assert "line 1" in told and len(told) >= 2

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.road import FOLDER_CAPABILITIES, Road, folder_scope
 
 from computer_linker.providers.sandbox.boundary import Kind
 from computer_linker.providers.sandbox.sandbox import Sandbox
+from support.road import FOLDER_CAPABILITIES, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +89,9 @@ async def test_the_network_is_cut_and_can_be_granted(tmp_path: Path, kind: Kind)
 
 async def test_the_service_can_be_neither_seen_nor_signalled(tmp_path: Path, kind: Kind) -> None:
     async with boundary(tmp_path, kind) as road:
-        ran = await sh(road, f"kill -0 {os.getpid()} && echo SIGNALLED; cat /proc/{os.getpid()}/environ && echo SEEN; true")
+        ran = await sh(
+            road, f"kill -0 {os.getpid()} && echo SIGNALLED; cat /proc/{os.getpid()}/environ && echo SEEN; true"
+        )
         assert "SIGNALLED" not in ran["stdout"] and "SEEN" not in ran["stdout"]
 
 
@@ -110,7 +112,14 @@ async def test_protected_names_cannot_be_written_made_or_moved(tmp_path: Path) -
             "mkdir -p $(dirname $f); echo EVIL >> $f; done; mv .git .git2; mv .vscode v; rmdir .codex; rm -rf .git .claude; "
             "ln -s /etc .idea; mkdir x && mv x .agents; true",
         )
-        for name in (".git/hooks/pre-commit", "packages/lib/.git/hooks/pre-commit", ".codex", ".claude", ".mcp.json", ".cursor"):
+        for name in (
+            ".git/hooks/pre-commit",
+            "packages/lib/.git/hooks/pre-commit",
+            ".codex",
+            ".claude",
+            ".mcp.json",
+            ".cursor",
+        ):
             assert not (root / name).exists(), name
         for name in (".envrc", ".npmrc", ".husky", ".idea", ".agents", ".git2", "v"):
             assert not (root / name).exists(), name
@@ -173,7 +182,9 @@ async def test_no_rights_can_be_gained_inside(tmp_path: Path) -> None:
         status = (await sh(road, "cat /proc/self/status"))["stdout"]
         assert "NoNewPrivs:\t1" in status and "CapEff:\t0000000000000000" in status
         (road.root / "f").write_text("x")
-        escaped = "unshare -Ur --mount sh -c 'umount .codex; mount -o remount,rw /usr; echo x > .codex/y; touch /usr/cl-y'"
+        escaped = (
+            "unshare -Ur --mount sh -c 'umount .codex; mount -o remount,rw /usr; echo x > .codex/y; touch /usr/cl-y'"
+        )
         await sh(road, f"{escaped}; mount -t proc proc /proc; echo core > /proc/sys/kernel/core_pattern; true")
         assert not Path("/usr/cl-y").exists() and not (road.root / ".codex").exists()
 

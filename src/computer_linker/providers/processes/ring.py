@@ -64,10 +64,13 @@ class Ring:
             if stream not in ("all", source):
                 at = end
                 continue
-            data = self._at(max(begin, at), min(end, max(begin, at) + room))
-            if max(begin, at) + len(data) < end:
-                data = data[: whole_characters(data)] or data
-            at = max(begin, at) + len(data)
+            at = max(begin, at)
+            data = self._piece(at, end, room)
+            if not data and chunks:
+                break
+            # A limit smaller than the next character gets that character all the same: a reader must advance.
+            data = data or self._piece(at, end, 4)
+            at += len(data)
             room -= len(data)
             _append(chunks, source, data.decode("utf-8", errors="replace"))
             if at < end:
@@ -114,6 +117,10 @@ class Ring:
         os.pwrite(self._file.fileno(), data[:first], place)
         if first < len(data):
             os.pwrite(self._file.fileno(), data[first:], 0)
+
+    def _piece(self, at: int, end: int, room: int) -> bytes:
+        data = self._at(at, min(end, at + room))
+        return data if at + len(data) == end else data[: whole_characters(data)]
 
     def _at(self, begin: int, end: int) -> bytes:
         if end <= begin:

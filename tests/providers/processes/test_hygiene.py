@@ -1,0 +1,135 @@
+"""Nothing is left behind: no zombie, no orphan, no descriptor, no memory; not even when the service is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.road import Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+RUNS = int(os.environ.get("COMPUTER_LINKER_SOAK_RUNS", "150"))
+
+
+def zombies() -> int:
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text(errors="replace").rpartition(")")
+        except OSError:
+            continue
+        found += rest.split()[0] == "Z" and "true" in name
+    return found
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("sandbox", ["off", "auto"])
+async def test_many_runs_leave_nothing(tmp_path: Path, sandbox: str) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", allowedCommands=["*"], sandbox=sandbox)]) as road:
+        (road.root / ".git").mkdir()
+
+        async def some(count: int) -> None:
+            for _ in range(count):
+                assert (await road.data("command.run", ".", input={"command": ["true"]}))["exitCode"] == 0
+
+        async def burst(count: int) -> None:
+            async with anyio.create_task_group() as group:
+                for _ in range(4):
+                    group.start_soon(some, count // 4)
+
+        await burst(20)
+        before, memory = descriptors(), resident()
+        await burst(RUNS)
+        assert descriptors() <= before + 2
+        assert zombies() == 0
+        assert resident() - memory < 16_000_000
+        assert [path.name for path in road.root.iterdir()] == [".git"]
+
+
+async def test_a_flood_of_output_keeps_the_memory_small(tmp_path: Path) -> None:
+    scope = folder_scope(tmp_path / "root", allowedCommands=["*"], sandbox="off")
+    async with Road.open(tmp_path, [scope]) as road:
+        flood = {"command": ["head", "-c", "200000000", "/dev/zero"]}
+        await road.data("command.run", ".", input={"command": ["head", "-c", "5000000", "/dev/zero"]})
+        memory = resident()
+        ran = await road.data("command.run", ".", input=flood)
+        assert ran["truncated"] and resident() - memory < 16_000_000
+
+
+SERVICE = """
+import sys, anyio
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from support.road import Road, folder_scope
+async def main():
+    tmp = Path(sys.argv[1])
+    scopes = [folder_scope(tmp / "root", name, allowedCommands=["*"], sandbox=mode) for name, mode in
+              (("app", "auto"), ("bare", "off"))]
+    async with Road.open(tmp, scopes) as road:
+        for scope in ("app", "bare"):
+            script = "setsid -f sleep 93.5; sleep 93.5 & sleep 93.5"
+            await road.data("command.start", ".", scope=scope, input={"command": ["sh", "-c", script]})
+        async with anyio.create_task_group() as group:
+            for scope in ("app", "bare"):
+                group.start_soon(lambda scope=scope: road.call(
+                    "command.run", ".", scope=scope, input={"command": ["sh", "-c", "touch $0; sleep 93.5", scope]}))
+            with anyio.fail_after(20):
+                while not all((road.root / name).exists() for name in ("app", "bare")):
+                    await anyio.sleep(0.01)
+            print("up", flush=True)
+            await anyio.sleep_forever()
+anyio.run(main)
+"""
+
+
+async def test_a_killed_service_takes_everything_along_and_the_next_one_says_lost(tmp_path: Path) -> None:
+    tests = str(Path(__file__).parents[2])
+    service = subprocess.Popen([sys.executable, "-c", SERVICE, str(tmp_path), tests], stdout=subprocess.PIPE)
+    try:
+        assert service.stdout is not None
+        assert await anyio.to_thread.run_sync(service.stdout.readline) == b"up\n"
+        assert sleepers() >= 4
+    finally:
+        service.send_signal(signal.SIGKILL)
+        service.communicate()
+    with anyio.fail_after(5):
+        while sleepers():
+            await anyio.sleep(0.02)
+    scopes = [folder_scope(tmp_path / "root", name, allowedCommands=["*"]) for name in ("app", "bare")]
+    async with Road.open(tmp_path, scopes) as road:
+        for scope in ("app", "bare"):
+            (entry,) = (await road.data("command.list", scope=scope))["processes"]
+            assert (entry["status"], entry["exitCode"], entry["processes"]) == ("lost", None, None)
+
+
+async def test_a_killed_launcher_ends_its_commands_and_is_replaced(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", allowedCommands=["*"])]) as road:
+        started = await road.data("command.start", ".", input={"command": ["sleep", "92.5"]})
+        launcher = road.app.computer.processes._launcher  # type: ignore[attr-defined]
+        launcher.kill()
+        with anyio.fail_after(5):
+            while (await road.data("command.read", started["processId"]))["status"] == "running":
+                await anyio.sleep(0.02)
+        assert (await road.data("command.run", ".", input={"command": "echo again"}))["stdout"] == "again\n"
+
+
+def sleepers() -> int:
+    count = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            count += path.read_bytes().endswith(b"sleep\x0093.5\0")
+        except OSError:
+            continue
+    return count
