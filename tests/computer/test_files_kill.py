@@ -1,6 +1,5 @@
 """Killed at any point: a file is old or new, a patch is whole or absent, nothing is left behind, undo still works."""
 
-import os
 import random
 import signal
 import subprocess
@@ -88,7 +87,6 @@ async def patches(tmp_path: Path, rounds: int) -> None:
             turn = int(states.pop().split()[1])
             made = sorted(int(path.name) for path in (root / "new").iterdir()) if (root / "new").exists() else []
             assert made == list(range(1, turn + 1))
-            assert not os.listdir(root / "new") == [] if turn else True
 
 
 async def test_a_killed_write_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from computer_linker.computer.simulated.arrange import (
     SimulatedNotifications,
     SimulatedWindows,
 )
+from computer_linker.computer.simulated.files import SimulatedFiles
 from computer_linker.computer.simulated.see import SimulatedScreen
 from computer_linker.computer.simulated.world import World
 
-_NOT_SIMULATED: tuple[FacetName, ...] = ("files", "processes", "accessibility")
+_NOT_SIMULATED: tuple[FacetName, ...] = ("processes", "accessibility")
 
 
 class SimulatedComputer(Computer):
@@ -25,6 +26,7 @@ class SimulatedComputer(Computer):
         self.world = world or World()
         for facet in _NOT_SIMULATED:
             self.provide(facet, Absent(facet, f"A simulated computer has no {facet}."), backend="")
+        self.provide("files", SimulatedFiles(), backend="simulated")
         self.provide("screen", SimulatedScreen(self.world), backend="simulated")
         self.provide("pointer", SimulatedPointer(self.world), backend="simulated")
         self.provide("keyboard", SimulatedKeyboard(self.world), backend="simulated")
