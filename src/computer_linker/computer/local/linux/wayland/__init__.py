@@ -1,0 +1,1 @@
+"""Wayland: what the compositor allows, by its own protocols, without a library."""

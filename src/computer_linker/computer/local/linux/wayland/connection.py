@@ -1,0 +1,68 @@
+"""One connection to a compositor, used by one thread at a time, opened on first use and again after an error."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import anyio
+from anyio import to_thread
+
+from computer_linker.computer.local.linux.wayland.wire import Wire
+from computer_linker.errors import LinkError
+
+T = TypeVar("T")
+P = TypeVar("P")
+
+
+class Connection:
+    """Runs work against the compositor. Parts bound to a connection are made again when it is."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.environ = environ
+        self._wire: Wire | None = None
+        self._parts: dict[type, Any] = {}
+        self._limiter = anyio.CapacityLimiter(1)
+        self._lock = threading.Lock()
+
+    async def run(self, work: Callable[["Connection"], T]) -> T:
+        """Run `work(connection)` in a thread; it ends what it began also when the caller is cancelled."""
+        return await to_thread.run_sync(self._work, work, limiter=self._limiter, abandon_on_cancel=True)
+
+    @property
+    def wire(self) -> Wire:
+        """The open wire (on the working thread)."""
+        if self._wire is None:
+            self._wire = Wire(self.environ)
+            self._parts.clear()
+        return self._wire
+
+    def part(self, kind: Callable[[Wire], P]) -> P:
+        """Something bound to this connection, such as a virtual pointer; made once a connection."""
+        wire = self.wire
+        if kind not in self._parts:
+            self._parts[kind] = kind(wire)  # type: ignore[index]  # keyed by its own class
+        return self._parts[kind]  # type: ignore[index,no-any-return]  # keyed by its own class
+
+    async def aclose(self) -> None:
+        """Close the connection; the next use opens another."""
+        await to_thread.run_sync(self._close)
+
+    def _work(self, work: Callable[["Connection"], T]) -> T:
+        # The limiter is let go when a caller is cancelled, the lock only when the work has really ended.
+        with self._lock:
+            try:
+                return work(self)
+            except LinkError as error:
+                if error.code in ("provider_unavailable", "execution_failed"):
+                    # A refused request ends a Wayland connection: the next use needs a new one.
+                    self._drop()
+                raise
+
+    def _drop(self) -> None:
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
+
+    def _close(self) -> None:
+        with self._lock:
+            self._drop()

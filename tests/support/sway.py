@@ -1,0 +1,94 @@
+"""A throw-away Wayland desktop: sway without a screen or a graphics card."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.desktop import Desktop, stop
+
+_NOBODY = 65534
+_CONFIG = """output HEADLESS-1 resolution 1280x800 position 0 0
+output HEADLESS-2 resolution 1600x1200 scale 2 position 1280 0
+default_border none
+default_floating_border none
+for_window [title=".*"] floating enable
+focus_follows_mouse no
+xwayland disable
+"""
+
+
+@contextmanager
+def sway_desktop(outputs: int = 1) -> Iterator[Desktop]:
+    """sway on virtual outputs: the first 1280x800, the second 800x600 at twice the pixels."""
+    folder = Path(tempfile.mkdtemp(prefix="sway-"))
+    server: subprocess.Popen[bytes] | None = None
+    try:
+        env = _environment(folder)
+        server = _started(folder, env, outputs)
+        env.update(_addresses(folder / "run", server))
+        desktop = Desktop("", env, folder)
+        try:
+            yield desktop
+        finally:
+            for process in reversed(desktop.processes):
+                stop(process)
+    finally:
+        if server is not None:
+            stop(server)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    folder.chmod(0o755)
+    for name in ("run", "home"):
+        (folder / name).mkdir(mode=0o700)
+    return {
+        "HOME": str(folder / "home"),
+        "LC_ALL": "C.UTF-8",
+        "PATH": os.environ["PATH"],
+        "XDG_RUNTIME_DIR": str(folder / "run"),
+        "XDG_CURRENT_DESKTOP": "sway",
+        "XDG_SESSION_TYPE": "wayland",
+        "GDK_BACKEND": "wayland",
+        "NO_AT_BRIDGE": "1",
+        "LIBGL_ALWAYS_SOFTWARE": "1",
+    }
+
+
+def _started(folder: Path, env: dict[str, str], outputs: int) -> "subprocess.Popen[bytes]":
+    config = folder / "sway.conf"
+    config.write_text(_CONFIG)
+    headless = {
+        "WLR_BACKENDS": "headless",
+        "WLR_LIBINPUT_NO_DEVICES": "1",
+        "WLR_RENDERER": "pixman",
+        "WLR_HEADLESS_OUTPUTS": str(outputs),
+        "LIBSEAT_BACKEND": "noop",
+    }
+    identity = {}
+    if os.geteuid() == 0:
+        # sway refuses to run as root.
+        for name in ("run", "home"):
+            os.chown(folder / name, _NOBODY, _NOBODY)
+        identity = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+    with (folder / "sway.log").open("wb") as log:
+        return subprocess.Popen(
+            ["sway", "-c", str(config)], env={**env, **headless}, cwd=folder, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, **identity,
+        )  # fmt: skip
+
+
+def _addresses(run: Path, server: "subprocess.Popen[bytes]") -> dict[str, str]:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and server.poll() is None:
+        wayland = [path for path in run.glob("wayland-*") if path.suffix != ".lock"]
+        sockets = list(run.glob("sway-ipc.*"))
+        if wayland and sockets:
+            return {"WAYLAND_DISPLAY": str(wayland[0]), "SWAYSOCK": str(sockets[0])}
+        time.sleep(0.02)
+    raise RuntimeError(f"sway did not start: {(run.parent / 'sway.log').read_text()[-1000:]}")
