@@ -265,6 +265,10 @@ class Files(Protocol):
         """Raise what `change` would raise while preparing; changes nothing."""
         ...
 
+    async def keep(self, path: RootedPath, keeper: Keeper) -> tuple[str | None, Stat | None]:
+        """Keep a copy of a file that a program is about to change in place: its kept name, and its state now."""
+        ...
+
     def open_folder(self, path: RootedPath) -> int:
         """A held descriptor of a folder (the caller closes it), to start a program in. Local machines only."""
         ...

@@ -22,6 +22,7 @@ from computer_linker.computer.facets.lines import MAX_REPLY, cut_text, whole_cha
 from computer_linker.computer.simulated.files_change import ChangingDisk
 from computer_linker.errors import (
     LimitExceeded,
+    NotFound,
     UnsupportedPlatform,
 )
 from computer_linker.model.paths import RootedPath
@@ -138,6 +139,15 @@ class SimulatedFiles(ChangingDisk):
 
     async def rehearse(self, changes: Sequence[Change], *, keeper: Keeper | None = None) -> None:
         self._rehearsed(changes, keeper)
+
+    async def keep(self, path: RootedPath, keeper: Keeper) -> tuple[str | None, Stat | None]:
+        try:
+            node = self._regular(path)
+        except NotFound:
+            return None, None
+        name = keeper.new_name()
+        self._kept[name] = {(): node}
+        return name, node.stat
 
     def open_folder(self, path: RootedPath) -> int:
         raise UnsupportedPlatform("A disk in memory has no descriptors.")

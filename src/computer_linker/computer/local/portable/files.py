@@ -21,6 +21,7 @@ from computer_linker.computer.facets.files import (
 )
 from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.local.portable.files_change import Batch
+from computer_linker.computer.local.portable.files_keep import keep_file
 from computer_linker.computer.local.portable.files_open import Opener, stat_of
 from computer_linker.computer.local.portable.files_read import (
     MAX_HASHED,
@@ -34,7 +35,7 @@ from computer_linker.computer.local.portable.files_read import (
 from computer_linker.computer.local.portable.files_stage import Bench
 from computer_linker.computer.local.portable.files_walk import list_folder, walk_tree
 from computer_linker.computer.local.portable.roots import HOLD, Roots
-from computer_linker.errors import LimitExceeded
+from computer_linker.errors import Aborted, LimitExceeded, NotFound
 from computer_linker.model.paths import RootedPath
 
 T = TypeVar("T")
@@ -63,24 +64,32 @@ class LocalFiles:
     async def sha256(self, path: RootedPath) -> str:
         descriptor, found, _ = self.opener.open_regular(path)
         known = self.memory.get(key_of(found))
-        if known is not None:
+        if known is not None or found.st_size > MAX_HASHED:
             os.close(descriptor)
-            return known.sha256
-        return (await _in_thread(lambda halted: self._surveyed(descriptor, found, halted, close=True))).sha256
+            if known is not None:
+                return known.sha256
+            raise LimitExceeded(f"{path.shown} is too large to digest.", path=path.shown, maxBytes=MAX_HASHED)
+        return (await _handed(descriptor, lambda halted: self._surveyed(descriptor, found, halted))).sha256
 
     async def read(self, path: RootedPath, window: Window) -> Piece:
         descriptor, found, _ = self.opener.open_regular(path)
         if found.st_size <= SMALL or (window.max_bytes <= SMALL and self.memory.get(key_of(found)) is not None):
-            return self._read(descriptor, found, window, _never)
-        return await _in_thread(lambda halted: self._read(descriptor, found, window, halted))
+            try:
+                return self._read(descriptor, found, window, _never)
+            finally:
+                os.close(descriptor)
+        return await _handed(descriptor, lambda halted: self._read(descriptor, found, window, halted))
 
     async def read_whole(self, path: RootedPath, limit: int) -> tuple[bytes, Stat]:
         descriptor, found, _ = self.opener.open_regular(path)
-        try:
-            if found.st_size > limit:
-                raise LimitExceeded(f"{path.shown} is larger than {limit} bytes.", path=path.shown, size=found.st_size)
-            data = os.pread(descriptor, found.st_size, 0)
+        if found.st_size > limit:
+            os.close(descriptor)
+            raise LimitExceeded(f"{path.shown} is larger than {limit} bytes.", path=path.shown, size=found.st_size)
+        if found.st_size > SMALL:
+            data = await _handed(descriptor, lambda _: os.pread(descriptor, found.st_size, 0))
             return data, stat_of(found)
+        try:
+            return os.pread(descriptor, found.st_size, 0), stat_of(found)
         finally:
             os.close(descriptor)
 
@@ -129,43 +138,63 @@ class LocalFiles:
     def open_folder(self, path: RootedPath) -> int:
         return self.opener.open(path, HOLD)[0]
 
-    async def _prepared(self, changes: Sequence[Change], keeper: Keeper | None) -> Batch:
-        def prepare(halted: Halted) -> Batch:
-            batch = Batch(Bench(self.opener, self.memory, keeper, halted, self._swept), changes)
-            batch.prepare()
-            if halted():
-                batch.close()
-            return batch
+    async def keep(self, path: RootedPath, keeper: Keeper) -> tuple[str | None, Stat | None]:
+        def work(halted: Halted) -> tuple[str | None, Stat | None]:
+            try:
+                descriptor, found, _ = self.opener.open_regular(path)
+            except NotFound:
+                return None, None
+            try:
+                return keep_file(keeper, descriptor, halted, by_link=False), stat_of(found)
+            finally:
+                os.close(descriptor)
 
-        return await _in_thread(prepare)
+        return await _in_thread(work)
+
+    async def _prepared(self, changes: Sequence[Change], keeper: Keeper | None) -> Batch:
+        """Prepare in a worker thread; when the caller is cancelled meanwhile, nothing prepared is left behind."""
+        made: list[Batch] = []
+        door = threading.Lock()
+        halt = threading.Event()
+
+        def prepare() -> None:
+            batch = Batch(Bench(self.opener, self.memory, keeper, halt.is_set, self._swept), changes)
+            batch.prepare()
+            with door:
+                if halt.is_set():
+                    batch.close()
+                else:
+                    made.append(batch)
+
+        try:
+            await anyio.to_thread.run_sync(prepare, abandon_on_cancel=True)
+        except BaseException:
+            with door:
+                halt.set()
+                for batch in made:
+                    batch.close()
+            raise
+        return made[0]
 
     def _read(self, descriptor: int, found: os.stat_result, window: Window, halted: Halted) -> Piece:
-        try:
-            about = self._about(descriptor, found, halted)
-            piece = Reader(descriptor, found.st_size, about).piece(window, found.st_nlink)
-            if about is None:
-                warning = f"The file is larger than {MAX_HASHED} bytes, so it was not digested."
-                return _warned(piece, warning)
-            if key_of(os.fstat(descriptor)) != key_of(found):
-                return _warned(piece, "The file was changed while it was read.")
-            return piece
-        finally:
-            os.close(descriptor)
+        about = self._about(descriptor, found, halted)
+        piece = Reader(descriptor, found.st_size, about).piece(window, found.st_nlink)
+        if about is None:
+            return _warned(piece, f"The file is larger than {MAX_HASHED} bytes, so it was not digested.")
+        if key_of(os.fstat(descriptor)) != key_of(found):
+            return _warned(piece, "The file was changed while it was read.")
+        return piece
 
     def _about(self, descriptor: int, found: os.stat_result, halted: Halted) -> Survey | None:
         if found.st_size > MAX_HASHED:
             return None
         return self.memory.get(key_of(found)) or self._surveyed(descriptor, found, halted)
 
-    def _surveyed(self, descriptor: int, found: os.stat_result, halted: Halted, *, close: bool = False) -> Survey:
-        try:
-            about = survey(descriptor, found.st_size, halted)
-            if key_of(os.fstat(descriptor)) == key_of(found):
-                self.memory.put(key_of(found), about)
-            return about
-        finally:
-            if close:
-                os.close(descriptor)
+    def _surveyed(self, descriptor: int, found: os.stat_result, halted: Halted) -> Survey:
+        about = survey(descriptor, found.st_size, halted)
+        if key_of(os.fstat(descriptor)) == key_of(found):
+            self.memory.put(key_of(found), about)
+        return about
 
 
 def _commit(batch: Batch, keeper: Keeper | None) -> None:
@@ -188,6 +217,25 @@ async def _in_thread(work: Callable[[Halted], T]) -> T:
         return await anyio.to_thread.run_sync(work, halt.is_set, abandon_on_cancel=True)
     finally:
         halt.set()
+
+
+async def _handed(descriptor: int, work: Callable[[Halted], T]) -> T:
+    """Run `work` on a descriptor in a worker thread; it is closed once, also when the work never came to run."""
+    claim = threading.Lock()
+
+    def run(halted: Halted) -> T:
+        if not claim.acquire(blocking=False):
+            raise Aborted("The work was cancelled before it began.")
+        try:
+            return work(halted)
+        finally:
+            os.close(descriptor)
+
+    try:
+        return await _in_thread(run)
+    finally:
+        if claim.acquire(blocking=False):
+            os.close(descriptor)
 
 
 def _never() -> bool:

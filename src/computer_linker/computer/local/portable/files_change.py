@@ -22,6 +22,7 @@ from computer_linker.computer.local.portable.files_move import StagedFolder, Sta
 from computer_linker.computer.local.portable.files_open import FOLDER, Place
 from computer_linker.computer.local.portable.files_remove import StagedRemove, StagedRestore
 from computer_linker.computer.local.portable.files_stage import Bench, Staged
+from computer_linker.computer.local.portable.files_trees import refuse_too_large
 from computer_linker.computer.local.portable.files_write import StagedWrite
 from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError
 
@@ -130,6 +131,7 @@ class Batch:
             return
         source, about, _ = opener.open_regular(change.path)
         try:
+            refuse_too_large(about.st_size, change.path)
             write = Write(
                 change.destination,
                 lambda: _pieces(source, about.st_size),

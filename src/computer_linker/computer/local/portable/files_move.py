@@ -22,7 +22,7 @@ from computer_linker.computer.local.portable.files_stage import (
     sweep,
     temporary_name,
 )
-from computer_linker.computer.local.portable.files_trees import copy_tree, remove_tree, scan_tree
+from computer_linker.computer.local.portable.files_trees import copy_tree, refuse_too_large, remove_tree, scan_tree
 from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, NotFound
 from computer_linker.model.paths import RootedPath
 
@@ -162,6 +162,7 @@ class StagedTreeCopy(Staged):
         root = self.bench.opener.roots.hold(real.root)
         judge: Callable[[tuple[str, ...], bool], bool] = lambda below, _: may_copy(real, self.place.path, root, below)  # noqa: E731
         scan = scan_tree(source, judge=judge, halted=self.bench.halted, keep_names=True)
+        refuse_too_large(scan.bytes, change.path)
         sweep(self.staging, self.bench.swept)
         os.mkdir(self.temporary, dir_fd=self.staging)
         opened = os.open(self.temporary, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.staging)

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from computer_linker.computer.local.portable.files_open import FOLDER, READ, walk_below
 from computer_linker.computer.local.portable.openat2 import RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, openat2, openat2_works
 from computer_linker.errors import Aborted, LimitExceeded
+from computer_linker.model.paths import RootedPath
 
 MAX_ENTRIES = 1_000_000
 MAX_DEPTH = 200
+MAX_COPIED = 4 << 30
+"""More is not copied in one operation: a sparse file of terabytes would fill the disk."""
 _CHUNK = 1 << 20
 Parts = tuple[str, ...]
 Halted = Callable[[], bool]
@@ -74,6 +77,14 @@ def _count(
             scan.files.append(below)
     else:
         scan.odd += 1
+
+
+def refuse_too_large(size: int, path: RootedPath) -> None:
+    """Refuse to copy more than one operation may."""
+    if size > MAX_COPIED:
+        raise LimitExceeded(
+            f"{path.shown} is too large to copy in one operation.", path=path.shown, maxBytes=MAX_COPIED
+        )
 
 
 def open_below(folder: int, parts: Parts, flags: int) -> int:

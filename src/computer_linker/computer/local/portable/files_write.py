@@ -19,7 +19,7 @@ from computer_linker.computer.local.portable.files_stage import (
     sweep,
     temporary_name,
 )
-from computer_linker.computer.local.portable.files_trees import write_all
+from computer_linker.computer.local.portable.files_trees import refuse_too_large, write_all
 from computer_linker.computer.local.portable.openat2 import link_descriptor
 from computer_linker.errors import Aborted, AlreadyExists, Conflict, InvalidRequest
 from computer_linker.model.paths import RootedPath
@@ -171,6 +171,8 @@ class StagedWrite(Staged):
             self.newlines = array("Q", [only.count(b"\n")] if size else [])
 
     def _pieces(self) -> Iterable[bytes]:
+        if self.change.append and self.before is not None:
+            refuse_too_large(self.before.size, self.change.path)
         if self.change.append and self.old >= 0:
             at, size = 0, self.before.size if self.before else 0
             while at < size and (data := os.pread(self.old, min(_CHUNK, size - at), at)):
