@@ -16,22 +16,35 @@ PROTECTED_NAMES = frozenset(
 )
 """Files that other programs execute or trust. Writing them is refused unless the scope says `allowProtected`."""
 
-PROTECTED_PATHS = (
-    (".config", "autostart"),
-    (".config", "systemd"),
-    (".config", "fish"),
-    (".config", "git"),
-    (".config", "environment.d"),
-    (".config", "opencode"),
-    (".config", "zed"),
-    (".config", "code"),
-    (".local", "bin"),
-    (".local", "share", "applications"),
-    (".local", "share", "systemd"),
-    ("library", "launchagents"),
-    ("library", "launchdaemons"),
+_TRUSTED_PLACES = """
+    .config/autostart .config/autostart-scripts .config/systemd .config/environment.d .config/plasma-workspace .kde .kde4
+    .config/i3 .config/sway .config/hypr .config/awesome .config/openbox .config/bspwm .config/qtile .config/waybar
+    .config/fish .config/zsh .config/nushell .config/elvish .config/xonsh .config/powershell .config/starship.toml
+    .config/git .config/pip .config/direnv .config/mise .config/tmux .config/gdb .config/lldb .config/containers
+    .config/nvim .config/vim .config/emacs .config/nano .config/helix .config/kitty .config/alacritty .config/wezterm
+    .config/code .config/vscodium .config/zed .config/opencode .config/goose .config/github-copilot .config/mcp
+    .config/claude .config/crush .config/chromium .config/google-chrome .config/jupyter .config/matplotlib
+    .config/mimeapps.list .config/user-dirs.dirs .config/electron-flags.conf
+    .local/bin .local/lib .local/share/applications .local/share/systemd .local/share/bash-completion
+    .local/share/dbus-1 .local/share/kservices5 .local/share/nautilus .local/share/gnome-shell .local/share/jupyter
+    .vim .doom.d .spacemacs .spacemacs.d .oh-my-zsh .ipython .jupyter .julia/config .mozilla .hammerspoon .wezterm.lua
+    .pip .cargo/config .cargo/config.toml .cargo/bin .cargo/env .m2/settings.xml .m2/extensions.xml .mavenrc .gradle/init.gradle
+    .gradle/init.d .sbt .sbtrc .ant .bundle .gemrc .bazelrc .condarc .subversion .hgrc .cvsrc .bash_completion .mkshrc .xonshrc
+    .pythonrc .pythonrc.py .perldb .psqlrc .sqliterc .my.cnf .nanorc .muttrc .mailrc .lesskey .lessfilter .ripgreprc
+    .xresources .xdefaults .xmodmap .dmrc .selected_editor .forward .procmailrc .rhosts .shosts .k5login
+    .roo .roomodes .clinerules .kiro .amazonq .copilot .qwen .lmstudio .crush.json .trae .augment .junie .vscode-server
+    library/launchagents library/launchdaemons library/preferences documents/powershell documents/windowspowershell
+    """
+PROTECTED_PATHS: tuple[tuple[str, ...], ...] = (
+    *(tuple(path.split("/")) for path in _TRUSTED_PLACES.split()),
     ("start menu", "programs", "startup"),
+    ("library", "application support"),
 )
+"""Places that programs of a whole home take their orders from; closed like the names above, wherever they lie."""
+
+_PATHS_BY_FIRST: dict[str, list[tuple[str, ...]]] = {}
+for _path in PROTECTED_PATHS:
+    _PATHS_BY_FIRST.setdefault(_path[0], []).append(_path)
 
 _GIT_INTERNALS = frozenset({"objects", "refs", "hooks"})
 
@@ -70,7 +83,9 @@ def is_protected(parts: tuple[str, ...]) -> bool:
     names = tuple(folded(part) for part in parts)
     if any(name in PROTECTED_NAMES for name in names):
         return True
-    return any(_contains(names, path) for path in PROTECTED_PATHS)
+    return any(
+        names[at : at + len(path)] == path for at, name in enumerate(names) for path in _PATHS_BY_FIRST.get(name, ())
+    )
 
 
 @lru_cache(maxsize=16384)
