@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _PLAIN_FOR_S = 10.0
 _QUIET_AFTER_S = 20.0
 _MAX_ABOVE = 64
+_MAX_FOCUSED = 6
 _COLLECTS = ("gtk", "qt", "chromium", "gecko")
 
 
@@ -126,8 +127,11 @@ class AtspiAccessibility:
             if quick is None:
                 tree = await self.tree(one.root, TreeLimits(bounds=False, values=False, time_s=2.0))
                 quick = [element.id for element in tree.elements if "focused" in element.states]
-            for at in reversed(quick):
-                return await self.element(at)
+            found = [await self.element(at) for at in reversed(quick[-_MAX_FOCUSED:])]
+            # Qt's combo boxes keep an entry focused that nobody sees; it says it is transient.
+            lasting = [element for element in found if "transient" not in element.states]
+            if found:
+                return (lasting or found)[0]
         return None
 
     async def text(self, element_id: ElementId, *, max_chars: int = 100_000) -> str | None:

@@ -118,7 +118,7 @@ class Reading:
                 if kid not in self.nodes
             ]
             depth += 1
-            if depth >= self._limits.max_depth and level:
+            if depth > self._limits.max_depth and level:
                 self.cut_by.add("depth")
                 return
 
@@ -172,6 +172,8 @@ class Reading:
         """Breadth first under the node limit, so that a cut loses the deepest; then sorted into reading order."""
         if root not in self.nodes:
             return []
+        if root == self._app.root:
+            self.nodes[root].parent = None
         kept: dict[ElementId, int] = {root: 0}
         level, depth = [root], 0
         while level:
