@@ -28,24 +28,33 @@ class Index:
         self.path = folder / "index.db"
         self._writing = threading.Lock()
         self.broken: BrokenLink | None = None
+        self._taken = -1
+        """Up to this record nothing is left to take in."""
 
     def catch_up(self) -> None:
         """Take in what the journal has gained. Stops before a record that is not what was written."""
+        head = self._head()
+        if head is None or (head.number == self._taken and self.path.exists()):
+            return
         with self._writing, closing(self._open()) as database:
-            head = self._head()
-            if head is None:
-                return
             try:
                 while self._take_in(database, head):
                     pass
                 self.broken = None
+                self._taken = head.number
             except BrokenLink as broken:
                 self.broken = broken
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection for questions, which sees one state of the index."""
-        with closing(self._open()) as database:
+        database = self._open()
+        if self._taken < 0 and self.broken is None:
+            # It had to be made anew, just now.
+            database.close()
+            self.catch_up()
+            database = self._open()
+        with closing(database):
             database.execute("BEGIN")
             yield database
 
@@ -161,6 +170,7 @@ class Index:
         return database
 
     def _discard(self) -> None:
+        self._taken = -1
         for name in ("index.db", "index.db-wal", "index.db-shm"):
             (self.folder / name).unlink(missing_ok=True)
 

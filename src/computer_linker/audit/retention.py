@@ -2,17 +2,18 @@
 
 import json
 import os
+import re
 import secrets
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from computer_linker.audit.layout import GENESIS, SEAL, list_segments, opened, segment_path, sync_folder
+from computer_linker.audit.layout import GENESIS, MAX_LINE, list_segments, opened, segment_path, sync_folder
 from computer_linker.audit.reading import BrokenLink, Place, lines_after
 from computer_linker.audit.secret import Key
 
 ANCHOR = "anchor"
+_TIME = re.compile(rb'"(?:startedAt|at)":"([0-9TZ:.-]+)"')
 
 
 def first_kept(folder: Path, key: Key) -> Place:
@@ -33,8 +34,8 @@ def prunable(folder: Path, *, before: str | None, max_bytes: int | None) -> list
     segments = list_segments(folder)
     sizes = {segment: segment_path(folder, segment).stat().st_size for segment in segments}
     total, gone = sum(sizes.values()), []
-    for oldest, following in pairwise(segments):
-        too_old = before is not None and _began(folder, following) < before
+    for oldest in segments[:-1]:
+        too_old = before is not None and _ended(folder, oldest) < before
         if not too_old and (max_bytes is None or total <= max_bytes):
             break
         gone.append(oldest)
@@ -73,7 +74,14 @@ def _write_anchor(folder: Path, key: Key, place: Place) -> None:
     sync_folder(folder)
 
 
-def _began(folder: Path, segment: int) -> str:
-    with segment_path(folder, segment).open("rb") as file:
-        fields: dict[str, Any] = json.loads(file.readline()[SEAL + 1 :])
-    return str(fields.get("at", ""))
+def _ended(folder: Path, segment: int) -> str:
+    """When the newest operation of a segment began."""
+    path = segment_path(folder, segment)
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 64 * MAX_LINE))
+        lines = file.read().splitlines()
+    for line in reversed(lines):
+        found = _TIME.search(line)
+        if found:
+            return found[1].decode("ascii")
+    return ""
