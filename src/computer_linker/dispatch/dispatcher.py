@@ -3,6 +3,7 @@
 Nothing else turns an exception into a failure, and nothing else audits.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -175,16 +176,20 @@ class Dispatcher:
         limit = ctx.scope.policy.max_runtime_seconds
         # An operation that keeps its own time gets a little more, so that its own answer comes first.
         seconds = limit + 10 if op.deadline_s is None else min(op.deadline_s, limit)
-        try:
-            with anyio.fail_after(seconds):
+        with anyio.CancelScope() as scope:
+            # Most operations never wait, and a timer costs more than they do: it is set with the first wait.
+            loop = asyncio.get_running_loop()
+            arming = loop.call_soon(_arm, scope, loop.time() + seconds)
+            try:
                 if op.lane is None:
                     return await self._after_intent(ctx, op, arguments, intent)
                 async with self.lanes.hold(op.lane, ctx.principal):
                     return await self._after_intent(ctx, op, arguments, intent)
-        except TimeoutError:
-            raise TimedOut(
-                f"{op.name} took longer than {seconds:g} seconds and was stopped.", seconds=seconds
-            ) from None
+            except TimeoutError:
+                pass
+            finally:
+                arming.cancel()
+        raise TimedOut(f"{op.name} took longer than {seconds:g} seconds and was stopped.", seconds=seconds)
 
     async def _after_intent(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         if intent is None:
@@ -261,6 +266,10 @@ class Dispatcher:
             await self.audit.outcome(event)
         else:
             await self.audit.record(event)
+
+
+def _arm(scope: anyio.CancelScope, deadline: float) -> None:
+    scope.deadline = deadline
 
 
 def _config_refusal(error: ConfigInvalid) -> LinkError:

@@ -1,6 +1,7 @@
 """A scope: a named permission boundary, and the policy inside it."""
 
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -68,7 +69,12 @@ class Scope(Model):
                 raise ValueError(f"root {root!r} must be an absolute path")
         return self
 
-    @property
+    @cached_property
     def granted(self) -> frozenset[Capability]:
         """The capabilities given, with what they imply."""
         return with_implied(frozenset(Capability(name) for name in self.capabilities))
+
+    @cached_property
+    def decided(self) -> dict[str, Any]:
+        """What policy decided for callers whom only the config bounds, by operation; a scope never changes, so it stays true."""
+        return {}

@@ -33,6 +33,15 @@ def find_scope(config: Config, scope_id: str, principal: Principal) -> Scope:
 
 def judge(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     """Whether this operation may run in this scope for this caller, before its request is even parsed."""
+    if principal.grants is not None:
+        return _judged(scope, rights, principal)
+    verdict: Verdict | None = scope.decided.get(rights.name)
+    if verdict is None:
+        verdict = scope.decided[rights.name] = _judged(scope, rights, principal)
+    return verdict
+
+
+def _judged(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     needs = [capability.value for capability in sorted(rights.needs | rights.needs_any)]
     missing = missing_capabilities(scope, rights, principal)
     if missing:
