@@ -236,6 +236,21 @@ def test_a_scope_edit_that_does_not_fit_changes_nothing(shell: Shell, words: lis
     shell.refused("scope", *words)
 
 
+def test_a_scope_for_the_screen_looks_only_until_more_is_allowed(shell: Shell) -> None:
+    looks = shell.json("scope", "add", "--computer")
+    assert (looks["type"], looks["capabilities"], looks["policy"]) == (
+        "computer",
+        ["screen:capture"],
+        {"confirm": "act"},
+    )
+    acts = shell.json(
+        "scope", "add", "--computer", "--id", "desk", "--allow", "desktop:observe", "--allow", "desktop:control"
+    )
+    assert acts["capabilities"] == ["screen:capture", "desktop:observe", "desktop:control"]
+    shell.refused("scope", "add", code=2)
+    shell.refused("scope", "add", shell.folder, "--computer", code=2)
+
+
 def test_a_second_scope_of_the_same_id_is_refused(shell: Shell) -> None:
     shell("scope", "add", shell.folder, "--id", "app")
     shell.refused("scope", "add", shell.folder, "--id", "app")

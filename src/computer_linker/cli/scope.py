@@ -7,7 +7,7 @@ import typer
 
 from computer_linker.cli.output import CliError, note, print_json, table
 from computer_linker.cli.places import current_config, state_home
-from computer_linker.cli.start import Codex, Screen, Shell, Write
+from computer_linker.cli.start import Codex, Shell, Write
 
 Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 Id = Annotated[str, typer.Argument(help="The scope's id.", autocompletion=lambda: _ids())]
@@ -36,31 +36,40 @@ def _list(as_json: Json = False) -> None:
 
 
 def _add(
-    folder: Annotated[Path, typer.Argument(help="The folder to expose.")],
+    folder: Annotated[Path | None, typer.Argument(help="The folder to expose.")] = None,
     scope_id: Annotated[
-        str | None, typer.Option("--id", help="Its id; made from the folder's name when left out.")
+        str | None, typer.Option("--id", help="Its id; made from the folder's name if left out.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     write: Write = None,
     shell: Shell = False,
     codex: Codex = False,
+    computer: Annotated[bool, typer.Option("--computer", help="The screen and desktop instead of a folder.")] = False,
+    allow: Annotated[list[str] | None, typer.Option(help="A further capability, such as git:write.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Expose a folder: reading and history, writing unless --read-only, programs only when asked for."""
-    from computer_linker.service.setup import Wishes, checked_folder, folder_scope
+    """Expose a folder: reading and history, writing unless --read-only, programs only when asked for.
 
+    With --computer: the screen, to look at; more with --allow, and a person is asked before every act.
+    """
+    from computer_linker.service.setup import Wishes, checked_folder, computer_scope, folder_scope
+
+    if computer == (folder is not None):
+        raise CliError("name a folder, or say --computer", "computer-linker scope add --help", 2)
     home = state_home()
+    root = None if folder is None else checked_folder(folder, home)
     _first_config(home)
-    root = checked_folder(folder, home)
     wishes = Wishes(folder, write, shell, codex, scope_id=scope_id, name=name)
     added: list[dict[str, Any]] = []
 
     def edit(document: dict[str, Any]) -> None:
-        added.append(folder_scope(document, root, wishes))
-        document["scopes"] = [*document.get("scopes", []), added[0]]
+        scope = computer_scope(document, wishes) if root is None else folder_scope(document, root, wishes)
+        scope["capabilities"] = list(dict.fromkeys([*scope["capabilities"], *(allow or [])]))
+        added.append(scope)
+        document["scopes"] = [*document.get("scopes", []), scope]
 
     _store(home, edit)
-    _tell(added[0], f"Added scope {added[0]['id']} for {root}.", as_json=as_json)
+    _tell(added[0], f"Added scope {added[0]['id']} for {root or 'the screen and desktop'}.", as_json=as_json)
 
 
 def _edit(
@@ -70,7 +79,6 @@ def _edit(
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     root: Annotated[list[Path] | None, typer.Option(help="The folders, in place of the present ones.")] = None,
     policy: Annotated[list[str] | None, typer.Option(help="A policy field, as name=JSON; name= takes it away.")] = None,
-    screen: Screen = False,
     as_json: Json = False,
 ) -> None:
     """Change one scope. It holds from the next call on; the service need not be restarted."""
@@ -83,9 +91,8 @@ def _edit(
 
     def edit(document: dict[str, Any]) -> None:
         scope = _find(document, scope_id)
-        gives = [*(allow or []), *(["screen:capture"] if screen else [])]
         kept = [capability for capability in scope.get("capabilities", []) if capability not in (deny or [])]
-        scope["capabilities"] = list(dict.fromkeys([*kept, *gives]))
+        scope["capabilities"] = list(dict.fromkeys([*kept, *(allow or [])]))
         scope.update({"roots": roots} if roots else {}, **({"name": name} if name is not None else {}))
         if changes:
             scope["policy"] = _merged(scope.get("policy", {}), changes)

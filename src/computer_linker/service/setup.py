@@ -83,6 +83,18 @@ def folder_scope(document: dict[str, Any], root: str, wishes: Wishes) -> dict[st
     return scope
 
 
+def computer_scope(document: dict[str, Any], wishes: Wishes) -> dict[str, Any]:
+    """A new scope for this computer's screen: looking only, and a person is asked before every act."""
+    taken = {scope["id"].casefold() for scope in document.get("scopes", [])}
+    return {
+        "id": wishes.scope_id or _free_id("screen", taken),
+        "name": wishes.name or "Screen",
+        "type": "computer",
+        "capabilities": [*defaults.SCREEN],
+        "policy": {"confirm": "act"},
+    }
+
+
 def _with_scopes(document: dict[str, Any], root: str | None, wishes: Wishes, home: Path) -> list[str]:
     done: list[str] = []
     scopes: list[dict[str, Any]] = list(document.get("scopes", []))
@@ -101,8 +113,8 @@ def _with_scopes(document: dict[str, Any], root: str | None, wishes: Wishes, hom
         scopes.append(folder_scope(document, str(demo), Wishes(write=wishes.write, scope_id=DEMO_SCOPE, name="Demo")))
         done.append(f"Added the demo scope for {demo}.")
     if wishes.screen and not any("screen:capture" in scope.get("capabilities", []) for scope in scopes):
-        scopes.append({"id": "screen", "name": "Screen", "type": "computer", "capabilities": [*defaults.SCREEN]})
-        done.append("Added scope screen for screenshots.")
+        scopes.append(computer_scope({"scopes": scopes}, Wishes()))
+        done.append(f"Added scope {scopes[-1]['id']} for screenshots.")
     document["scopes"] = scopes
     return done
 
