@@ -1,6 +1,7 @@
 """From a request to a plan: one argv, judged, resolved and confined, before anything is started."""
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -17,6 +18,8 @@ from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox
+
+_LOOK_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,9 @@ class Preparation:
     def __init__(self, computer: Computer, sandbox: Sandbox, environ: Mapping[str, str] | None = None) -> None:
         self._computer = computer
         self._sandbox = sandbox
-        self._environ = os.environ if environ is None else environ
+        # A copy: what the service's own environment becomes later is no business of commands.
+        self._environ = dict(os.environ if environ is None else environ)
+        self._programs: dict[tuple[str, ...], tuple[float, Programs]] = {}
 
     @classmethod
     def open(cls, services: Any) -> Self:
@@ -67,7 +72,7 @@ class Preparation:
         try:
             cwd_fd = self._open(request.cwd, held)
             where = real_path(cwd_fd, request.cwd.root)
-            programs = Programs([root.root for root in request.roots], self._environ)
+            programs = self._programs_for(tuple(root.root for root in request.roots))
             program = programs.resolve(argv[0], where)
             judge_command(policy, argv, program, programs.locate)
             judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
@@ -87,6 +92,14 @@ class Preparation:
             raise
         plan.closes.extend(held)
         return Prepared(argv, plan, env, plan.boundary, [*plan.warnings, *_warnings(request.scope, boundary)])
+
+    def _programs_for(self, roots: tuple[str, ...]) -> Programs:
+        """Where this scope's programs are found; looked at anew every few seconds."""
+        now = time.monotonic()
+        kept = self._programs.get(roots)
+        if kept is None or now - kept[0] > _LOOK_AGAIN_S:
+            kept = self._programs[roots] = (now, Programs(roots, self._environ))
+        return kept[1]
 
     def _open(self, path: RootedPath, held: list[int]) -> int:
         fd = self._computer.files.open_folder(path)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from computer_linker.computer.facets.processes import FIRST_KEPT_FD, GATE_FD, KernelRules
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.masks import Held, Placeholders, masks_of
+from computer_linker.providers.sandbox.masks import masks_of
+from computer_linker.providers.sandbox.placeholders import Held, Placeholders
 from computer_linker.providers.sandbox.places import (
     SYSTEM,
     SYSTEM_FACTS,

@@ -1,9 +1,7 @@
 """What must stay closed inside a writable root: protected names (there or not), secrets, denied and read-only parts."""
 
-import contextlib
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,6 +9,7 @@ from computer_linker.model.paths import PathRules
 from computer_linker.policy.names import PROTECTED_NAMES, folded, is_protected, is_sensitive
 from computer_linker.policy.paths import is_denied
 from computer_linker.providers.sandbox.boundary import Folder
+from computer_linker.providers.sandbox.placeholders import PLACEHOLDER_MODE
 from computer_linker.providers.sandbox.places import home
 
 _HOME_ONLY = frozenset(
@@ -26,7 +25,6 @@ _IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
 _SKIPPED = frozenset(
     {"node_modules", "target", "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".cache", "vendor"}
 )
-_PLACEHOLDER_MODE = 0o555
 _MAX_DEPTH = 4
 _MAX_ENTRIES = 2000
 
@@ -40,50 +38,6 @@ class Masks:
     empty_files: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     """Protected names that are links: a link itself cannot be closed."""
-
-
-Held = tuple[int, int, str]
-
-
-class Placeholders:
-    """Empty folders that stand where a protected name is missing, so that a mount can close the name.
-
-    Counted by folder and name, since several commands may run in one root; the last one takes the folder away again.
-    """
-
-    def __init__(self) -> None:
-        self._held: Counter[tuple[int, int, str]] = Counter()
-        self._folders: dict[tuple[int, int], int] = {}
-
-    def hold(self, folder_fd: int, name: str) -> Held | None:
-        """Put an empty folder at a missing name. None when the place cannot be written at all."""
-        found = os.fstat(folder_fd)
-        place = (found.st_dev, found.st_ino)
-        key = (*place, name)
-        if self._held[key] == 0:
-            try:
-                os.mkdir(name, _PLACEHOLDER_MODE, dir_fd=folder_fd)
-            except FileExistsError:
-                pass
-            except OSError:
-                del self._held[key]
-                return None
-        self._held[key] += 1
-        if place not in self._folders:
-            self._folders[place] = os.dup(folder_fd)
-        return key
-
-    def let_go(self, held: list[Held]) -> None:
-        """Take folders away that nobody else needs; one that holds anything is not ours and stays."""
-        for key in held:
-            self._held[key] -= 1
-            if self._held[key] <= 0:
-                del self._held[key]
-                with contextlib.suppress(OSError):
-                    os.rmdir(key[2], dir_fd=self._folders[key[:2]])
-        for place in {key[:2] for key in held}:
-            if not any(key[:2] == place for key in self._held):
-                os.close(self._folders.pop(place))
 
 
 def masks_of(folder: Folder, *, is_writable: bool) -> Masks:
@@ -167,4 +121,4 @@ def _is_placeholder(entry: os.DirEntry[str]) -> bool:
         found = entry.stat(follow_symlinks=False)
     except OSError:
         return False
-    return stat.S_IMODE(found.st_mode) == _PLACEHOLDER_MODE and found.st_nlink == 2
+    return stat.S_IMODE(found.st_mode) == PLACEHOLDER_MODE and found.st_nlink == 2

@@ -1,6 +1,7 @@
 """Which parts of this machine every command may read: the system's programs and the tool folders in the home."""
 
 import os
+import time
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,7 +35,10 @@ _SECRET_SYSTEM_FOLDERS = (
     "/etc/sudoers.d", "/etc/ssl/private", "/etc/wireguard", "/etc/NetworkManager/system-connections",
 )  # fmt: skip
 
+_LOOK_AGAIN_S = 10.0
 
+
+@lru_cache(maxsize=1)
 def home() -> str:
     """The home folder of whoever runs the service."""
     return os.path.realpath(Path.home())
@@ -52,9 +56,14 @@ def secret_system_folders() -> tuple[str, ...]:
     return tuple(path for path in _SECRET_SYSTEM_FOLDERS if os.access(path, os.R_OK))
 
 
-def tool_folders() -> list[str]:
-    """The tool folders that exist in the home."""
-    return [path for name in TOOLS_IN_HOME if Path(path := f"{home()}/{name}").is_dir()]
+def tool_folders() -> tuple[str, ...]:
+    """The tool folders that exist in the home; looked at anew every few seconds."""
+    return _tool_folders(int(time.monotonic() / _LOOK_AGAIN_S))
+
+
+@lru_cache(maxsize=1)
+def _tool_folders(_moment: int) -> tuple[str, ...]:
+    return tuple(path for name in TOOLS_IN_HOME if Path(path := f"{home()}/{name}").is_dir())
 
 
 def depth(path: str) -> int:

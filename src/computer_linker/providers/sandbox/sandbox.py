@@ -11,7 +11,7 @@ import anyio
 from computer_linker.computer.base import Computer
 from computer_linker.providers.sandbox import bubblewrap, landlock
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
-from computer_linker.providers.sandbox.masks import Placeholders
+from computer_linker.providers.sandbox.placeholders import Placeholders
 
 
 class Parts(Protocol):
@@ -31,7 +31,7 @@ class Sandbox:
         self._kinds = tuple(kinds)
         self._boundary: Boundary | None = None
         self._probing = anyio.Lock()
-        self._placeholders = Placeholders()
+        self._placeholders = Placeholders(state / "sandbox-placeholders")
         self._bwrap: str | None = None
 
     @classmethod
@@ -74,6 +74,9 @@ class Sandbox:
                 plan = SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd)
         plan.boundary = boundary.named(network_cut=not confinement.network)
         return plan, env
+
+    async def aclose(self) -> None:
+        self._placeholders.close()
 
     async def _best(self) -> Boundary:
         from computer_linker.providers.sandbox.probe import crossed

@@ -1,0 +1,172 @@
+"""Commands: our operations through the whole road against the bare process they cannot be quicker than."""
+
+import asyncio
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from benchmarks.ratio import Ratio
+from support.road import LOCAL, Road, folder_scope
+
+_ROUNDS = 60
+_GIGABYTE = 1_000_000_000
+_PROCESSES = 200
+_CLIENTS = 20
+
+
+def run() -> list[Ratio]:
+    """All figures of the family."""
+    # Beside the project rather than in /tmp, which may be memory: the history's sync must reach a disk.
+    folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).parents[1]))
+    try:
+        return asyncio.run(_run(folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _run(folder: Path) -> list[Ratio]:
+    (folder / "root").mkdir()
+    common: dict[str, Any] = {"allowedCommands": ["*"], "maxOutputBytes": 200_000}
+    scopes = [
+        folder_scope(folder / "root", "bare", sandbox="off", **common),
+        folder_scope(folder / "root", "boxed", **common),
+    ]
+    async with Road.open(folder, scopes) as road:
+        ratios = [await _bare(road)]
+        if shutil.which("bwrap"):
+            ratios.append(await _boxed(road))
+        ratios += await _flood(road)
+        ratios.append(await _many(road))
+        return ratios
+
+
+async def _reply(road: Road, op: str, target: str | None, scope: str, **parts: Any) -> Any:
+    reply = await road.app.dispatcher.call_wire({"scope": scope, "op": op, "target": target, **parts}, LOCAL)
+    if not reply.ok:
+        raise RuntimeError(reply.envelope["error"]["message"])
+    return reply.envelope["data"]
+
+
+async def _compared(
+    ours: Callable[[], Awaitable[object]], limit: Callable[[], Awaitable[object]], rounds: int
+) -> tuple[float, float]:
+    """Medians of both, taken in turn."""
+    mine: list[float] = []
+    theirs: list[float] = []
+    for _ in range(rounds + 3):
+        for act, times in ((limit, theirs), (ours, mine)):
+            started = time.perf_counter()
+            await act()
+            times.append(time.perf_counter() - started)
+    return statistics.median(mine[3:]), statistics.median(theirs[3:])
+
+
+async def _plain(*argv: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    await process.communicate()
+
+
+async def _bare(road: Road) -> Ratio:
+    ours, limit = await _compared(
+        lambda: _reply(road, "command.run", ".", "bare", input={"command": ["/usr/bin/true"]}),
+        lambda: _plain("/usr/bin/true"),
+        _ROUNDS,
+    )
+    return Ratio("command.run of true, no sandbox, against create_subprocess_exec", ours, limit, 1.5)
+
+
+async def _boxed(road: Road) -> Ratio:
+    line = await _line_inside(road)
+    ours, limit = await _compared(
+        lambda: _reply(road, "command.run", ".", "boxed", input={"command": ["/usr/bin/true"]}),
+        lambda: _plain(*line),
+        _ROUNDS,
+    )
+    return Ratio("command.run of true in bubblewrap, against the same bwrap line", ours, limit, 1.3)
+
+
+async def _line_inside(road: Road) -> list[str]:
+    """The bubblewrap line our sandbox builds, with paths in place of descriptors and without our gate."""
+    from computer_linker.policy.paths import rooted
+    from computer_linker.providers.processes.prepare import CommandRequest, Preparation
+
+    scope = road.app.config.scopes[1]
+    root = rooted(scope, ".", config=road.app.config)
+    prepared = await road.app.services.use(Preparation).prepare(CommandRequest(scope, (root,), root, ["/usr/bin/true"]))
+    line = list(prepared.plan.argv)
+    for at, word in enumerate(line):
+        if word in ("--bind-fd", "--ro-bind-fd"):
+            fd = prepared.plan.fds[int(line[at + 1]) - 10]
+            line[at : at + 2] = [word.removesuffix("-fd"), os.readlink(f"/proc/self/fd/{fd}")]
+    gate = line.index("--block-fd")
+    del line[gate : gate + 2]
+    # The placeholders the line mounts over stay while the measurement runs; the folder is thrown away afterwards.
+    prepared.plan.sent()
+    return line
+
+
+async def _flood(road: Road) -> list[Ratio]:
+    argv = ["head", "-c", str(_GIGABYTE), "/dev/zero"]
+    await _reply(road, "command.run", ".", "bare", input={"command": ["head", "-c", "10000000", "/dev/zero"]})
+    before = _resident()
+
+    async def limit() -> None:
+        process = await asyncio.create_subprocess_shell(f"head -c {_GIGABYTE} /dev/zero | cat > /dev/null")
+        await process.wait()
+
+    ours, bare = await _compared(lambda: _reply(road, "command.run", ".", "bare", input={"command": argv}), limit, 3)
+    grown = max(_resident() - before, 1)
+    return [
+        Ratio("a command that prints 1 GB, against cat of the pipe", ours, bare, 2),
+        Ratio("memory grown by 1 GB of output, against 32 MB", grown / 1e6, 32, 1, "MB"),
+    ]
+
+
+async def _many(road: Road) -> Ratio:
+    script = "i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; sleep 60"
+    started = await asyncio.gather(
+        *(
+            _reply(road, "command.start", ".", "bare", input={"command": ["sh", "-c", script]})
+            for _ in range(_PROCESSES)
+        )
+    )
+    ids = [each.process_id for each in started]
+    times: list[float] = []
+    texts = dict.fromkeys(ids, "")
+
+    async def client(mine: list[str]) -> None:
+        cursors = dict.fromkeys(mine, 0)
+        while not all(texts[each].endswith("line 39\n") for each in mine):
+            for each in mine:
+                begun = time.perf_counter()
+                read = await _reply(road, "command.read", each, "bare", options={"cursor": cursors[each]})
+                times.append(time.perf_counter() - begun)
+                cursors[each] = read.cursor
+                texts[each] += "".join(chunk["text"] for chunk in read.chunks)
+            await asyncio.sleep(0.02)
+
+    async with asyncio.timeout(40):
+        await asyncio.gather(*(client(ids[number::_CLIENTS]) for number in range(_CLIENTS)))
+    lost = sum(text != "".join(f"line {i}\n" for i in range(40)) for text in texts.values())
+    if lost:
+        raise RuntimeError(f"{lost} processes lost output")
+    await asyncio.gather(*(_reply(road, "command.stop", each, "bare", options={"signal": "kill"}) for each in ids))
+    slowest = statistics.quantiles(times, n=20)[-1]
+    return Ratio(
+        "a read among 200 processes and 20 clients at p95, against 100 ms", slowest, 0.1, 1, note=f"{len(times)} reads"
+    )
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
