@@ -1,5 +1,6 @@
 """The X11 pointer through XTEST."""
 
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _BUTTONS: dict[Button, int] = {"left": 1, "middle": 2, "right": 3, "back": 8, "forward": 9}
 _WHEEL_UP, _WHEEL_DOWN, _WHEEL_LEFT, _WHEEL_RIGHT = 4, 5, 6, 7
+_ANY_BUTTON = 0x1F00
+_SETTLE_S = 0.5
+_LOOK_S = 0.002
 _STEP = 12
 """Units between two motions of a drag: near enough that toolkits see a movement, not a jump."""
 
@@ -35,9 +39,9 @@ class X11Pointer:
         """Move the pointer."""
 
         def work(display: "Display") -> None:
-            fake = Fake(display)
-            fake.move(*_on_screen(display, to))
-            fake.sync()
+            place = _on_screen(display, to)
+            Fake(display).move(*place)
+            _settle(display, place)
 
         await self._connection.run(work)
 
@@ -47,12 +51,12 @@ class X11Pointer:
         """Move, then press and release `count` times."""
 
         def work(display: "Display") -> None:
-            fake = Fake(display)
-            fake.move(*_on_screen(display, at))
+            fake, place = Fake(display), _on_screen(display, at)
+            fake.move(*place)
             with fake.keys_held(_keycodes(display, modifiers)):
                 for _ in range(count):
                     fake.click(_BUTTONS[button])
-            fake.sync()
+            _settle(display, place)
 
         await self._connection.run(work)
 
@@ -68,6 +72,7 @@ class X11Pointer:
                     for x, y in _steps(start, end):
                         fake.move(x, y)
                         fake.sync()
+            _settle(display, places[-1])
 
         await self._connection.run(work)
 
@@ -87,6 +92,16 @@ class X11Pointer:
 def _position(display: "Display") -> Point:
     found = display.screen().root.query_pointer()
     return Point(x=found.root_x, y=found.root_y)
+
+
+def _settle(display: "Display", place: tuple[int, int]) -> None:
+    """Wait until the pointer is there with no button down: a window manager that looks at a press first holds up the rest."""
+    deadline = time.monotonic() + _SETTLE_S
+    while time.monotonic() < deadline:
+        found = display.screen().root.query_pointer()
+        if (found.root_x, found.root_y) == place and not found.mask & _ANY_BUTTON:
+            return
+        time.sleep(_LOOK_S)
 
 
 def _on_screen(display: "Display", point: Point) -> tuple[int, int]:

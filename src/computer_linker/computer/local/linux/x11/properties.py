@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from Xlib.display import Display
 
 _MAX_LONGS = 65_536
-_TITLE_LONGS = 256
 
 
 class Properties:
@@ -31,38 +30,44 @@ class Properties:
             raise InvalidRequest("A window id looks like 0x1e00003; window.list gives them.")
         return self.display.create_resource_object("window", number)
 
+    def ask(self, window_id: int, name: str, longs: int = _MAX_LONGS) -> Any:
+        """Send for a property without waiting; `reply()` on the answer waits."""
+        from Xlib import X
+        from Xlib.protocol import request
+
+        return request.GetProperty(
+            display=self.display.display, defer=True, delete=False, window=window_id, property=self.atom(name),
+            type=X.AnyPropertyType, long_offset=0, long_length=longs,
+        )  # fmt: skip
+
     def numbers(self, window: Any, name: str) -> list[int]:
         """A list of 32-bit numbers or atoms; empty when there is none."""
-        found = self._read(window, name, _MAX_LONGS)
-        return list(found.value) if found is not None and found.format == 32 else []
+        return numbers_in(self._read(window, name))
 
     def number(self, window: Any, name: str) -> int | None:
         """The first number of a property."""
         found = self.numbers(window, name)
         return found[0] if found else None
 
-    def text(self, window: Any, name: str, longs: int = _MAX_LONGS) -> str:
+    def text(self, window: Any, name: str) -> str:
         """A text property; empty when there is none."""
-        found = self._read(window, name, longs)
-        if found is None or found.format != 8:
-            return ""
-        raw = found.value if isinstance(found.value, bytes) else bytes(found.value)
-        return raw.decode("utf-8", errors="replace")
+        return text_in(self._read(window, name))
 
-    def title(self, window: Any) -> str:
-        """The title as its client set it, at most a kilobyte of it."""
-        return self.text(window, "_NET_WM_NAME", _TITLE_LONGS) or self.text(window, "WM_NAME", _TITLE_LONGS)
+    def _read(self, window: Any, name: str) -> Any:
+        asked = self.ask(window.id, name)
+        asked.reply()
+        return asked
 
-    def app(self, window: Any) -> str:
-        """The class half of WM_CLASS."""
-        parts = self.text(window, "WM_CLASS", _TITLE_LONGS).split("\0")
-        return parts[1] if len(parts) > 1 and parts[1] else parts[0]
 
-    def atom_names(self, window: Any, name: str) -> list[str]:
-        """A list of atoms by name."""
-        return [self.display.get_atom_name(atom) for atom in self.numbers(window, name)[:64]]
+def numbers_in(answer: Any) -> list[int]:
+    """The numbers of a property that was read."""
+    return [int(value) for value in answer.value[1]] if _is(answer, 32) else []
 
-    def _read(self, window: Any, name: str, longs: int) -> Any:
-        from Xlib import X
 
-        return window.get_property(self.atom(name), X.AnyPropertyType, 0, longs)
+def text_in(answer: Any) -> str:
+    """The text of a property that was read; any client may have written anything there."""
+    return bytes(answer.value[1]).decode("utf-8", errors="replace") if _is(answer, 8) else ""
+
+
+def _is(answer: Any, form: int) -> bool:
+    return bool(answer.property_type) and answer.value is not None and answer.value[0] == form

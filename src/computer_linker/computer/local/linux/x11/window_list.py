@@ -1,9 +1,10 @@
-"""What is known of each X11 window, read in as few round trips as it takes."""
+"""What is known of each X11 window. All questions are sent before the first answer is awaited: one round trip for all."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.computer.local.linux.proc import process_name
-from computer_linker.computer.local.linux.x11.properties import Properties
+from computer_linker.computer.local.linux.x11.properties import Properties, numbers_in, text_in
 from computer_linker.computer.titles import shown_title
 from computer_linker.model.geometry import Rect, Window, WindowState
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from Xlib.display import Display
 
 _MAX_WINDOWS = 500
+_TITLE_LONGS = 256
 _EVERY_WORKSPACE = 0xFFFFFFFF
 _CLIENT_PID_MASK = 2
 _STATES: dict[str, WindowState] = {
@@ -27,123 +29,161 @@ def managed_ids(display: "Display") -> list[int]:
     properties, root = Properties(display), display.screen().root
     found = properties.numbers(root, "_NET_CLIENT_LIST_STACKING") or properties.numbers(root, "_NET_CLIENT_LIST")
     if not found and properties.number(root, "_NET_SUPPORTING_WM_CHECK") is None:
-        found = [child.id for child in root.query_tree().children if _mapped(child, popup=False)]
+        found = _mapped(display, popup=False)
     return found[-_MAX_WINDOWS:]
 
 
 def listed(display: "Display") -> list[Window]:
     """The windows of the window manager, topmost first."""
-    active = Properties(display).number(display.screen().root, "_NET_ACTIVE_WINDOW")
-    found = (
-        describe(display, display.create_resource_object("window", number), active)
-        for number in reversed(managed_ids(display))
-    )
-    return [window for window in found if window is not None]
+    return _described(display, reversed(managed_ids(display)))
 
 
 def stacked(display: "Display") -> list[Window]:
     """Popups first, for they lie above, then the managed windows."""
-    popups = [
-        window
-        for child in reversed(display.screen().root.query_tree().children)
-        if _mapped(child, popup=True) and (window := _popup(display, child)) is not None
-    ]
-    return popups + listed(display)
+    popups = _described(display, reversed(_mapped(display, popup=True)))
+    return [one for one in popups if one.bounds.width > 1 and one.bounds.height > 1] + listed(display)
 
 
-def describe(display: "Display", window: Any, active: int | None) -> Window | None:
+def describe(display: "Display", window_id: int) -> Window | None:
     """One window; None when it went away meanwhile."""
-    from Xlib.error import BadDrawable, BadWindow
+    found = _described(display, [window_id])
+    return found[0] if found else None
 
-    properties = Properties(display)
-    try:
-        states = _states(properties, window)
-        bounds = _bounds(display, window)
-        pid = _pid(display, properties, window)
+
+def _described(display: "Display", window_ids: Iterable[int]) -> list[Window]:
+    properties, root = Properties(display), display.screen().root
+    active = properties.ask(root.id, "_NET_ACTIVE_WINDOW")
+    workspace = properties.ask(root.id, "_NET_CURRENT_DESKTOP")
+    asked = [_Asked(display, properties, window_id) for window_id in window_ids]
+    focused, current = _first(active), _first(workspace)
+    found = (each.answer(focused, current) for each in asked)
+    return [window for window in found if window is not None]
+
+
+class _Asked:
+    """The questions about one window, on their way."""
+
+    def __init__(self, display: "Display", properties: Properties, window_id: int) -> None:
+        from Xlib.protocol import request
+
+        core, root = display.display, display.screen().root.id
+        self._id = window_id
+        self._geometry = request.GetGeometry(display=core, defer=True, drawable=window_id)
+        self._origin = request.TranslateCoords(
+            display=core, defer=True, src_wid=window_id, dst_wid=root, src_x=0, src_y=0
+        )
+        self._properties = {
+            name: properties.ask(window_id, name, longs)
+            for name, longs in (
+                ("_NET_WM_NAME", _TITLE_LONGS), ("WM_NAME", _TITLE_LONGS), ("WM_CLASS", _TITLE_LONGS),
+                ("_NET_WM_STATE", 64), ("_NET_WM_DESKTOP", 1), ("_NET_WM_PID", 1),
+                ("_NET_FRAME_EXTENTS", 4), ("_GTK_FRAME_EXTENTS", 4),
+            )
+        }  # fmt: skip
+        self._client = _ask_client(display, window_id)
+        self._states = {properties.atom(name): state for name, state in _STATES.items()}
+
+    def answer(self, focused: int | None, workspace: int | None) -> Window | None:
+        """The window, or None when it went away meanwhile."""
+        from Xlib.error import BadDrawable, BadWindow
+
+        try:
+            self._geometry.reply()
+            self._origin.reply()
+            for each in self._properties.values():
+                each.reply()
+        except (BadWindow, BadDrawable):
+            return None
+        return self._window(focused, workspace)
+
+    def _window(self, focused: int | None, workspace: int | None) -> Window:
+        bounds = Rect(x=self._origin.x, y=self._origin.y, width=self._geometry.width, height=self._geometry.height)
+        states = sorted({self._states[atom] for atom in self._numbers("_NET_WM_STATE") if atom in self._states})
+        mine, pid = _first(self._properties["_NET_WM_DESKTOP"]), self._pid()
         return Window(
-            id=hex(window.id),
-            title=shown_title(properties.title(window)),
-            app=shown_title(properties.app(window)),
+            id=hex(self._id),
+            title=shown_title(self._text("_NET_WM_NAME") or self._text("WM_NAME")),
+            app=shown_title(self._class()),
             pid=pid,
             process=process_name(pid),
             bounds=bounds,
-            frame=_frame(properties, window, bounds),
-            is_focused=window.id == active,
-            is_visible="minimized" not in states and _on_this_workspace(display, properties, window),
+            frame=self._frame(bounds),
+            is_focused=self._id == focused,
+            is_visible="minimized" not in states and mine in (None, _EVERY_WORKSPACE, workspace),
             states=states,
         )
-    except (BadWindow, BadDrawable):
-        return None
 
+    def _class(self) -> str:
+        parts = self._text("WM_CLASS").split("\0")
+        return parts[1] if len(parts) > 1 and parts[1] else parts[0]
 
-def _popup(display: "Display", child: Any) -> Window | None:
-    from Xlib.error import BadDrawable, BadWindow
-
-    try:
-        bounds, properties = _bounds(display, child), Properties(display)
-        if bounds.width <= 1 and bounds.height <= 1:
-            return None
-        pid = _pid(display, properties, child)
-        return Window(
-            id=hex(child.id), title=shown_title(properties.title(child)), app=shown_title(properties.app(child)),
-            pid=pid, process=process_name(pid), bounds=bounds, frame=bounds, is_focused=False, is_visible=True,
+    def _frame(self, bounds: Rect) -> Rect:
+        drawn_by_client = self._numbers("_GTK_FRAME_EXTENTS")
+        if len(drawn_by_client) == 4:
+            left, right, top, bottom = (-value for value in drawn_by_client)
+        else:
+            left, right, top, bottom = [*self._numbers("_NET_FRAME_EXTENTS"), 0, 0, 0, 0][:4]
+        if max(abs(value) for value in (left, right, top, bottom)) > 1000:
+            return bounds
+        return Rect(
+            x=bounds.x - left, y=bounds.y - top,
+            width=max(0, bounds.width + left + right), height=max(0, bounds.height + top + bottom),
         )  # fmt: skip
-    except (BadWindow, BadDrawable):
+
+    def _pid(self) -> int | None:
+        """The process the server knows, not the one the window claims, where the server can tell."""
+        from Xlib.error import XError
+
+        if self._client is not None:
+            try:
+                self._client.reply()
+            except XError:
+                return None
+            known = [int(each.value[0]) for each in self._client.ids if each.value]
+            if known and known[0] > 0:
+                return known[0]
+        claimed = _first(self._properties["_NET_WM_PID"])
+        return claimed if claimed and claimed <= 0x7FFFFFFF else None
+
+    def _numbers(self, name: str) -> list[int]:
+        return numbers_in(self._properties[name])
+
+    def _text(self, name: str) -> str:
+        return text_in(self._properties[name])
+
+
+def _ask_client(display: "Display", window_id: int) -> Any:
+    if not display.has_extension("X-Resource"):
         return None
+    from Xlib.ext import res
 
-
-def _mapped(child: Any, *, popup: bool) -> bool:
-    from Xlib import X
-    from Xlib.error import BadDrawable, BadWindow
-
-    try:
-        attributes = child.get_attributes()
-    except (BadWindow, BadDrawable):
-        return False
-    return (
-        attributes.map_state == X.IsViewable
-        and attributes.win_class == X.InputOutput
-        and bool(attributes.override_redirect) is popup
-    )
-
-
-def _bounds(display: "Display", window: Any) -> Rect:
-    geometry, origin = window.get_geometry(), window.translate_coords(display.screen().root, 0, 0)
-    return Rect(x=-origin.x, y=-origin.y, width=geometry.width, height=geometry.height)
-
-
-def _frame(properties: Properties, window: Any, bounds: Rect) -> Rect:
-    drawn_by_client = properties.numbers(window, "_GTK_FRAME_EXTENTS")
-    if len(drawn_by_client) == 4:
-        left, right, top, bottom = (-value for value in drawn_by_client)
-    else:
-        left, right, top, bottom = [*properties.numbers(window, "_NET_FRAME_EXTENTS"), 0, 0, 0, 0][:4]
-    if max(abs(value) for value in (left, right, top, bottom)) > 1000:
-        return bounds
-    return Rect(
-        x=bounds.x - left, y=bounds.y - top,
-        width=max(0, bounds.width + left + right), height=max(0, bounds.height + top + bottom),
+    return res.QueryClientIds(
+        display=display.display, defer=True, opcode=display.display.get_extension_major(res.extname),
+        specs=[{"client": window_id, "mask": _CLIENT_PID_MASK}],
     )  # fmt: skip
 
 
-def _states(properties: Properties, window: Any) -> list[WindowState]:
-    names = properties.atom_names(window, "_NET_WM_STATE")
-    return sorted({_STATES[name] for name in names if name in _STATES})
+def _mapped(display: "Display", *, popup: bool) -> list[int]:
+    """The shown children of the root that the window manager leaves alone, or (without one) all others."""
+    from Xlib import X
+    from Xlib.error import BadDrawable, BadWindow
+    from Xlib.protocol import request
+
+    children = [child.id for child in display.screen().root.query_tree().children]
+    asked = [request.GetWindowAttributes(display=display.display, defer=True, window=child) for child in children]
+    found: list[int] = []
+    for child, attributes in zip(children, asked, strict=True):
+        try:
+            attributes.reply()
+        except (BadWindow, BadDrawable):
+            continue
+        shown = attributes.map_state == X.IsViewable and attributes.win_class == X.InputOutput
+        if shown and bool(attributes.override_redirect) is popup:
+            found.append(child)
+    return found
 
 
-def _on_this_workspace(display: "Display", properties: Properties, window: Any) -> bool:
-    mine = properties.number(window, "_NET_WM_DESKTOP")
-    if mine is None or mine == _EVERY_WORKSPACE:
-        return True
-    return mine == properties.number(display.screen().root, "_NET_CURRENT_DESKTOP")
-
-
-def _pid(display: "Display", properties: Properties, window: Any) -> int | None:
-    """The process the server knows, not the one the window claims, where the server can tell."""
-    if display.has_extension("X-Resource"):
-        reply = display.res_query_client_ids([{"client": window.id, "mask": _CLIENT_PID_MASK}])
-        known = [int(each.value[0]) for each in reply.ids if each.value]
-        if known and known[0] > 0:
-            return known[0]
-    claimed = properties.number(window, "_NET_WM_PID")
-    return claimed if claimed and claimed <= 0x7FFFFFFF else None
+def _first(asked: Any) -> int | None:
+    asked.reply()
+    found = numbers_in(asked)
+    return found[0] if found else None

@@ -102,7 +102,7 @@ def _known(display: "Display", window_id: str) -> Any:
 
 
 def _described(display: "Display", window: Any) -> Window:
-    found = describe(display, window, Properties(display).number(display.screen().root, "_NET_ACTIVE_WINDOW"))
+    found = describe(display, window.id)
     if found is None:
         raise NotFound("The window is gone.")
     return found
