@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from pydantic_core import to_json
 
 from computer_linker.errors import InvalidRequest
@@ -38,7 +39,7 @@ class McpEndpoint:
         self._keeper: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._sessions: dict[bytes, tuple[str, Talk]] = {}
-        self._running: dict[tuple[bytes, str | int], asyncio.Task[Any]] = {}
+        self._running: dict[tuple[bytes, str | int], anyio.CancelScope] = {}
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -99,10 +100,10 @@ class McpEndpoint:
         if method == "notifications/cancelled" and session is not None and "id" not in message:
             params = message.get("params")
             request_id = params.get("requestId") if type(params) is dict else None
-            task = self._running.get((session, request_id)) if isinstance(request_id, str | int) else None
-            if task is None:
+            running = self._running.get((session, request_id)) if isinstance(request_id, str | int) else None
+            if running is None:
                 return False
-            task.cancel()
+            running.cancel()
             await answer_empty(send, 202)
             return True
         if method != "tools/call" or message.get("jsonrpc") != "2.0" or type(message.get("id")) not in (str, int):
@@ -145,11 +146,11 @@ class McpEndpoint:
         receive: Receive,
         send: Send,
     ) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        scope = anyio.CancelScope()
         if session is not None:
-            self._running[session, request_id] = task
+            self._running[session, request_id] = scope
         try:
-            result = await _unless_disconnected(task, receive)
+            result = await _unless_disconnected(work, scope, receive)
         finally:
             if session is not None:
                 self._running.pop((session, request_id), None)
@@ -227,24 +228,33 @@ class McpEndpoint:
         return manager
 
 
-async def _unless_disconnected(task: asyncio.Task[bytes], receive: Receive) -> bytes | None:
-    """The task's result; None when it was cancelled, by the client's word or by its leaving."""
-    done, _ = await asyncio.wait([task], timeout=_DISCONNECT_AFTER_S)
-    if not done:
-        watcher = asyncio.get_running_loop().create_task(_disconnected(receive))
-        try:
-            await asyncio.wait([task, watcher], return_when=asyncio.FIRST_COMPLETED)
-        finally:
+async def _unless_disconnected(
+    work: Coroutine[Any, Any, bytes], scope: anyio.CancelScope, receive: Receive
+) -> bytes | None:
+    """The result of the work; None when it was cancelled, by the client's word or by its leaving.
+
+    A scope, not a task's own cancel(): that would tear an operation out of a step it has shielded.
+    """
+    loop = asyncio.get_running_loop()
+    watchers: list[asyncio.Task[None]] = []
+    # Most calls are done before anybody could leave, so the watch begins a little later.
+    later = loop.call_later(
+        _DISCONNECT_AFTER_S, lambda: watchers.append(loop.create_task(_cancel_on_leaving(scope, receive)))
+    )
+    try:
+        with scope:
+            return await work
+        return None
+    finally:
+        later.cancel()
+        for watcher in watchers:
             watcher.cancel()
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task], timeout=10)
-    return None if task.cancelled() else task.result()
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _cancel_on_leaving(scope: anyio.CancelScope, receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+    scope.cancel()
 
 
 async def _protocol_error(

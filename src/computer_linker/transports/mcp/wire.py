@@ -8,8 +8,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
+import anyio
 from pydantic_core import to_json
 
 from computer_linker.errors import InvalidRequest
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 MAX_LINE = 16 * 1024 * 1024
 _READ_SIZE = 256 * 1024
+_WRITE_SIZE = 1024 * 1024
 _OUT_LIMIT = 16 * 1024 * 1024
 _MAX_UNDER_WAY = 256
 
@@ -45,6 +47,8 @@ class Wire:
         self._pending = bytearray()
         self._out = bytearray()
         self._running: dict[str | int, asyncio.Task[None]] = {}
+        self._scopes: dict[str | int, anyio.CancelScope] = {}
+        self._sending: Literal["idle", "soon", "waiting", "never"] = "idle"
         self._questions: dict[str, asyncio.Future[Any]] = {}
         self._asked_count = 0
         self._behind: SdkBehind | None = None
@@ -144,8 +148,8 @@ class Wire:
         if message["method"] == "tools/call":
             call = self._lane.tool_call(message, self._talk)
             if call is not None:
-                task = self._loop.create_task(self._call(request_id, call))
-                self._running[request_id] = task
+                self._scopes[request_id] = anyio.CancelScope()
+                self._running[request_id] = self._loop.create_task(self._call(request_id, call))
                 return
         else:
             answer = self._lane.answer(message, self._talk)
@@ -164,15 +168,17 @@ class Wire:
             if who is None or self._talk.era == "modern":
                 who = self._who = self._principal(self._talk)
             report = None if call.progress_token is None else self._progress(call.progress_token)
-            self._send_result(request_id, await self._lane.run(call, self._talk, who, report, self._ask()))
-        except asyncio.CancelledError:
+            # A scope, not the task's own cancel(): that would tear an operation out of a step it has shielded.
+            with self._scopes[request_id] as scope:
+                result = await self._lane.run(call, self._talk, who, report, self._ask())
             # The protocol: a cancelled request gets no answer.
-            pass
+            if not scope.cancel_called:
+                self._send_result(request_id, result)
         except Exception:
             log.exception("a tool call could not be answered")
             self._error(request_id, INTERNAL, "Internal error; the service's log has the reason.")
         finally:
-            del self._running[request_id]
+            del self._running[request_id], self._scopes[request_id]
             if not self._reading and len(self._running) < _MAX_UNDER_WAY and len(self._out) < _OUT_LIMIT:
                 self._resume()
 
@@ -201,9 +207,9 @@ class Wire:
                 answered.set_result(message.get("result"))
             return
         if method == "notifications/cancelled" and type(params) is dict:
-            task = self._running.get(_handle(params.get("requestId")))
-            if task is not None:
-                task.cancel()
+            scope = self._scopes.get(_handle(params.get("requestId")))
+            if scope is not None:
+                scope.cancel()
                 return
         if self._behind is not None:
             self._behind.feed(message)
@@ -235,36 +241,47 @@ class Wire:
         self._send(to_json({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}))
 
     def _send(self, line: bytes) -> None:
-        data = line + b"\n"
-        if not self._out:
-            try:
-                sent = os.write(self._write_fd, data)
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                self._close()
-                return
-            if sent == len(data):
-                return
-            data = data[sent:]
-            self._loop.add_writer(self._write_fd, self._writable)
-        self._out += data
+        if self._sending == "never":
+            return
+        self._out += line
+        self._out += b"\n"
+        if self._sending == "idle":
+            # Answers that become ready together leave in one write.
+            self._sending = "soon"
+            self._loop.call_soon(self._flush)
         if len(self._out) >= _OUT_LIMIT:
             self._pause()
 
-    def _writable(self) -> None:
-        try:
-            sent = os.write(self._write_fd, memoryview(self._out)[:_READ_SIZE])
-        except BlockingIOError:
+    def _flush(self) -> None:
+        """Write what there is; what the client does not take yet goes when it is ready to."""
+        if self._sending == "never":
             return
+        try:
+            sent = os.write(self._write_fd, memoryview(self._out)[:_WRITE_SIZE])
+        except BlockingIOError:
+            sent = 0
         except OSError:
+            self._stop_sending()
             self._close()
             return
         del self._out[:sent]
-        if not self._out:
+        if self._out:
+            if self._sending == "soon":
+                self._sending = "waiting"
+                self._loop.add_writer(self._write_fd, self._flush)
+            return
+        if self._sending == "waiting":
             self._loop.remove_writer(self._write_fd)
-            if len(self._running) < _MAX_UNDER_WAY:
-                self._resume()
+        self._sending = "idle"
+        if len(self._running) < _MAX_UNDER_WAY:
+            self._resume()
+
+    def _stop_sending(self) -> None:
+        """Nothing may be written from here on: the descriptor's number may soon be somebody else's."""
+        if self._sending == "waiting":
+            self._loop.remove_writer(self._write_fd)
+        self._sending = "never"
+        self._out.clear()
 
     def _close(self) -> None:
         self._pause()
@@ -277,14 +294,14 @@ class Wire:
         # The input may end right after the last request (a script piped in): let quick work finish and be answered.
         if tasks and self._out_is_open():
             await asyncio.wait(tasks, timeout=2)
-        for task in tasks:
-            task.cancel()
+        for scope in self._scopes.values():
+            scope.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=10)
         if self._behind is not None:
             await self._behind.aclose()
         await self._drain()
-        self._loop.remove_writer(self._write_fd)
+        self._stop_sending()
 
     def _out_is_open(self) -> bool:
         import select
