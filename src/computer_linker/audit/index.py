@@ -211,7 +211,7 @@ def _insert(database: sqlite3.Connection, batch: list[Line]) -> None:
                 row = rows.get(fields["operationId"])
                 if row is None:
                     ends.append((*end, fields["operationId"]))
-                else:
+                elif row[15] is None:
                     row[5], row[6], row[15:20] = end[0], end[1], end[2:]
     database.executemany(
         "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows.values()

@@ -117,9 +117,15 @@ class Journal:
             line = f'{{"n":{number},{body}}}'.encode("ascii")
             seal = seal_of(seal, line)
             lines += b"%b %b\n" % (seal, line)
+        before = (head.number, head.seal, head.offset)
         self._all_or_none(lines)
         head.number, head.seal, head.offset = number, seal, head.offset + len(lines)
-        write_head(self._head_file, self.key, head)
+        try:
+            write_head(self._head_file, self.key, head)
+        except OSError:
+            head.number, head.seal, head.offset = before
+            os.ftruncate(self._file, head.offset)
+            raise
         return number
 
     def _all_or_none(self, lines: bytearray) -> None:
@@ -129,6 +135,7 @@ class Journal:
             failure = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             failure = error
+        # Should this fail too, the next append finds the file longer than it should be, and recovers.
         os.ftruncate(self._file, self.head.offset)
         raise failure
 
