@@ -1,0 +1,111 @@
+"""Git: our operations through the whole road against git itself in the same repositories."""
+
+import asyncio
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from pydantic_core import to_json
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from benchmarks.ratio import Ratio
+from support.repositories import git
+from support.road import LOCAL, Road, folder_scope
+
+_FILES = 20_000
+_COMMITS = 5000
+
+
+def run() -> list[Ratio]:
+    """All figures of the family."""
+    folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).parents[1]))
+    try:
+        return asyncio.run(_run(folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _run(folder: Path) -> list[Ratio]:
+    _wide(folder / "wide")
+    _long(folder / "long")
+    async with Road.open(folder, [folder_scope(folder / name, name) for name in ("wide", "long")]) as road:
+        status = await _compared(
+            41,
+            lambda: _reply(road, "wide", "git.status"),
+            lambda: _git(folder / "wide", "status", "--porcelain=v2", "--branch", "-z"),
+        )
+        log = await _compared(
+            61,
+            lambda: _reply(road, "long", "git.log"),
+            lambda: _git(folder / "long", "log", "-20", "--format=%H %an %aI %s"),
+        )
+    return [
+        Ratio("git.status on 20,000 files, against git status", *status, 1.2),
+        Ratio("git.log of 20 on 5,000 commits, against git log", *log, 1.2),
+    ]
+
+
+async def _reply(road: Road, scope: str, op: str) -> bytes:
+    reply = await road.app.dispatcher.call_wire({"scope": scope, "op": op, "target": "."}, LOCAL)
+    if not reply.ok:
+        raise RuntimeError(reply.envelope["error"]["message"])
+    return bytes(to_json(reply.envelope, by_alias=True))
+
+
+def _git(folder: Path, *args: str) -> bytes:
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_OPTIONAL_LOCKS": "0"}
+    return subprocess.run(["/usr/bin/git", *args], cwd=folder, env=env, stdout=subprocess.PIPE, check=True).stdout
+
+
+async def _compared(
+    rounds: int, ours: Callable[[], Awaitable[object]], limit: Callable[[], object]
+) -> tuple[float, float]:
+    """Medians of both, taken in turn."""
+    mine: list[float] = []
+    theirs: list[float] = []
+    await ours()
+    limit()
+    for _ in range(rounds):
+        start = time.perf_counter()
+        limit()
+        middle = time.perf_counter()
+        await ours()
+        mine.append(time.perf_counter() - middle)
+        theirs.append(middle - start)
+    return statistics.median(mine), statistics.median(theirs)
+
+
+def _wide(root: Path) -> None:
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    for number in range(_FILES):
+        folder = root / f"d{number // 100:03d}"
+        if number % 100 == 0:
+            folder.mkdir()
+        (folder / f"f{number}.txt").write_text(f"{number}\n")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "all")
+    # Younger than the index, git would have to read each file again at every status.
+    os.utime(root / ".git" / "index")
+    git(root, "update-index", "--refresh")
+
+
+def _long(root: Path) -> None:
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    stream = []
+    for number in range(_COMMITS):
+        text = f"commit {number}"
+        stream.append(
+            f"commit refs/heads/main\ncommitter Ada <ada@example.org> {1_700_000_000 + number} +0000\n"
+            f"data {len(text)}\n{text}\nM 100644 inline f{number % 50}.txt\ndata {len(text)}\n{text}\n"
+        )
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=root, input="".join(stream).encode(), check=True)
+    git(root, "reset", "-q", "--hard")
