@@ -121,7 +121,7 @@ async def _list(road: Road) -> Ratio:
     async def ours() -> None:
         await _reply(road, "file.list", "many", options={"maxResults": 20_000})
 
-    mine, theirs = await _compared(9, ours, lambda: _walk(str(folder)))
+    mine, theirs = await _compared(7, ours, lambda: _walk(str(folder)))
     return Ratio("file.list of 10,000 entries", mine, theirs, 2, note="limit: os.scandir with stat")
 
 
@@ -135,7 +135,7 @@ async def _tree(road: Road) -> Ratio:
     async def ours() -> None:
         await _reply(road, "file.tree", "tree", options={"maxDepth": 9, "maxEntries": 120_000})
 
-    mine, theirs = await _compared(5, ours, lambda: _walk(str(folder)))
+    mine, theirs = await _compared(3, ours, lambda: _walk(str(folder)))
     shutil.rmtree(folder)
     return Ratio("file.tree of 100,000 files", mine, theirs, 2, note="limit: os.scandir walk with stat")
 

@@ -4,6 +4,7 @@ A line is in the kernel's hands before the change is made, so it survives a kill
 also synced to disk, because after a power cut its journal must know how to put a half-made batch back.
 """
 
+import errno
 import json
 import os
 import secrets
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from computer_linker.computer.facets.files import Inverse
-from computer_linker.errors import NotFound
+from computer_linker.errors import ExecutionFailed, NotFound
 from computer_linker.undo.store import Kept
 
 MAX_ENTRIES = 2000
@@ -110,6 +111,7 @@ class Journal:
         self._records: OrderedDict[str, Record] = OrderedDict()
         self._bytes = 0
         self._lines = 0
+        self._pending = b""
         self._load()
         self._file = self._opened()
         self._end_last_line()
@@ -143,15 +145,14 @@ class Journal:
         return [record for record in reversed(self._records.values()) if record.state == "begun"]
 
     def append(self, record: Record, *, sync: bool) -> None:
-        os.write(self._file, record.to_line())
+        self._write(record.to_line())
         if sync:
             os.fsync(self._file)
         self._put(record)
         self._lines += 1
 
     def close_entry(self, record: Record) -> None:
-        os.write(self._file, b'{"done":"' + record.operation_id.encode() + b'"}\n')
-        self._lines += 1
+        self._write_later(b'{"done":"' + record.operation_id.encode() + b'"}\n')
         if len(self._records) > self.max_entries or self._bytes > self.max_bytes:
             self._evict()
         if self._lines > _COMPACT_AT + len(self._records):
@@ -163,10 +164,31 @@ class Journal:
         if record is None:
             return
         self._bytes -= record.size
-        os.write(self._file, b'{"void":"' + operation_id.encode() + b'"}\n')
-        self._lines += 1
+        self._write_later(b'{"void":"' + operation_id.encode() + b'"}\n')
         if not keeps_files:
             self.kept.drop(record.kept)
+
+    def _write(self, line: bytes) -> None:
+        """Write a whole line or none, so that a full disk never joins two of them."""
+        size = os.fstat(self._file).st_size
+        data = self._pending + line
+        try:
+            if os.write(self._file, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            os.ftruncate(self._file, size)
+            raise ExecutionFailed(
+                "The undo journal cannot be written, so nothing was changed. Free space for the service's state folder."
+            ) from error
+        self._pending = b""
+
+    def _write_later(self, line: bytes) -> None:
+        """Write what is already so; where that fails it comes with the next line."""
+        self._lines += 1
+        try:
+            self._write(line)
+        except ExecutionFailed:
+            self._pending += line
 
     def _put(self, record: Record) -> None:
         old = self._records.pop(record.operation_id, None)

@@ -224,6 +224,17 @@ async def test_a_hardlink_is_read_with_a_warning_and_replaced_when_written(road:
     assert (road.root / "hl").read_text() == "pwn"
 
 
+@pytest.mark.parametrize(("secret", "link"), [(".env", "notes.txt"), (".env", "d/n.txt"), ("d/id_rsa", "d/k.txt")])
+async def test_a_hardlink_to_a_secret_beside_it_is_refused(road: Road, secret: str, link: str) -> None:
+    (road.root / "d").mkdir()
+    (road.root / secret).write_text(CANARY)
+    os.link(road.root / secret, road.root / link)
+    envelope = await road.call("file.read", link)
+    assert envelope["error"]["code"] == "permission_denied" and CANARY not in json.dumps(envelope)
+    assert await road.code("file.copy", link, input={"destination": "c"}) == "permission_denied"
+    assert await road.code("file.stat", link, options={"hash": True}) == "permission_denied"
+
+
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device"])
 async def test_special_files_are_refused_at_once(road: Road, kind: str) -> None:
     path = road.root / "special"

@@ -9,6 +9,7 @@ import os
 import stat as modes
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 
 from computer_linker.computer.facets.files import FileType, Stat
 from computer_linker.computer.local.faults import fault
@@ -22,7 +23,7 @@ from computer_linker.computer.local.portable.openat2 import (
 from computer_linker.computer.local.portable.roots import HOLD, Root, Roots
 from computer_linker.errors import Conflict, InvalidRequest, NotFound, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
-from computer_linker.policy.paths import check_name
+from computer_linker.policy.paths import check_name, is_hidden_by
 
 _BENEATH = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS
 _PLAIN = _BENEATH | RESOLVE_NO_SYMLINKS
@@ -31,6 +32,7 @@ _PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY)
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _MAX_LINKS = 40
+_MAX_TWINS = 10_000
 
 
 @dataclass(slots=True)
@@ -79,6 +81,8 @@ class Opener:
         try:
             found = os.fstat(descriptor)
             refuse_irregular(found.st_mode, path)
+            if found.st_nlink > 1:
+                self._refuse_twin(found, path, real)
         except BaseException:
             os.close(descriptor)
             raise
@@ -159,6 +163,25 @@ class Opener:
             os.close(descriptor)
             raise
         return descriptor, real
+
+    def _refuse_twin(self, found: os.stat_result, path: RootedPath, real: RootedPath) -> None:
+        """Refuse a hard link whose other name, beside it or at the top of the root, is closed by the scope's rules."""
+        folders = {real.parent.parts, ()}
+        for parts in folders:
+            folder = RootedPath(path.root, parts, path.rules, path.prefix)
+            descriptor, _ = self.open(folder, FOLDER)
+            try:
+                with os.scandir(descriptor) as entries:
+                    twins = [entry.name for entry in islice(entries, _MAX_TWINS) if entry.inode() == found.st_ino]
+            finally:
+                os.close(descriptor)
+            for name in twins:
+                if is_hidden_by((*parts, name), path.rules):
+                    raise PermissionDenied(
+                        f"{path.shown} is a hardlink to something this scope does not open.",
+                        path=path.shown,
+                        rule="hardlink",
+                    )
 
     def _walked(self, root: Root, path: RootedPath, flags: int, for_writing: bool) -> tuple[int, RootedPath]:
         encoded(path)

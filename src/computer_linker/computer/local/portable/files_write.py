@@ -112,6 +112,9 @@ class StagedWrite(Staged):
             kind = "a folder" if before.type == "directory" else "not a regular file"
             raise InvalidRequest(f"{change.path.shown} is {kind}, so it cannot be written.", path=change.path.shown)
         self.result.action = "modified"
+        if not os.access(place.name, os.W_OK, dir_fd=place.folder, effective_ids=True):
+            # A rename would replace it all the same, but its owner made it read-only for a reason.
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         try:
             self.old = os.open(place.name, READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
         except PermissionError:
