@@ -1,13 +1,22 @@
 """From a shot to a reply: cut, mark, encode, remember the frame."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from anyio import to_thread
 
-from computer_linker.model.geometry import ImageMap
+from computer_linker.errors import PermissionDenied
+from computer_linker.model.base import Model
+from computer_linker.model.envelope import Call
+from computer_linker.model.geometry import ImageMap, Rect, Window
 from computer_linker.providers.capture_reply import Capture, CaptureOptions, CaptureSource, as_base64, encoded
 from computer_linker.providers.captures import Captures
 from computer_linker.providers.frames import Frames
-from computer_linker.providers.shots import Shot, cut
+from computer_linker.providers.marks import MAX_MARKS, Marked, choose, draw
+from computer_linker.providers.shots import Shot, cut, is_excluded
 from computer_linker.registry import Context
+
+_MAX_APPS = 6
 
 
 async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: CaptureOptions) -> Capture:
@@ -15,9 +24,8 @@ async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: C
     pixmap = cut(shot.pixmap, options.region)
     marks = None
     if options.marks:
-        from computer_linker.providers.marks import marked
-
-        pixmap, marks = await marked(ctx, pixmap, shot)
+        marks = await _controls(ctx, shot, pixmap.area)
+        pixmap = await to_thread.run_sync(draw, pixmap, marks)
     image = await encoded(pixmap, options)
     frame = ctx.use(Frames).keep(ctx.scope.id, image.map, shot.windows, shot.displays, shot.window_id)
     _tell(ctx, pixmap.map, image.map, shot.hidden)
@@ -34,8 +42,40 @@ async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: C
         frame_id=frame.id, format=image.format, width=image.map.width, height=image.map.height,
         scale=round(image.map.scale, 6), area=image.map.area, source=source, size=len(image.data),
         bytes_base64=text, file_ref=path, hidden_areas=shot.hidden,
-        marks=None if marks is None else [mark.in_image(pixmap.map, image.map) for mark in marks],
+        marks=None if marks is None else [mark.in_image(image.map) for mark in marks],
     )  # fmt: skip
+
+
+async def _controls(ctx: Context, shot: Shot, area: Rect) -> list[Marked]:
+    """The controls that show, asked for through the same road, so that `desktop:observe` and its limits hold."""
+    marks: list[Marked] = []
+    for window in _marked_windows(shot, area, ctx.scope.policy.excluded_applications):
+        reply = await ctx.dispatch(
+            Call(ctx.scope.id, "ui.tree", {"pid": window.pid}, None, {"maxNodes": 2000, "maxDepth": 32})
+        )
+        if reply.ok:
+            data = reply.envelope["data"]
+            nodes = (data.to_wire() if isinstance(data, Model) else data)["nodes"]
+            stack = [window] if shot.window_id is not None else shot.windows
+            marks += choose(nodes, window, stack, area)
+        elif reply.envelope["error"]["code"] == "permission_denied":
+            raise PermissionDenied(
+                "Marks also need desktop:observe, which this scope does not allow.", missing=["desktop:observe"]
+            )
+        else:
+            ctx.warn(f"No marks for {window.app}: {reply.envelope['error']['message'][:200]}")
+    return [replace(mark, number=number) for number, mark in enumerate(marks[:MAX_MARKS], start=1)]
+
+
+def _marked_windows(shot: Shot, area: Rect, excluded: Sequence[str]) -> list[Window]:
+    """One window a process: those that show in the picture, topmost first."""
+    found: dict[int, Window] = {}
+    for window in shot.windows:
+        wanted = shot.window_id is None or window.id == shot.window_id
+        shows = window.is_visible and not window.bounds.intersection(area).is_empty
+        if wanted and shows and window.pid is not None and not is_excluded(window, excluded):
+            found.setdefault(window.pid, window)
+    return list(found.values())[:_MAX_APPS]
 
 
 def _tell(ctx: Context, full: ImageMap, given: ImageMap, hidden: int) -> None:

@@ -1,0 +1,150 @@
+"""Reading the screen: OCR, marks and hidden passwords, on a real X11 desktop with GTK applications."""
+
+import base64
+import io
+import shutil
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from PIL import Image
+
+from computer_linker.computer.base import Computer
+from computer_linker.model.geometry import Rect
+from computer_linker.providers.frames import Frames
+from computer_linker.providers.ocr.tesseract import TesseractEngine
+from support.desktop import Desktop, missing
+from support.road import Road, computer_scope
+
+pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
+SENTENCE = "The quick brown fox jumps over 1234 lazy dogs"
+
+
+@pytest.fixture
+async def road(tmp_path: Path, computer: Computer, desktop: Desktop) -> AsyncIterator[Road]:
+    if lacking := missing("zenity"):
+        pytest.skip(f"not installed: {lacking}")
+    scopes = [
+        computer_scope("desk"),
+        {"id": "eyes", "type": "computer", "capabilities": ["screen:capture"]},
+    ]
+    async with Road.open(tmp_path, scopes, computer) as opened:
+        yield opened
+    for process in list(desktop.processes):
+        desktop.end(process)
+    with anyio.fail_after(10):
+        while await computer.windows.list():
+            await anyio.sleep(0.05)
+
+
+async def shown(computer: Computer, title: str) -> str:
+    """The id of a window with this title, once it is there and drawn."""
+    with anyio.fail_after(20):
+        while True:
+            for window in await computer.windows.list():
+                if window.title == title:
+                    pixmap = await computer.screen.capture(window.bounds)
+                    if len(set(pixmap.data)) > 8:
+                        return window.id
+            await anyio.sleep(0.05)
+
+
+def image_in(data: dict[str, Any]) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(data["bytesBase64"]))).convert("RGB")
+
+
+@pytest.mark.skipif(find_spec("rapidocr") is None, reason="not installed: rapidocr")
+async def test_text_on_the_screen_is_read_with_its_place(road: Road, computer: Computer, desktop: Desktop) -> None:
+    desktop.launch("zenity", "--info", "--title=Reading", f"--text={SENTENCE}", "--no-wrap")
+    window = await shown(computer, "Reading")
+    data = await road.data("screen.ocr", window, scope="desk")
+    assert SENTENCE in data["text"]
+    assert data["engine"] == "rapidocr"
+    (ok,) = [line for line in data["lines"] if line["text"] == "OK"]
+    bounds = Rect(**ok["bounds"])
+    place = await road.app.services.use(Frames).locate(data["frameId"], bounds.center, scope="desk", computer=computer)
+    await computer.click(place)
+    with anyio.fail_after(10):
+        while await computer.windows.list():
+            await anyio.sleep(0.02)
+
+
+async def test_the_same_pixels_are_not_read_twice(road: Road, computer: Computer, desktop: Desktop) -> None:
+    if shutil.which("tesseract") is None and find_spec("rapidocr") is None:
+        pytest.skip("not installed: rapidocr, tesseract-ocr")
+    desktop.launch("zenity", "--info", "--title=Twice", "--text=Only once", "--no-wrap")
+    window = await shown(computer, "Twice")
+    first = await road.call("screen.ocr", window, scope="desk")
+    again = await road.call("screen.ocr", window, scope="desk")
+    assert first["data"]["lines"] == again["data"]["lines"]
+    assert again["durationMs"] < max(200, first["durationMs"] / 2)
+
+
+async def test_tesseract_reads_where_it_is_the_engine(computer: Computer, desktop: Desktop, road: Road) -> None:
+    program = shutil.which("tesseract")
+    if program is None:
+        pytest.skip("not installed: tesseract-ocr")
+    desktop.launch("zenity", "--info", "--title=Tess", f"--text=<big>{SENTENCE}</big>", "--no-wrap")
+    pixmap = await computer.screen.capture_window(await shown(computer, "Tess"))
+    lines = await anyio.to_thread.run_sync(TesseractEngine(program).read, pixmap, None)
+    assert "quick brown fox" in " ".join(line.text for line in lines)
+    assert all(Rect(x=0, y=0, width=pixmap.width, height=pixmap.height).contains(line.bounds.center) for line in lines)
+
+
+async def test_marks_number_the_controls_and_name_them(road: Road, computer: Computer, desktop: Desktop) -> None:
+    desktop.launch(
+        "zenity", "--question", "--title=Marks", "--text=Go on?", "--ok-label=Certainly", "--cancel-label=Never"
+    )
+    window = await shown(computer, "Marks")
+    options = {"marks": True, "return": "base64"}
+    data = await road.data("screen.capture_window", window, scope="desk", options=options)
+    plain = await road.data("screen.capture_window", window, scope="desk", options={"return": "base64"})
+    names = {mark["name"]: mark for mark in data["marks"]}
+    assert {"Certainly", "Never"} <= set(names)
+    assert [mark["number"] for mark in data["marks"]] == list(range(1, len(data["marks"]) + 1))
+    assert image_in(data).tobytes() != image_in(plain).tobytes()
+    middle = Rect(**names["Certainly"]["bounds"]).center
+    place = await road.app.services.use(Frames).locate(data["frameId"], middle, scope="desk", computer=computer)
+    await computer.click(place)
+    with anyio.fail_after(10):
+        while await computer.windows.list():
+            await anyio.sleep(0.02)
+
+
+async def test_marks_need_the_right_to_look_at_controls(road: Road, computer: Computer, desktop: Desktop) -> None:
+    desktop.launch("zenity", "--question", "--title=Refused", "--text=Go on?")
+    window = await shown(computer, "Refused")
+    assert (
+        await road.code("screen.capture_window", window, scope="eyes", options={"marks": True}) == "permission_denied"
+    )
+    assert (await road.data("screen.capture_window", window, scope="eyes"))["marks"] is None
+
+
+async def test_a_password_field_is_painted_over(road: Road, computer: Computer, desktop: Desktop) -> None:
+    desktop.launch("zenity", "--password", "--title=Secret")
+    window = await shown(computer, "Secret")
+    await computer.windows.focus(window)
+    with anyio.fail_after(20):
+        while True:
+            data = await road.data("screen.capture_window", window, scope="desk", options={"return": "base64"})
+            if data["hiddenAreas"]:
+                break
+    image = image_in(data)
+    grey = [
+        (x, y)
+        for x in range(0, image.width, 2)
+        for y in range(0, image.height, 2)
+        if image.getpixel((x, y)) == (96, 96, 96)
+    ]
+    assert len(grey) > 200
+    await computer.keyboard.type_text("hunter2")
+    after = image_in(await road.data("screen.capture_window", window, scope="desk", options={"return": "base64"}))
+    box = (min(x for x, _ in grey), min(y for _, y in grey), max(x for x, _ in grey), max(y for _, y in grey))
+    assert (
+        after.crop(box).getcolors()
+        == image.crop(box).getcolors()
+        == [((box[2] - box[0]) * (box[3] - box[1]), (96, 96, 96))]
+    )
