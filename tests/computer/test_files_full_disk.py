@@ -36,7 +36,7 @@ async def test_a_full_disk_fails_the_write_and_keeps_the_old_file(tmp_path: Path
             ("file.create", "new", {"input": {"content": "x" * 3_000_000}}),
             ("file.write", "f", {"input": {"content": "x" * 3_000_000}, "options": {"append": True}}),
         ):
-            envelope = await road.call(op, target, **parts)  # type: ignore[arg-type]
+            envelope = await road.call(op, target, **parts)
             assert envelope["error"]["code"] == "execution_failed", envelope
             assert "space" in envelope["error"]["message"]
             assert os.listdir(road.root) == ["f"] and (road.root / "f").read_text() == "old"
@@ -75,7 +75,7 @@ async def test_a_read_only_disk_says_so(tmp_path: Path, small_disk: Path) -> Non
             ("file.mkdir", "d", {}),
             ("file.move", "f", {"input": {"destination": "g"}}),
         ):
-            assert await road.code(op, target, **parts) == "os_permission_required"  # type: ignore[arg-type]
+            assert await road.code(op, target, **parts) == "os_permission_required"
         assert (await road.data("file.read", "f"))["content"] == "old"
 
 

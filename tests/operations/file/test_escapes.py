@@ -257,7 +257,7 @@ async def test_special_files_are_refused_at_once(road: Road, kind: str) -> None:
         ("file.copy", {"input": {"destination": "c"}}),
         ("file.patch", {"input": {"edits": [{"oldText": "a", "newText": "b"}]}}),
     ):
-        envelope = await road.call(op, "special", **parts)  # type: ignore[arg-type]
+        envelope = await road.call(op, "special", **parts)
         assert envelope["error"]["code"] == "invalid_request", (op, envelope)
         assert envelope["durationMs"] < 1000
     assert (await road.data("file.stat", "special"))["type"] == "other"
@@ -296,7 +296,7 @@ async def test_protected_names_are_never_written(road: Road, target: str) -> Non
         ("file.copy", "f.txt", {"input": {"destination": target}, "options": parents}),
         ("file.patch", None, {"input": {"diff": add}}),
     ):
-        assert await road.code(op, start, **parts) == "permission_denied", op  # type: ignore[arg-type]
+        assert await road.code(op, start, **parts) == "permission_denied", op
     assert sorted(path.name for path in road.root.iterdir()) == ["dir", "f.txt"]
 
 

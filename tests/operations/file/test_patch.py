@@ -273,7 +273,10 @@ def unified(before: str, after: str, context: int) -> str:
 async def test_what_git_diff_writes_applies(patched: Road, tmp_path: Path) -> None:
     work = tmp_path / "work"
     shutil.copytree(patched.root, work)
-    run = lambda *words: subprocess.run(["git", "-C", str(work), *words], check=True, capture_output=True, text=True)  # noqa: E731
+
+    def run(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(work), *words], check=True, capture_output=True, text=True).stdout
+
     run("init", "-q")
     run("add", ".")
     run("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "x")
@@ -283,7 +286,7 @@ async def test_what_git_diff_writes_applies(patched: Road, tmp_path: Path) -> No
     (work / "made" / "a b.txt").write_text("x\n")
     (work / "empty").touch()
     run("add", "-A")
-    diff = run("diff", "--cached", "-M", "HEAD").stdout
+    diff = run("diff", "--cached", "-M", "HEAD")
     shutil.rmtree(work / ".git")
     await patched.data("file.patch", input={"diff": diff})
     assert state(patched.root) == state(work)

@@ -180,7 +180,7 @@ async def test_without_the_capability_nothing_is_changed(tmp_path: Path) -> None
             ("file.copy", {"input": {"destination": "g"}}), ("file.patch", {"input": {"diff": "x"}}),
             ("file.undo", {"input": {"operationId": "x"}}),
         ):  # fmt: skip
-            assert await road.code(op, "f", **parts) == "permission_denied"  # type: ignore[arg-type]
+            assert await road.code(op, "f", **parts) == "permission_denied"
         assert names(road.root) == ["f"] and (road.root / "f").read_text() == "old"
 
 
