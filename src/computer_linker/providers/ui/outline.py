@@ -120,6 +120,9 @@ def _content_name(one: Element, kids: dict[ElementId, list[Element]]) -> str:
     pending = list(reversed(kids.get(one.id, ())))
     while pending and len(words) < 4:
         kid = pending.pop()
+        if one.role in PRESSED and kid.role in PRESSED:
+            # A button around a button: the inner one is what people mean.
+            return ""
         if kid.role in LABELS and kid.name:
             words.append(kid.name)
         elif len(kids.get(kid.id, ())) < 20:

@@ -1,8 +1,11 @@
 """Clicking, dragging and scrolling at an aim, by the way that is safe for its toolkit."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import anyio
 
 from computer_linker.computer.facets.accessibility import Application, Element
 from computer_linker.computer.facets.pointer import Button, Modifier
@@ -27,6 +30,8 @@ _PRESSES = (
     "showmenu",
 )
 _AROUND = 300
+_UNFOLD_S = 1.0
+_ENTRIES = frozenset({"menu-item", "check-menu-item", "radio-menu-item"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Click:
 async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
     """Click the aim. GTK 3 gets the pointer: there an accessibility action that opens a dialog freezes the application."""
     refuse_disabled(aim)
+    await _unfolded(aiming, aim)
     number = await _press_action(aiming, aim) if how.is_plain else None
     if number is not None and aim.element is not None:
         await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
@@ -95,6 +101,19 @@ def refuse_disabled(aim: Aim) -> None:
         raise Conflict("The element is disabled.", ref=aim.ref, states=list(one.states))
 
 
+async def _unfolded(aiming: Aiming, aim: Aim) -> None:
+    """Wait until an entry of an open Chromium list shows: it says so a moment after the list opened."""
+    one, app = aim.element, aim.app
+    if one is None or app is None or app.toolkit.lower() != "chromium" or one.role not in _ENTRIES:
+        return
+    reader = aiming.computer.accessibility
+    is_open = any("expanded" in above.states for above in await reader.ancestors(one.id))
+    deadline = time.monotonic() + _UNFOLD_S
+    while is_open and not one.has("showing") and time.monotonic() < deadline:
+        await anyio.sleep(0.02)
+        one = aim.element = await reader.element(one.id)
+
+
 async def _press_action(aiming: Aiming, aim: Aim) -> int | None:
     """The number of the action that is a press; None where the pointer must do it."""
     one, app = aim.element, aim.app
@@ -107,4 +126,7 @@ async def _press_action(aiming: Aiming, aim: Aim) -> int | None:
 
 
 def _may_perform(one: Element, app: Application) -> bool:
+    if app.toolkit.lower() == "chromium" and one.role in _ENTRIES and one.has("showing"):
+        # Chromium picks the entry but leaves its list open, where the next click is lost.
+        return False
     return one.role in PRESSED and "Action" in one.interfaces and not app.is_gtk3

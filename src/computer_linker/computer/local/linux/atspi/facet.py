@@ -16,7 +16,7 @@ from computer_linker.computer.facets.accessibility import (
 from computer_linker.computer.local.linux.atspi.acts import Acts
 from computer_linker.computer.local.linux.atspi.apps import Apps
 from computer_linker.computer.local.linux.atspi.asking import Memory
-from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, Extents, Placement, is_window_relative, placement
+from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, is_window_relative
 from computer_linker.computer.local.linux.atspi.details import ask_extents, ask_values, place, shows
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening, Subscription
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
@@ -30,15 +30,14 @@ from computer_linker.computer.local.linux.atspi.names import (
     state_names,
 )
 from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
+from computer_linker.computer.local.linux.atspi.places import Places
 from computer_linker.computer.local.linux.atspi.reading import Reading
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get
-from computer_linker.errors import ElementNotFound, OsPermissionRequired, ProviderUnavailable, UnsupportedPlatform
-from computer_linker.model.geometry import Window
+from computer_linker.errors import ElementNotFound
 
 if TYPE_CHECKING:
     from computer_linker.computer.facets.windows import Windows
 
-_PLAIN_FOR_S = 10.0
 _QUIET_AFTER_S = 20.0
 _MAX_ABOVE = 64
 _MAX_FOCUSED = 6
@@ -53,7 +52,7 @@ class AtspiAccessibility:
         self._windows = windows
         self._opening = asyncio.Lock()
         self._wire: Wire | None = None
-        self._plain: dict[str, float] = {}
+        self._places = Places(windows)
         self._memory = Memory()
         self._quiet: asyncio.TimerHandle | None = None
 
@@ -66,7 +65,7 @@ class AtspiAccessibility:
 
     async def hidden(self) -> list[str]:
         """What to switch on for windows without a tree."""
-        return hidden_trees(await self._window_list(), await self.applications())
+        return hidden_trees(await self._places.windows(), await self.applications())
 
     async def tree(self, root: ElementId, limits: TreeLimits = TreeLimits()) -> Tree:
         """The elements at and below the root, bounds and values of what shows filled in."""
@@ -79,10 +78,19 @@ class AtspiAccessibility:
         elements = await reading.run(root)
         if not elements:
             raise ElementNotFound("The element is gone, or its application does not answer.")
+        if elements[0].parent is None and root != app.root:
+            above = (await wire.ask_all([get(root, ACCESSIBLE, "Parent")], reading.left_s()))[0]
+            elements[0].parent = None if isinstance(above, Fault) else element_id(above)
         showing = [one for one in elements if shows(one, app)]
         if limits.bounds:
             extents = await ask_extents(wire, showing, reading.left_s())
-            place(elements, extents, await self._placements(app, elements, extents), app)
+            placements = await self._places.placements(app, elements, extents)
+            if elements[0].parent not in (None, app.root) and not self._places.is_plain(app):
+                # The root is somewhere below its window: what is above it tells how it is placed.
+                upwards = [elements[0], *await self._climb(wire, app, root)]
+                theirs = await ask_extents(wire, upwards, 2.0)
+                placements.setdefault(root, await self._places.nearest(app, upwards, theirs))
+            place(elements, extents, placements, app)
         if limits.values:
             names = {one.id: one.name for one in elements if one.name}
             await ask_values(wire, showing, reading.left_s(), names)
@@ -93,9 +101,11 @@ class AtspiAccessibility:
         wire = await self._connected()
         app = await self._apps.find(element_id.app)
         one = await self._described(wire, element_id)
-        extents = await ask_extents(wire, [one], 2.0)
+        is_plain = self._places.is_plain(app)
+        upwards = [one] if is_plain else [one, *await self._climb(wire, app, element_id)]
+        extents = await ask_extents(wire, upwards, 2.0)
         if one.id in extents:
-            how = AS_SAID if self._is_plain(app) else await self._placement_above(app, one, extents[one.id])
+            how = AS_SAID if is_plain else await self._places.nearest(app, upwards, extents)
             one.bounds = how(extents[one.id])
         await ask_values(wire, [one], 2.0)
         return one
@@ -107,8 +117,7 @@ class AtspiAccessibility:
         found = await self._climb(wire, app, element_id)
         extents = await ask_extents(wire, found, 2.0)
         top_down = list(reversed(found))
-        placements = {} if not found or self._is_plain(app) else await self._placements(app, top_down, extents)
-        place(top_down, extents, placements, app)
+        place(top_down, extents, await self._places.placements(app, top_down, extents), app)
         return found
 
     async def _climb(self, wire: Wire, app: Application, at: ElementId) -> list[Element]:
@@ -238,40 +247,6 @@ class AtspiAccessibility:
             # Nobody tells when an application has heard of it, so it is asked.
             while time.monotonic() < deadline and not await self._listening.is_served(app.id):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-
-    def _is_plain(self, app: Application) -> bool:
-        """True for an application whose rectangles were lately found to be desktop rectangles already."""
-        return time.monotonic() - self._plain.get(app.id, -_PLAIN_FOR_S) < _PLAIN_FOR_S
-
-    async def _placements(
-        self, app: Application, elements: Sequence[Element], extents: dict[ElementId, Extents]
-    ) -> dict[ElementId, Placement]:
-        if self._is_plain(app):
-            return {}
-        root = elements[0]
-        tops = [one for one in elements if one.parent == app.root]
-        if not tops and root.id != app.root:
-            wire = await self._connected()
-            top = [root, *await self._climb(wire, app, root.id)][-1]
-            known = await ask_extents(wire, [top], 2.0)
-            how = placement(app, top.name, known.get(top.id, (0, 0, 0, 0)), await self._window_list())
-            found = {root.id: how}
-        else:
-            windows = await self._window_list()
-            found = {one.id: placement(app, one.name, extents[one.id], windows) for one in tops if one.id in extents}
-        if found and not is_window_relative(app) and all(how == AS_SAID for how in found.values()):
-            self._plain[app.id] = time.monotonic()
-        return found
-
-    async def _window_list(self) -> list[Window]:
-        try:
-            return await self._windows.list()
-        except (UnsupportedPlatform, ProviderUnavailable, OsPermissionRequired):
-            # A compositor may keep its windows to itself: then only what toolkits say of themselves is known.
-            return []
-
-    async def _placement_above(self, app: Application, one: Element, said: Extents) -> Placement:
-        return (await self._placements(app, [one], {one.id: said})).get(one.id, AS_SAID)
 
     async def _described(self, wire: Wire, at: ElementId) -> Element:
         requests = [
