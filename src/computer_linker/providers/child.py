@@ -19,6 +19,7 @@ from computer_linker.errors import Aborted
 
 T = TypeVar("T")
 _MAX_SAID = 65_536
+_Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 
 TRUSTED_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin", "/opt/local/bin")
 """Where programs are looked for. PATH is not asked: a workspace may have put itself first in it."""
@@ -59,7 +60,7 @@ class Child:
         if isinstance(spec.stdin, bytes):
             threading.Thread(target=self._feed, args=(spec.stdin,), name="child-stdin", daemon=True).start()
         self._said = bytearray()
-        self._selector = selectors.DefaultSelector()
+        self._selector = _Selector()
         for name in ("stdout", "stderr"):
             self._selector.register(getattr(self.process, name), selectors.EVENT_READ, name)
 

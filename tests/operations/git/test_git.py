@@ -238,6 +238,29 @@ async def test_odd_names_are_whole(road: Road) -> None:
     assert sorted(file["path"] for file in diff["files"]) == sorted([*shown, "a.txt"])
 
 
+async def test_the_log_follows_the_head_wherever_it_goes(road: Road) -> None:
+    root = repository(road.root)
+
+    async def subjects(**parts: object) -> list[str]:
+        return [commit["subject"] for commit in (await road.data("git.log", **parts))["commits"]]
+
+    assert await subjects() == ["first"] == await subjects()
+    git(root, "commit", "-q", "-a", "-m", "second")
+    assert await subjects() == ["second", "first"]
+    git(root, "pack-refs", "--all")
+    assert await subjects() == ["second", "first"]
+    git(root, "checkout", "-q", "-b", "side", "HEAD~1")
+    assert await subjects() == ["first"]
+    git(root, "commit", "-q", "--amend", "-m", "rewritten")
+    assert await subjects() == ["rewritten"]
+    git(root, "checkout", "-q", "--detach", "main")
+    assert await subjects() == ["second", "first"]
+    assert await subjects(input={"paths": ["sub"]}) == ["first"]
+    assert await subjects(options={"limit": 1}) == ["second"]
+    git(root, "symbolic-ref", "HEAD", "refs/heads/unborn")
+    assert await road.code("git.log") == "not_found"
+
+
 async def test_a_rename_says_where_from(road: Road) -> None:
     root = repository(road.root)
     (root / "long.txt").write_text("a line of text\n" * 20)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from computer_linker.providers.git.heads import history_key
 from computer_linker.providers.git.run import GitRun
 
 _FORMAT = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%aI%x00%s"
@@ -28,14 +29,16 @@ class Commit:
 
 
 def log(run: GitRun, start: str | None, specs: list[tuple[str, ...]], limit: int) -> list[Commit]:
-    """Commits that touch the view, newest first."""
+    """Commits that touch the view, newest first. While the head stays where it is, the answer is not looked for again."""
     repository = run.repository
+    wanted = [repository.spec(spec) for spec in specs or [repository.view]] if specs or repository.view else []
     args = ["log", "-z", f"--max-count={limit}", *_ALWAYS, "--no-patch", _FORMAT]
     if start is not None:
         args += ["--end-of-options", start]
-    if specs or repository.view:
-        args += ["--", *[repository.spec(spec) for spec in specs or [repository.view]]]
-    return _commits(run(*args).out)
+    if wanted:
+        args += ["--", *wanted]
+    key = history_key(repository) if start is None else None
+    return run.memory.recall(None if key is None else (key, *args), lambda: _commits(run(*args).out))
 
 
 def one(run: GitRun, commit: str) -> Commit:

@@ -12,6 +12,7 @@ from computer_linker.errors import ExecutionFailed, LimitExceeded
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.child import Leash, Spec, on_leash
 from computer_linker.providers.git.faults import fault_of
+from computer_linker.providers.git.heads import Memory
 from computer_linker.providers.git.program import environment, needed_program, program_places
 from computer_linker.providers.git.repository import Repository, repository_of
 from computer_linker.providers.held import held
@@ -39,6 +40,7 @@ class Git:
 
     def __init__(self, *, is_fenced: bool = True) -> None:
         self.is_fenced = is_fenced
+        self.memory = Memory()
         self._limiter: anyio.CapacityLimiter | None = None
         self._drivers: dict[tuple[int, int], tuple[Signature, tuple[str, ...]]] = {}
 
@@ -55,7 +57,7 @@ class Git:
 
     def _within(self, folder: RootedPath, work: Callable[["GitRun"], T], leash: Leash) -> T:
         with held(folder) as place, repository_of(place) as repository:
-            run = GitRun(leash, repository, is_fenced=self.is_fenced)
+            run = GitRun(leash, repository, is_fenced=self.is_fenced, memory=self.memory)
             run.drivers = self._filters(run)
             return work(run)
 
@@ -78,10 +80,13 @@ class Git:
 class GitRun:
     """Git in one repository, for the time of one piece of work."""
 
-    def __init__(self, leash: Leash, repository: Repository, *, is_fenced: bool = True) -> None:
+    def __init__(
+        self, leash: Leash, repository: Repository, *, is_fenced: bool = True, memory: Memory | None = None
+    ) -> None:
         self.leash = leash
         self.repository = repository
         self.is_fenced = is_fenced
+        self.memory = memory or Memory()
         self.drivers: tuple[str, ...] = ()
 
     def __call__(
