@@ -17,6 +17,7 @@ from computer_linker.audit.secret import Key
 
 SCHEMA = 1
 _CHUNK = 4000
+_NOTHING = (-1, -1)
 
 
 class Index:
@@ -28,28 +29,32 @@ class Index:
         self.path = folder / "index.db"
         self._writing = threading.Lock()
         self.broken: BrokenLink | None = None
-        self._taken = -1
-        """Up to this record nothing is left to take in."""
+        self._taken = _NOTHING
+        """The newest record taken in, and the newest that was pruned."""
 
     def catch_up(self) -> None:
         """Take in what the journal has gained. Stops before a record that is not what was written."""
         head = self._head()
-        if head is None or (head.number == self._taken and self.path.exists()):
+        if head is None:
             return
-        with self._writing, closing(self._open()) as database:
-            try:
+        try:
+            begin = first_kept(self.folder, self.key)
+            if (head.number, begin.number) == self._taken and self.path.exists():
+                return
+            with self._writing, closing(self._open()) as database:
+                _forget(database, begin.number + 1)
                 while self._take_in(database, head):
                     pass
-                self.broken = None
-                self._taken = head.number
-            except BrokenLink as broken:
-                self.broken = broken
+            self.broken = None
+            self._taken = (head.number, begin.number)
+        except BrokenLink as broken:
+            self.broken = broken
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection for questions, which sees one state of the index."""
         database = self._open()
-        if self._taken < 0 and self.broken is None:
+        if self._taken == _NOTHING and self.broken is None:
             # It had to be made anew, just now.
             database.close()
             self.catch_up()
@@ -57,17 +62,6 @@ class Index:
         with closing(database):
             database.execute("BEGIN")
             yield database
-
-    def forget(self, number: int) -> None:
-        """Drop the events before this number: their records are gone from the journal."""
-        with self._writing, closing(self._open()) as database:
-            database.execute("BEGIN IMMEDIATE")
-            database.execute(
-                "INSERT INTO words (words, rowid, text) SELECT 'delete', number, text FROM events WHERE number < ?",
-                (number,),
-            )
-            database.execute("DELETE FROM events WHERE number < ?", (number,))
-            database.execute("COMMIT")
 
     def differs(self) -> int | None:
         """The number of the first event that the index tells otherwise than the journal; None when they agree."""
@@ -170,9 +164,21 @@ class Index:
         return database
 
     def _discard(self) -> None:
-        self._taken = -1
+        self._taken = _NOTHING
         for name in ("index.db", "index.db-wal", "index.db-shm"):
             (self.folder / name).unlink(missing_ok=True)
+
+
+def _forget(database: sqlite3.Connection, number: int) -> None:
+    """Drop the events before this number: their records were pruned."""
+    if (database.execute("SELECT MIN(number) FROM events").fetchone()[0] or number) >= number:
+        return
+    with _immediate(database):
+        database.execute(
+            "INSERT INTO words (words, rowid, text) SELECT 'delete', number, text FROM events WHERE number < ?",
+            (number,),
+        )
+        database.execute("DELETE FROM events WHERE number < ?", (number,))
 
 
 def _set_up(database: sqlite3.Connection) -> sqlite3.Connection:

@@ -142,17 +142,23 @@ class Journal:
     def _rotate(self) -> None:
         following = self.head.number + 2
         path = segment_path(self.folder, following)
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            if os.fstat(handle).st_size:
+                raise damaged(f"there is a file for record {following} already")
             self._write([f'"kind":"continued","segment":{following}'])
-            _datasync(self._file)
-        except OSError:
+        except (OSError, AuditDamaged):
             os.close(handle)
-            path.unlink()
             raise
+        # From here on the chain goes on in the new file, whatever else fails.
+        with self._held:
+            old, self._file = self._file, handle
+            self.head.segment, self.head.offset = following, 0
+        try:
+            _datasync(old)
+        finally:
+            os.close(old)
         sync_folder(self.folder)
-        self._hold(handle)
-        self.head.segment, self.head.offset = following, 0
 
     def _hold(self, handle: int) -> None:
         with self._held:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from computer_linker.audit import lock
-from computer_linker.audit.index import Index
 from computer_linker.audit.journal import Journal
 from computer_linker.audit.retention import drop, first_kept, prunable
 
@@ -28,9 +27,6 @@ def prune(folder: Path, *, before: str | None = None, max_bytes: int | None = No
     finally:
         os.close(handle)
         journal.close()
-    index = Index(folder, journal.key)
-    index.catch_up()
-    index.forget(place.number + 1)
     return place.number - begins.number
 
 

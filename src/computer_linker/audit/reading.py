@@ -44,7 +44,8 @@ class BrokenLink(Exception):
 
 def lines_after(folder: Path, key: Key, place: Place, end: tuple[int, int]) -> Iterator[Line]:
     """Every record after `place` up to `end` (segment and offset). Raises BrokenLink at the first bad one."""
-    known = list_segments(folder)
+    # A file without a line is a segment that was about to begin.
+    known = [segment for segment in list_segments(folder) if segment_path(folder, segment).stat().st_size]
     while True:
         limit = end[1] if place.segment == end[0] else None
         for line in _lines_of(folder, key, place, limit):
