@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -71,6 +72,7 @@ async def test_a_flood_of_output_keeps_the_memory_small(tmp_path: Path) -> None:
 SERVICE = """
 import sys, anyio
 from pathlib import Path
+from typing import Any
 sys.path.insert(0, sys.argv[2])
 from support.road import Road, folder_scope
 async def main():
@@ -133,3 +135,38 @@ def sleepers() -> int:
         except OSError:
             continue
     return count
+
+
+CROWD = """
+import os, signal, time
+count = 0
+try:
+    while count < 4000:
+        if os.fork() == 0:
+            signal.pause()
+        count += 1
+except OSError:
+    pass
+print(count, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["off", "auto"])
+async def test_a_crowd_of_processes_is_bounded_and_goes_with_its_command(tmp_path: Path, sandbox: str) -> None:
+    if not Path("/sys/fs/cgroup/pids").is_dir() and not Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        pytest.skip("there is no control group for processes here")
+    scope = folder_scope(tmp_path / "root", allowedCommands=["*"], sandbox=sandbox)
+    async with Road.open(tmp_path, [scope]) as road:
+        argv = ["/usr/bin/python3", "-c", CROWD]
+        started = await road.data("command.start", ".", input={"command": argv})
+        read: dict[str, Any] = {"chunks": []}
+        with anyio.fail_after(60):
+            while not read["chunks"]:
+                read = await road.data("command.read", started["processId"], options={"waitSeconds": 20})
+        assert int(read["chunks"][0]["text"]) < 2100
+        with anyio.fail_after(30):
+            assert (await road.data("command.stop", started["processId"], options={"signal": "kill"}))[
+                "status"
+            ] == "stopped"
+            assert (await road.data("command.run", ".", input={"command": "echo alive"}))["stdout"] == "alive\n"

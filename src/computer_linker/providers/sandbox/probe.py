@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import sys
 from dataclasses import replace
@@ -69,13 +70,12 @@ async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
 def _set_out(state: Path) -> tuple[Path, Path, Path]:
     """A folder that may be written, a file that must not be read, and a name that must not appear."""
     place = Path(os.path.realpath(state)) / "sandbox-probe"
+    shutil.rmtree(place, ignore_errors=True)
     inside = place / "inside"
     inside.mkdir(parents=True, exist_ok=True, mode=0o700)
     canary = place / "canary"
     canary.write_text("canary", encoding="utf-8")
-    outside = place / "outside"
-    outside.unlink(missing_ok=True)
-    return inside, canary, outside
+    return inside, canary, place / "outside"
 
 
 def _interpreter_places() -> tuple[str, ...]:

@@ -24,7 +24,13 @@ from computer_linker.computer.local.linux.kernel_rules import compiled
 from computer_linker.computer.local.linux.usage import usage_of
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
-_LAUNCHER = Path(__file__).with_name("launcher.py")
+_SOURCE = Path(__file__).parents[4]
+_LAUNCHER = """
+import sys
+sys.path.append(sys.argv[1])
+from computer_linker.computer.local.linux.launcher import serve
+serve(int(sys.argv[2]))
+"""
 _LIMITS = {"RLIMIT_CORE": 0}
 _MAX_PACKET = 190_000
 _DESCRIPTORS = 16_384
@@ -42,6 +48,7 @@ class LinuxProcesses:
         self._ready: deque[_Ready] = deque()
         self._wanted: deque[asyncio.Future[_Ready]] = deque()
         self._children: dict[int, LinuxChild] = {}
+        self._forking = 0
 
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
@@ -89,8 +96,12 @@ class LinuxProcesses:
         assert self._loop is not None
         wanted: asyncio.Future[_Ready] = self._loop.create_future()
         self._wanted.append(wanted)
-        self.tell({"do": "fork"})
+        self._fork()
         return await wanted
+
+    def _fork(self) -> None:
+        self._forking += 1
+        self.tell({"do": "fork"})
 
     def _start(self) -> None:
         if self._control is not None:
@@ -98,7 +109,7 @@ class LinuxProcesses:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._launcher = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_LAUNCHER), str(theirs.fileno())],
+                [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(_SOURCE), str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -134,10 +145,11 @@ class LinuxProcesses:
                 child = self._children.pop(message["id"], None)
                 if child is not None:
                     child.has_ended(_ended(message["status"], child.failure))
-                    if not self._ready:
-                        self.tell({"do": "fork"})
+                    if not self._ready and not self._forking:
+                        self._fork()
 
     def _has_ready(self, ready: "_Ready") -> None:
+        self._forking -= 1
         ready.link.set_inheritable(False)
         while self._wanted:
             wanted = self._wanted.popleft()
@@ -150,7 +162,9 @@ class LinuxProcesses:
         child = self._children.get(number)
         if child is not None:
             child.failure = reason
-        elif self._wanted:
+            return
+        self._forking -= 1
+        if self._wanted:
             wanted = self._wanted.popleft()
             if not wanted.done():
                 wanted.set_exception(ExecutionFailed(f"The system cannot start another process: {reason}."))
@@ -170,6 +184,7 @@ class LinuxProcesses:
         for ready in self._ready:
             ready.link.close()
         self._ready.clear()
+        self._forking = 0
         for wanted in self._wanted:
             if not wanted.done():
                 wanted.set_exception(ExecutionFailed(reason))
