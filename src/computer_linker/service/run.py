@@ -14,7 +14,7 @@ from typing import Any
 
 from computer_linker import home as places
 from computer_linker.config.store import ensure
-from computer_linker.errors import CannotServe, ConfigInvalid
+from computer_linker.errors import CannotServe, LinkError
 from computer_linker.service.app import App, open_app
 from computer_linker.service.control import Controls
 from computer_linker.service.door import Door
@@ -30,11 +30,17 @@ log = logging.getLogger(__name__)
 def serve_socket(home: str, lock: int, listener: Any, idle_exit_s: float | None) -> int:
     """The on-demand service: socket only, ending itself when idle. `lock` is held for as long as this runs."""
     _log_to_stderr()
+    door = _as_socket(listener)
     try:
-        _run(_serve(Path(home), _as_socket(listener), None, idle_exit_s))
-    except (ConfigInvalid, CannotServe) as error:
-        sys.stderr.write(f"error: {error.message}\nhint: {error.hint}\n")
+        _run(_serve(Path(home), door, None, idle_exit_s))
+    except (LinkError, CannotServe) as error:
+        hint = error.hint if isinstance(error, CannotServe) else error.details.get("hint", "")
+        # Before the socket goes: a shim that waits on it looks here for the reason.
+        sys.stderr.write(f"error: {error.message}\nhint: {hint}\n")
+        sys.stderr.flush()
         return 1
+    finally:
+        _unlink_socket(Path(home), door)
     return 0
 
 
@@ -46,7 +52,11 @@ def serve(
     ensure(home, secrets.token_urlsafe(32))
     lock = _lock_or_take_over(home)
     try:
-        _run(_serve(home, _as_socket(places.listen(os.fspath(home))), (host, port, ready), None))
+        door = _as_socket(places.listen(os.fspath(home)))
+        try:
+            _run(_serve(home, door, (host, port, ready), None))
+        finally:
+            _unlink_socket(home, door)
     finally:
         os.close(lock)
 
@@ -149,8 +159,10 @@ def _as_socket(listener: Any) -> socket.socket:
 
 
 def _unlink_socket(home: Path, listener: socket.socket) -> None:
-    listener.close()
-    (home / places.SOCKET_NAME).unlink(missing_ok=True)
+    """Stop listening; a second time does nothing, so another service's socket is never taken away."""
+    if listener.fileno() >= 0:
+        (home / places.SOCKET_NAME).unlink(missing_ok=True)
+        listener.close()
 
 
 def _log_to_stderr() -> None:

@@ -21,6 +21,7 @@ _IDLE_EXIT_S = "60"
 def main() -> int:
     """Serve MCP on stdin and stdout until either side ends."""
     home = places.state_home()
+    log_began = _log_size(home)
     try:
         link = _reach(home)
     except OSError as error:
@@ -28,10 +29,19 @@ def main() -> int:
             f"cannot reach the service: {error.strerror or error}", "computer-linker doctor says what is wrong"
         )
     if link is None:
-        return _fail(_why_not(home), "computer-linker doctor says more; the service's log is in the state folder")
-    if _can_be_passed(0) and _can_be_passed(1):
-        return _pass_descriptors(link, home)
-    return _relay(link)
+        reason = _last_error(home, log_began) or "the service did not start, and gave no reason"
+        return _fail(reason, "computer-linker doctor says more; the service's log is in the state folder")
+    serve = _pass_descriptors if _can_be_passed(0) and _can_be_passed(1) else _relay
+    try:
+        if serve(link):
+            return 0
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    cause = _last_error(home, log_began)
+    return _fail(
+        "the service ended" + (f": {cause}" if cause else ""),
+        "computer-linker history tells what was done; start the client again",
+    )
 
 
 def _reach(home: str) -> socket | None:
@@ -40,17 +50,19 @@ def _reach(home: str) -> socket | None:
         return places.connect(home)
     except (FileNotFoundError, ConnectionRefusedError):
         pass
-    child = _start_service(home)
+    child: int | None = _start_service(home)
     deadline = time.monotonic() + _START_DEADLINE_S
     pause = 0.002
     while time.monotonic() < deadline:
         try:
             return places.connect(home)
         except (FileNotFoundError, ConnectionRefusedError):
-            ended, status = os.waitpid(child, os.WNOHANG)
+            ended, status = os.waitpid(child, os.WNOHANG) if child is not None else (0, 0)
             # Exit code 75: another shim's service won the race for the lock; its socket appears any moment.
             if ended and os.waitstatus_to_exitcode(status) not in (0, 75):
                 return None
+            if ended:
+                child = None
             time.sleep(pause)
             pause = min(pause * 1.5, 0.05)
     return None
@@ -80,39 +92,32 @@ def _can_be_passed(fd: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _pass_descriptors(link: socket, home: str) -> int:
+def _pass_descriptors(link: socket) -> bool:
+    """Give the client's own pipes to the service and wait; True when the service said goodbye."""
     link.sendmsg([places.GREETING_FDS], [(SOL_SOCKET, SCM_RIGHTS, struct.pack("2i", 0, 1))])
     # Only the service holds the pipes now: when it ends, the client sees the end at once.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-    try:
-        farewell = link.recv(64)
-    except ConnectionResetError:
-        farewell = b""
-    if farewell == b"bye":
-        return 0
-    return _fail(
-        f"the service ended: {_why_not(home)}", "computer-linker history tells what was done; start the client again"
-    )
+    return link.recv(64) == b"bye"
 
 
-def _relay(link: socket) -> int:
+def _relay(link: socket) -> bool:
+    """Carry bytes both ways; True when the service ended after the client's input did."""
     link.sendall(places.GREETING_STREAM)
-    waiting = {0: 0, link.fileno(): 1}
+    waiting = [0, link.fileno()]
     while True:
-        for fd in select.select(list(waiting), [], [])[0]:
+        for fd in select.select(waiting, [], [])[0]:
             data = os.read(fd, 65536)
-            if fd == 0:
-                if data:
-                    link.sendall(data)
-                else:
-                    link.shutdown(SHUT_WR)
-                    del waiting[0]
-            elif data:
+            if fd != 0:
+                if not data:
+                    return 0 not in waiting
                 _write_all(1, data)
+            elif data:
+                link.sendall(data)
             else:
-                return 0
+                link.shutdown(SHUT_WR)
+                waiting.remove(0)
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -120,16 +125,23 @@ def _write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def _why_not(home: str) -> str:
-    """The last line the service wrote before it ended."""
+def _log_size(home: str) -> int:
+    try:
+        return os.stat(os.path.join(home, places.LOG_NAME)).st_size  # noqa: PTH116, PTH118
+    except OSError:
+        return 0
+
+
+def _last_error(home: str, since: int) -> str | None:
+    """The last error the service wrote to its log since then; an older one explains nothing."""
     try:
         with open(os.path.join(home, places.LOG_NAME), "rb") as log:  # noqa: PTH118
-            log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
-            lines = [line for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+            log.seek(max(since, log.seek(0, os.SEEK_END) - 4096))
+            lines = log.read().decode("utf-8", "replace").splitlines()
     except OSError:
-        lines = []
-    errors = [line for line in lines if line.startswith("error: ")]
-    return (errors or lines or ["it gave no reason"])[-1].removeprefix("error: ")
+        return None
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return errors[-1] if errors else None
 
 
 def _fail(message: str, hint: str) -> int:
