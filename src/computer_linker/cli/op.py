@@ -1,6 +1,9 @@
 """op: run one operation from the command line; its help comes from the catalogue."""
 
+import re
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,11 +40,10 @@ def _op(
     """Run one operation in the service, starting it when none runs."""
     from computer_linker.registry.cli_options import help_text
 
-    catalog = _catalog()
     if name is None:
-        _list(catalog, as_json=as_json)
+        _list(_catalog(), as_json=as_json)
         return
-    operation = _find(catalog, name)
+    operation = _alone(name) or _find(_catalog(), name)
     if show_help:
         say(help_text(operation).rstrip("\n"))
         return
@@ -121,6 +123,21 @@ def _list(catalog: "Catalog", *, as_json: bool) -> None:
     else:
         table(rows, ("operation", "effect", "what it does"))
         note("computer-linker op NAME --help shows one in full")
+
+
+def _alone(name: str) -> "Operation | None":
+    """The operation from its own file: one import where the whole catalogue would be a hundred."""
+    from computer_linker.registry.operation import Operation
+
+    module = f"computer_linker.operations.{name}"
+    if (
+        not re.fullmatch(r"[a-z_]+\.[a-z_]+", name)
+        or find_spec(module.rpartition(".")[0]) is None
+        or find_spec(module) is None
+    ):
+        return None
+    found = vars(import_module(module)).values()
+    return next((value for value in found if isinstance(value, Operation) and value.name == name), None)
 
 
 def _find(catalog: "Catalog", name: str) -> "Operation":
