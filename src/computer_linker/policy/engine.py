@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest, PermissionDenied, UnknownScope
+from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.event import Decision
 from computer_linker.model.principal import Principal
@@ -87,6 +88,11 @@ def sees_scope(principal: Principal, scope_id: str) -> bool:
     """True when this caller may know that the scope exists."""
     grants = principal.grants
     return grants is None or any(grant == scope_id or grant.startswith(scope_id + ":") for grant in grants)
+
+
+def holds(principal: Principal, scope: Scope, capability: Capability) -> bool:
+    """True when the scope gives this capability and this caller was given it too."""
+    return capability in scope.granted and _has_capability(principal, scope.id, capability)
 
 
 def _has_capability(principal: Principal, scope_id: str, capability: str) -> bool:

@@ -10,7 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
-from computer_linker.policy.engine import sees_scope
+from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
 from computer_linker.service.info import InfoPart, computer_info
@@ -79,11 +79,12 @@ class ServiceIntrospection:
             limit=request.limit,
             query=request.query,
             cursor=request.cursor,
+            config=self._app.config,
         )
 
     def _visible_scopes(self, principal: Principal) -> set[str]:
         return {
             scope.id
             for scope in self._app.config.scopes
-            if Capability.HISTORY_READ in scope.granted and sees_scope(principal, scope.id)
+            if holds(principal, scope, Capability.HISTORY_READ)
         }
