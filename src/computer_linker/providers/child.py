@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 
 from computer_linker.errors import Aborted
@@ -132,6 +131,14 @@ class Leash:
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._is_pulled = False
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Say that the work starts. Raises when nobody waits for it any more."""
+        with self._lock:
+            if self._is_pulled:
+                raise Aborted("The caller no longer waits for this.")
+            self._has_begun = True
 
     @contextmanager
     def running(self, spec: Spec) -> Iterator[Child]:
@@ -147,12 +154,13 @@ class Leash:
                 self._child = None
             child.close()
 
-    def pull(self) -> None:
-        """End the child that runs, and let no other start."""
+    def pull(self) -> bool:
+        """End the child that runs, and let no other start. True when the work has begun, and so will end."""
         with self._lock:
             self._is_pulled = True
             if self._child is not None:
                 self._child.kill()
+            return self._has_begun
 
     @property
     def is_pulled(self) -> bool:
@@ -162,32 +170,22 @@ class Leash:
 async def on_leash(work: Callable[[Leash], T], limiter: anyio.CapacityLimiter | None = None) -> T:
     """Run blocking `work` in a worker thread. Cancelling ends its child, which ends the work, before this returns."""
     leash = Leash()
-    results: list[T] = []
-    failures: list[BaseException] = []
+    ended = threading.Event()
 
-    def run() -> None:
+    def run() -> T:
         try:
-            results.append(work(leash))
-        except BaseException as error:
-            failures.append(error)
+            leash.begin()
+            return work(leash)
+        finally:
+            ended.set()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(_pull_when_cancelled, leash)
-        await anyio.to_thread.run_sync(run, limiter=limiter)
-        group.cancel_scope.cancel()
-    # A cancelled caller is told so, not what the ended child made of it.
-    await anyio.lowlevel.checkpoint_if_cancelled()
-    # Raised here because a task group would wrap it in a group of exceptions.
-    if failures:
-        raise failures[0]
-    return results[0]
-
-
-async def _pull_when_cancelled(leash: Leash) -> None:
     try:
-        await anyio.sleep_forever()
-    finally:
-        leash.pull()
+        return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=limiter)
+    except anyio.get_cancelled_exc_class():
+        if leash.pull():
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(ended.wait)
+        raise
 
 
 def _started(spec: Spec) -> "subprocess.Popen[bytes]":
