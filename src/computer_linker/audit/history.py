@@ -14,7 +14,9 @@ class History(Protocol):
     """What a view needs."""
 
     folder: Path
-    index: Index
+
+    @property
+    def index(self) -> Index: ...
 
     @property
     def key(self) -> Key: ...

@@ -5,7 +5,6 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,8 @@ class Index:
         self.path = folder / "index.db"
         self._writing = threading.Lock()
         self.broken: BrokenLink | None = None
+        self.leave_off = False
+        """Set when the service ends: what is not taken in yet can wait."""
         self._taken = _NOTHING
         """The newest record taken in, and the newest that was pruned."""
 
@@ -44,7 +45,8 @@ class Index:
             with self._writing, closing(self._open()) as database:
                 _forget(database, begin.number + 1)
                 while self._take_in(database, head):
-                    pass
+                    if self.leave_off:
+                        return
             self.broken = None
             self._taken = (head.number, begin.number)
         except BrokenLink as broken:
@@ -200,6 +202,8 @@ def _immediate(database: sqlite3.Connection) -> Iterator[None]:
 
 
 def _statements() -> list[str]:
+    from importlib.resources import files
+
     text = files("computer_linker.audit").joinpath("assets", "schema.sql").read_text("utf-8")
     return [statement for statement in text.split(";") if statement.strip()]
 

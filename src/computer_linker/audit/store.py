@@ -1,24 +1,30 @@
 """AuditStore: the history the dispatcher writes to."""
 
 import asyncio
+import logging
 import threading
 import time
 from collections import Counter, deque
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from computer_linker.audit import record
 from computer_linker.audit.durable import GroupSync
 from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwritable
 from computer_linker.audit.flood import Flood
-from computer_linker.audit.index import Index
 from computer_linker.audit.journal import Journal
-from computer_linker.audit.prune import keep_bounded
 from computer_linker.audit.secret import Key
 from computer_linker.config.schema import Config
 from computer_linker.model.event import Event
 
+log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from computer_linker.audit.index import Index
+
 _IDLE_S = 2.0
+_BACKLOG = 20_000
+"""So many records are indexed even while more come in, lest a question have to wait for them."""
 _MAX_OWED = 10_000
 
 
@@ -43,12 +49,13 @@ class AuditStore:
                 f"The history in {folder} cannot be opened: {error.strerror or error}.",
                 hint="The state folder must be writable by the user who runs the service, with space left.",
             ) from error
-        self.index = Index(folder, self.journal.key)
+        self._index: Index | None = None
         self._durable = GroupSync(self.journal.sync)
         self._running: set[str] = set()
         self._owed: deque[str] = deque(maxlen=_MAX_OWED)
         """Outcomes that could not be written when they were due; they go first when there is space again."""
         self._flood = Flood()
+        self._indexed = self.journal.head.number
         self._prune_at = time.monotonic() + 60
         self._timer: asyncio.TimerHandle | None = None
         self._catching_up: threading.Thread | None = None
@@ -57,6 +64,15 @@ class AuditStore:
     def open(cls, services: Home) -> Self:
         """The history of this state folder. Raises AuditDamaged when it is not what this service wrote."""
         return cls(services.home / "audit", services.config.machine_id)
+
+    @property
+    def index(self) -> "Index":
+        """Made when first asked for: a service that is only written to loads no database."""
+        if self._index is None:
+            from computer_linker.audit.index import Index
+
+            self._index = Index(self.folder, self.journal.key)
+        return self._index
 
     @property
     def key(self) -> Key:
@@ -101,6 +117,7 @@ class AuditStore:
         if self._timer is not None:
             self._timer.cancel()
         if self._catching_up is not None:
+            self.index.leave_off = True
             self._catching_up.join(timeout=10)
         self._durable.close()
         left = [*self._owed, *_left_out(self._flood.rest())]
@@ -113,8 +130,9 @@ class AuditStore:
             self.journal.close()
 
     def _append(self, body: str) -> None:
-        bodies = [*self._owed, *_left_out(self._flood.due()), body] if self._owed or self._flood else [body]
-        self.journal.append(bodies)
+        if self._flood:
+            self._owed.extend(_left_out(self._flood.due()))
+        self.journal.append([*self._owed, body] if self._owed else [body])
         self._owed.clear()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_IDLE_S, self._idle, self.journal.head.number)
@@ -122,17 +140,28 @@ class AuditStore:
     def _idle(self, number: int) -> None:
         """Index what has come in once nobody is asking for anything, so that a question finds little left to do."""
         self._timer = None
-        if self.journal.head.number != number:
-            self._timer = asyncio.get_running_loop().call_later(_IDLE_S, self._idle, self.journal.head.number)
-        elif self._catching_up is None or not self._catching_up.is_alive():
+        newest = self.journal.head.number
+        busy = newest != number and newest - self._indexed < _BACKLOG
+        if busy or (self._catching_up is not None and self._catching_up.is_alive()):
+            self._timer = asyncio.get_running_loop().call_later(_IDLE_S, self._idle, newest)
+        else:
+            self._indexed = newest
             self._catching_up = threading.Thread(target=self._tidy, name="audit-index", daemon=True)
             self._catching_up.start()
 
     def _tidy(self) -> None:
-        self.index.catch_up()
-        if time.monotonic() >= self._prune_at:
-            self._prune_at = time.monotonic() + 86_400
-            keep_bounded(self.folder)
+        from sqlite3 import Error
+
+        from computer_linker.audit.prune import keep_bounded
+
+        try:
+            self.index.catch_up()
+            if time.monotonic() >= self._prune_at:
+                self._prune_at = time.monotonic() + 86_400
+                keep_bounded(self.folder)
+        except (Error, OSError, AuditDamaged) as error:
+            # Nothing is lost: the next question catches up, or says what is wrong.
+            log.warning("the history's index is behind: %s", error)
 
 
 def _left_out(counts: Counter[tuple[str, str]]) -> list[str]:
