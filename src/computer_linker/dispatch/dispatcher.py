@@ -7,9 +7,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
@@ -54,6 +54,12 @@ class Caller:
     ask: Approver | None
 
 
+class Routes(Protocol):
+    """The way to other computers."""
+
+    async def call(self, computer: str, call: Call, report: Progress | None) -> Reply: ...
+
+
 class Dispatcher:
     """Runs calls. One instance serves every surface."""
 
@@ -69,6 +75,7 @@ class Dispatcher:
         self.computer = computer
         self.audit = audit
         self.lanes = Lanes()
+        self.routes: Routes | None = None
         self.under_way = 0
 
     async def call_wire(
@@ -135,6 +142,8 @@ class Dispatcher:
 
     async def _run(self, call: Call, caller: Caller, event: Event, started: float) -> Reply:
         principal = caller.principal
+        if self.routes is not None and "/" in call.scope and principal.grants is None:
+            return await self._elsewhere(self.routes, call, caller, event, started)
         scope = find_scope(self.services.config, call.scope, principal)
         op = self.catalog.find(call.op)
         event.op = op.name
@@ -153,6 +162,29 @@ class Dispatcher:
         ctx = self._context(op, scope, caller, event, intent)
         result = await self._within_limits(ctx, op, arguments, intent)
         return await self._succeeded(ctx, event, started, result)
+
+    async def _elsewhere(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
+        """Send the call to the computer its scope names. That computer decides; here it is recorded."""
+        computer, _, scope = call.scope.partition("/")
+        op = self.catalog.by_name.get(call.op)
+        if type(call.target) is str:
+            event.target = call.target
+        work = routes.call(computer, replace(call, scope=scope), caller.report)
+        if op is not None and op.effect is Effect.OBSERVE:
+            reply = await work
+        else:
+            intent = Intent(self.audit, event)
+            async with intent.recording():
+                await intent.durable()
+                reply = await work
+        envelope = reply.envelope
+        event.ok = reply.ok
+        event.effect = envelope.get("effect")
+        event.error_code = None if reply.ok else envelope.get("error", {}).get("code")
+        # The id is that computer's own, so that undo and history there know it.
+        event.summary = {"computer": computer, "operation": str(envelope.get("operationId"))}
+        await self._close(event, started)
+        return Reply({**envelope, "scope": call.scope}, reply.attachments)
 
     def _context(self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None) -> Context:
         async def dispatch(inner: Call) -> Reply:

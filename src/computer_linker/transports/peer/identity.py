@@ -1,0 +1,71 @@
+"""This machine's key: made once, kept private, known to others by the digest of its certificate."""
+
+import hashlib
+import os
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from computer_linker.config.store import write_whole
+
+_KEY, _CERT = "peer-key.pem", "peer-cert.pem"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A private key and its self-signed certificate. Peers pin the certificate; no authority is asked."""
+
+    key_path: Path
+    cert_path: Path
+    cert_pem: str
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self.cert_pem)
+
+
+def own_identity(home: Path, machine_id: str) -> Identity:
+    """This machine's identity, made on first use."""
+    key_path, cert_path = home / _KEY, home / _CERT
+    if not cert_path.exists():
+        key_pem, cert_pem = _generated(machine_id)
+        write_whole(home, _KEY, key_pem)
+        write_whole(home, _CERT, cert_pem)
+    if key_path.stat().st_mode & 0o077:
+        os.chmod(key_path, 0o600)  # noqa: PTH101
+    return Identity(key_path, cert_path, cert_path.read_text("ascii"))
+
+
+def fingerprint_of(cert_pem: str) -> str:
+    """SHA-256 of the certificate's bytes."""
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(cert_pem)).hexdigest()
+
+
+def _generated(machine_id: str) -> tuple[bytes, bytes]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, machine_id[:64])])
+    now = datetime.now(UTC)
+    public = key.public_key()
+    cert = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        # Pinned, so an end of validity would only break links; unpairing is what ends trust.
+        .not_valid_after(now + timedelta(days=3650))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    key_pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return key_pem, cert.public_bytes(serialization.Encoding.PEM)

@@ -1,0 +1,82 @@
+"""The paired computers: who they are, their pinned certificates, and what they may use here."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from computer_linker.config.store import write_whole
+from computer_linker.errors import NotFound
+from computer_linker.transports.peer.identity import fingerprint_of
+
+_FILE = "peers.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One paired computer. `address` is empty for one that only calls us."""
+
+    name: str
+    machine_id: str
+    cert_pem: str
+    address: str = ""
+    grants: tuple[str, ...] = ()
+    """What it may use here: scope ids, or `scope:capability`. Nothing by default."""
+    manifest: str = ""
+    """Digest of what it said of itself when it was paired; a change is noticed."""
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self.cert_pem)
+
+
+class PeerTable:
+    """Peers by name, stored whole after each change."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self.peers: dict[str, Peer] = {}
+        path = home / _FILE
+        if path.exists():
+            for item in json.loads(path.read_text("utf-8"))["peers"]:
+                peer = Peer(**{**item, "grants": tuple(item["grants"])})
+                self.peers[peer.name] = peer
+
+    @classmethod
+    def open(cls, services: Any) -> Self:
+        return cls(services.home)
+
+    def find(self, name: str) -> Peer:
+        """The peer of this name or machine id."""
+        for peer in self.peers.values():
+            if name in (peer.name, peer.machine_id):
+                return peer
+        raise NotFound(f"No computer called {name[:60]!r} is paired with this one.", known=sorted(self.peers))
+
+    def by_fingerprint(self, fingerprint: str) -> Peer | None:
+        """The peer whose certificate this is."""
+        return next((peer for peer in self.peers.values() if peer.fingerprint == fingerprint), None)
+
+    def add(self, peer: Peer) -> Peer:
+        """Keep a peer. A machine paired again takes its old place; a taken name gets a number."""
+        for old in list(self.peers.values()):
+            if old.machine_id == peer.machine_id:
+                del self.peers[old.name]
+        name, number = peer.name, 2
+        while name in self.peers:
+            name, number = f"{peer.name}-{number}", number + 1
+        kept = replace(peer, name=name)
+        self.peers[name] = kept
+        self._store()
+        return kept
+
+    def remove(self, name: str) -> Peer:
+        """Forget a peer; its key opens nothing from now on."""
+        peer = self.find(name)
+        del self.peers[peer.name]
+        self._store()
+        return peer
+
+    def _store(self) -> None:
+        value = {"schemaVersion": 1, "peers": [asdict(peer) for peer in self.peers.values()]}
+        write_whole(self._home, _FILE, json.dumps(value, indent=1).encode())

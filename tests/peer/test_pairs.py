@@ -1,0 +1,207 @@
+"""Two computers: paired by a code, called by name, refused in every other case."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from computer_linker.errors import PermissionDenied
+from computer_linker.transports.peer.frames import packed, unpacked
+from computer_linker.transports.peer.identity import own_identity
+from computer_linker.transports.peer.link import PeerLink, join
+from computer_linker.transports.peer.pairing import grouped
+from computer_linker.transports.peer.routes import PeerRoutes
+from computer_linker.transports.peer.server import PeerServer
+from computer_linker.transports.peer.table import Peer, PeerTable
+from support.road import LOCAL, Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+
+class Pair:
+    """A desk that calls and a laptop that is called, each a whole road of its own."""
+
+    def __init__(self, desk: Road, laptop: Road, server: PeerServer) -> None:
+        self.desk, self.laptop, self.server = desk, laptop, server
+
+    @property
+    def address(self) -> str:
+        assert self.server.address is not None
+        return f"127.0.0.1:{self.server.address[1]}"
+
+    async def join(self, code: str) -> Peer:
+        own = own_identity(self.desk.home, "desk-id")
+        peer, _ = await join(self.address, code, own, "desk", "desk-id")
+        return self.desk.app.services.use(PeerTable).add(replace(peer, name="laptop"))
+
+    async def paired(self, *grants: str) -> Peer:
+        return await self.join(grouped(self.server.invitations.make(grants or ("app",)).code))
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
+    for name in ("desk", "laptop"):
+        (tmp_path / name).mkdir()
+    scopes = [folder_scope(tmp_path / "laptop" / "root")]
+    async with Road.open(tmp_path / "desk", []) as desk, Road.open(tmp_path / "laptop", scopes) as laptop:
+        # Two machines of one test: the second one has an identity of its own.
+        object.__setattr__(desk.app.config, "machine_id", "desk-id")
+        server = PeerServer(laptop.app.services, laptop.app.dispatcher)
+        await server.listen("127.0.0.1", 0)
+        desk.app.dispatcher.routes = desk.app.services.use(PeerRoutes)
+        (laptop.root / "a.txt").write_text("on the laptop")
+        yield Pair(desk, laptop, server)
+        await desk.app.services.use(PeerRoutes).aclose()
+        await server.aclose()
+
+
+async def test_a_paired_computer_is_used_by_its_name(pair: Pair) -> None:
+    await pair.paired()
+    envelope = await pair.desk.call("file.read", "a.txt", scope="laptop/app")
+    assert (envelope["ok"], envelope["data"]["content"], envelope["scope"]) == (True, "on the laptop", "laptop/app")
+    written = await pair.desk.call("file.write", "b.txt", scope="laptop/app", input={"content": "from afar"})
+    assert (written["ok"], written["effect"]) == (True, "confirmed")
+    assert (pair.laptop.root / "b.txt").read_text() == "from afar"
+    undone = await pair.desk.call("file.undo", scope="laptop/app", input={"operationId": written["operationId"]})
+    assert undone["ok"], undone
+    assert not (pair.laptop.root / "b.txt").exists()
+    events = (await pair.laptop.data("history.timeline"))["events"]
+    assert {"peer:desk-id"} == {event["principal"] for event in events if event["op"].startswith("file.")}
+
+
+async def test_the_machine_acted_upon_has_the_last_word(pair: Pair) -> None:
+    await pair.paired("app:fs:read")
+    assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
+    for op, target, parts in (
+        ("file.write", "b.txt", {"input": {"content": "x"}}),
+        ("file.read", "../secret", {}),
+        ("file.delete", "a.txt", {}),
+    ):
+        envelope = await pair.desk.call(op, target, scope="laptop/app", **parts)
+        assert envelope["error"]["code"] in ("permission_denied", "path_out_of_scope")
+    assert [path.name for path in pair.laptop.root.iterdir()] == ["a.txt"]
+    assert await pair.desk.code("file.read", "a.txt", scope="laptop/other") == "unknown_scope"
+
+
+async def test_a_peer_gets_nothing_unless_it_was_given_something(pair: Pair) -> None:
+    await pair.join(grouped(pair.server.invitations.make(()).code))
+    assert await pair.desk.code("file.read", "a.txt", scope="laptop/app") == "unknown_scope"
+
+
+@pytest.mark.parametrize("change", ["wrong", "used", "none"])
+async def test_a_code_is_good_once_and_only_as_shown(pair: Pair, change: str) -> None:
+    code = pair.server.invitations.make(("app",)).code if change != "none" else "A" * 26
+    if change == "wrong":
+        code = code[:-1] + ("A" if code[-1] != "A" else "B")
+    if change == "used":
+        await pair.join(code)
+    with pytest.raises(PermissionDenied):
+        await pair.join(code)
+    assert len(pair.server.table.peers) == (1 if change == "used" else 0)
+
+
+async def test_three_wrong_codes_void_the_right_one(pair: Pair) -> None:
+    code = pair.server.invitations.make(("app",)).code
+    for _ in range(3):
+        with pytest.raises(PermissionDenied):
+            await pair.join("B" * 26)
+    with pytest.raises(PermissionDenied):
+        await pair.join(code)
+
+
+async def test_an_unpaired_machine_is_refused_and_recorded(pair: Pair) -> None:
+    peer = await pair.paired()
+    stranger_home = pair.desk.home.parent / "stranger"
+    stranger_home.mkdir(mode=0o700)
+    link = PeerLink(
+        own_identity(stranger_home, "desk-id"), peer, {"t": "hello", "v": 1, "machineId": "desk-id", "name": "x"}
+    )
+    call = {"scope": "app", "op": "file.read", "target": "a.txt"}
+    with pytest.raises(Exception) as refused:
+        async with asyncio.timeout(15):
+            await link.call(call, 14)
+    assert "cannot be reached" in str(refused.value) or "did not answer" in str(refused.value)
+    await link.aclose()
+
+
+async def test_a_machine_that_lies_about_its_name_is_refused_and_recorded(pair: Pair) -> None:
+    peer = await pair.paired()
+    own = own_identity(pair.desk.home, "desk-id")
+    link = PeerLink(own, peer, {"t": "hello", "v": 1, "machineId": "someone-else", "name": "desk"})
+    with pytest.raises(Exception):  # noqa: B017  # however the link says it
+        async with asyncio.timeout(15):
+            await link.call({"scope": "app", "op": "file.read", "target": "a.txt"}, 12)
+    await link.aclose()
+    events = (await pair.laptop.data("history.timeline"))["events"]
+    assert not [event for event in events if event["op"] == "file.read"]
+
+
+async def test_unpairing_ends_an_open_link_at_once(pair: Pair) -> None:
+    await pair.paired()
+    assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
+    (name,) = pair.server.table.peers
+    await pair.server.forget(name)
+    routes = pair.desk.app.services.use(PeerRoutes)
+    link = next(iter(routes._links.values()))
+    with pytest.raises(Exception):  # noqa: B017
+        await link.call({"scope": "app", "op": "file.read", "target": "a.txt"}, 3)
+
+
+async def test_an_act_that_comes_again_with_its_key_is_done_once(pair: Pair) -> None:
+    await pair.paired()
+    routes = pair.desk.app.services.use(PeerRoutes)
+    link = await routes._link("laptop")
+    append = {
+        "scope": "app",
+        "op": "file.write",
+        "target": "log.txt",
+        "input": {"content": "x"},
+        "options": {"append": True},
+    }
+    opened = await link._opened(5)
+    first = await link._exchange(opened, "same-key-0001", append, None)
+    again = await link._exchange(opened, "same-key-0001", append, None)
+    assert first["envelope"] == again["envelope"]
+    assert (pair.laptop.root / "log.txt").read_text() == "x"
+
+
+async def test_an_act_cut_off_by_a_partition_is_reported_as_not_known(pair: Pair) -> None:
+    await pair.paired()
+    link = await pair.desk.app.services.use(PeerRoutes)._link("laptop")
+    await link._opened(5)
+    task = asyncio.ensure_future(
+        link.call({"scope": "app", "op": "command.run", "target": ".", "input": {"command": ["sleep", "30"]}}, 4)
+    )
+    await asyncio.sleep(0)
+    await pair.server.aclose()
+    with pytest.raises(Exception) as unknown:
+        await task
+    assert unknown.value.details["effect"] == "unverifiable"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\xc1",
+        b"\x80",
+        packed({"t": "what"}),
+        b"\x93" * 2000,
+        packed({"t": "call"})[:-1],
+        "text",
+        b"\x82\xa1t\xa4call\xa1t\xa4call",
+    ],
+)
+def test_what_is_no_frame_is_refused(raw: bytes | str) -> None:
+    from computer_linker.errors import InvalidRequest
+
+    with pytest.raises(InvalidRequest):
+        unpacked(raw)
+
+
+async def test_an_oauth_client_cannot_reach_other_computers(pair: Pair) -> None:
+    await pair.paired()
+    remote = replace(LOCAL, grants=frozenset({"app"}))
+    assert await pair.desk.code("file.read", "a.txt", scope="laptop/app", principal=remote) == "unknown_scope"
