@@ -67,6 +67,8 @@ async def test_a_line_too_long_to_hold_is_still_found(road: Road) -> None:
         ("two.txt", 1, 1),
     ]
     assert all(len(match["preview"]) < 400 for match in data["matches"])
+    again = await road.data("file.search", "one.txt", input={"query": "a"}, options={"maxResults": 10})
+    assert again["matches"] == data["matches"][:2]
 
 
 @pytest.mark.parametrize("name", [".env", "id_rsa", "server.pem", ".ssh/config"])

@@ -4,6 +4,7 @@ A search first runs in parallel and unordered. When it ends with few enough hits
 finds many, it is ended and run again in order, which then stops as soon as the page is full: many hits are found early.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -114,6 +115,9 @@ def _text_page(
     def gather(*, in_order: bool, enough: int) -> Gathered:
         spec = _text_spec(rg, query, start, in_order=in_order)
         gatherer = Gatherer(visible, after, enough, None if in_order else _MOST_IN_FILE, query.before, query.after)
+        if start.stdin is not None:
+            # The descriptor's position is shared with a child that may have read from it before.
+            os.lseek(start.stdin, 0, os.SEEK_SET)
         with leash.running(spec) as child:
             found = gatherer.gather(records(child.read))
             if found.is_complete:

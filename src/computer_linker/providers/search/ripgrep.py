@@ -7,7 +7,7 @@ from pathlib import Path
 from computer_linker.providers.child import Spec, find_program
 from computer_linker.providers.search.query import Breadth, NameQuery, TextQuery
 
-_MEMORY = 256 << 20
+_MEMORY = 128 << 20
 """More than any sane tree needs; a line of a gigabyte ends the child instead of filling the machine."""
 
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}

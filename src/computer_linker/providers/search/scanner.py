@@ -146,21 +146,16 @@ class FileScan:
         self.owed = self.after
 
     def _long_line(self, piece: bytes, chunks: Iterator[bytes]) -> bytes:
-        """A line that fills a block: look at it piece by piece until it matches or ends."""
+        """A line that fills a block: look at it piece by piece until it matches, then only for its end."""
         self.line += 1
         column = 0
-        found = False
         while True:
             end = piece.find(b"\n")
             here = piece if end < 0 else piece[:end]
-            start = None if found else self.pattern.start_in(here)
+            start = self.pattern.start_in(here)
             if start is not None:
-                found = self.has_match = True
-                low = max(0, start - 400)
-                shown = here[low : start + 1200]
-                self._report(
-                    "match", self.line, shown, start - low, column + len(here[:start].decode("utf-8", "replace")) + 1
-                )
+                self._report_part(here, start, column)
+                return piece[end + 1 :] if end >= 0 else _after_newline(chunks)
             if end >= 0:
                 return piece[end + 1 :]
             column += len(here[:-_OVERLAP].decode("utf-8", "replace"))
@@ -168,6 +163,12 @@ class FileScan:
             if not chunk:
                 return b""
             piece = here[-_OVERLAP:] + chunk
+
+    def _report_part(self, here: bytes, start: int, column: int) -> None:
+        self.has_match = True
+        low = max(0, start - 400)
+        column += len(here[:start].decode("utf-8", "replace")) + 1
+        self._report("match", self.line, here[low : start + 1200], start - low, column)
 
     def _report(self, kind: str, line: int, text: bytes, start: int, column: int = 0) -> None:
         data: dict[str, Any] = {
@@ -179,6 +180,14 @@ class FileScan:
         if column:
             data["column"] = column
         _say({"type": kind, "data": data})
+
+
+def _after_newline(chunks: Iterator[bytes]) -> bytes:
+    for chunk in chunks:
+        end = chunk.find(b"\n")
+        if end >= 0:
+            return chunk[end + 1 :]
+    return b""
 
 
 def _decoded_chunks(fd: int) -> Iterator[bytes]:

@@ -103,7 +103,9 @@ def _preview(record: Record) -> tuple[int, str]:
     before = text[: record.start].decode("utf-8", "replace")
     column = len(before) + 1
     if record.column:
-        return record.column, f"…{_cut(text[max(0, record.start - _LEAD) :])}…"
+        first = max(0, record.start - _LEAD)
+        opens = "…" if first or record.column > column else ""
+        return record.column, f"{opens}{_cut(text[first:])}…".replace("……", "…")
     if record.is_cut and record.start > len(text):
         return record.start + 1, _cut(text) + "…"
     line = text.decode("utf-8", "replace")
