@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, Self
 
@@ -85,7 +85,9 @@ class Preparation:
             )
             # From here on the program is this file and no other, whatever the name may come to mean.
             argv = [program.path, *argv[1:]]
-            confinement = self._confinement(request, held, cwd_fd, where, programs.places(program))
+            confinement = Confinement(cwd=where, cwd_fd=cwd_fd, network=policy.network)
+            if boundary.holds:
+                confinement = self._confined(confinement, request, held, programs.places(program))
             plan, env = self._sandbox.wrap(argv, confinement, env, boundary=boundary, pty=request.pty)
         except BaseException:
             _close(held)
@@ -106,18 +108,13 @@ class Preparation:
         held.append(fd)
         return fd
 
-    def _confinement(
-        self, request: CommandRequest, held: list[int], cwd_fd: int, where: str, programs: tuple[str, ...]
+    def _confined(
+        self, place: Confinement, request: CommandRequest, held: list[int], programs: tuple[str, ...]
     ) -> Confinement:
         folders = tuple(self._folder(root, held) for root in request.roots)
         may_write = Capability.FS_WRITE in request.scope.granted
-        return Confinement(
-            writable=folders if may_write else (),
-            readable=() if may_write else folders,
-            programs=programs,
-            network=request.scope.policy.network,
-            cwd=where,
-            cwd_fd=cwd_fd,
+        return replace(
+            place, writable=folders if may_write else (), readable=() if may_write else folders, programs=programs
         )
 
     def _folder(self, root: RootedPath, held: list[int]) -> Folder:

@@ -14,6 +14,7 @@ from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, cl
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 
 _GRACE_S = 2.0
+_KILLED_WITHIN_S = 15.0
 _PROGRESS_EVERY_S = 0.25
 _SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE",
             137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 159: "SIGSYS"}  # fmt: skip
@@ -162,8 +163,9 @@ async def stopped(child: Child, grace_s: float, name: Any = "term") -> Ended:
     with anyio.move_on_after(grace_s):
         return await child.wait()
     child.kill()
-    with anyio.fail_after(10):
+    with anyio.move_on_after(_KILLED_WITHIN_S):
         return await child.wait()
+    raise ExecutionFailed("The process was killed, but the system has not ended it yet.")
 
 
 async def _gone(child: Child) -> None:

@@ -32,7 +32,7 @@ from computer_linker.computer.local.linux.proc_files import (
     session_of,
 )
 
-_LOOK_AGAIN_MS = 50
+_LOOK_AFTER_S = 0.02
 
 
 def serve(control_fd: int) -> None:
@@ -58,7 +58,7 @@ class Launcher:
         self.pids: dict[int, int] = {}
         # While we hold this end a child never reads end-of-file at its gate: a dead service must not open it.
         self.gates: dict[int, socket.socket] = {}
-        self.look_again = False
+        self.strays_at: float | None = None
 
     def serve(self) -> None:
         """Answer until the service goes away; then end everything."""
@@ -70,8 +70,8 @@ class Launcher:
         poll.register(woken, select.POLLIN)
         try:
             while True:
-                ready = dict(poll.poll(_LOOK_AGAIN_MS if self.look_again else None))
-                if not ready:
+                ready = dict(poll.poll(None if self.strays_at is None else _LOOK_AFTER_S * 1000))
+                if self.strays_at is not None and time.monotonic() >= self.strays_at:
                     self.end_strays()
                 if woken in ready:
                     with contextlib.suppress(BlockingIOError):
@@ -175,15 +175,13 @@ class Launcher:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
             self.tell({"event": "exit", "id": child, "status": status})
-        if ended:
-            self.end_strays()
-        elif reaped:
-            # An orphan ended by itself; a crowd of them is looked through once it is quiet, not at each.
-            self.look_again = True
+        if reaped and self.strays_at is None:
+            # Soon rather than now: where hundreds end together, one look serves them all.
+            self.strays_at = time.monotonic() + _LOOK_AFTER_S
 
     def end_strays(self) -> None:
         """End adopted orphans whose command has ended; an orphan of a running command lives on with it."""
-        self.look_again = False
+        self.strays_at = None
         for pid in children(os.getpid()):
             if pid not in self.ids and self.owner(pid) is None:
                 kill_tree(pid)

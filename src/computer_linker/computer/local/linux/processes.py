@@ -68,6 +68,9 @@ class LinuxProcesses:
                 streams.close_theirs()
         child = LinuxChild(self, ready, launch, streams)
         self._children[ready.id] = child
+        # The next one is forked while this one waits at its gate, not when somebody waits for it.
+        if not self._ready and not self._forking:
+            self._fork()
         return child
 
     async def aclose(self) -> None:
@@ -145,8 +148,6 @@ class LinuxProcesses:
                 child = self._children.pop(message["id"], None)
                 if child is not None:
                     child.has_ended(_ended(message["status"], child.failure))
-                    if not self._ready and not self._forking:
-                        self._fork()
 
     def _has_ready(self, ready: "_Ready") -> None:
         self._forking -= 1
