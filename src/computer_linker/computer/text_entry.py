@@ -4,6 +4,7 @@ After a paste the clipboard holds again what it held. Binding spare keys to fore
 (applications read the new layout late), so it is never done.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal
 
 import anyio
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from computer_linker.computer.base import Computer
 
 EntryMethod = Literal["keys", "paste"]
+Settled = Callable[[], Awaitable[object]]
 _BY_KEYS_AT_MOST = 40
 _TAKEN_S = 2.0
 _RESTORE_S = 2.0
 
 
-async def enter_text(computer: "Computer", text: str, *, prefer: EntryMethod | None = None) -> EntryMethod:
+async def enter_text(
+    computer: "Computer", text: str, *, prefer: EntryMethod | None = None, settled: Settled | None = None
+) -> EntryMethod:
     """Enter text by the quicker method that is exact; `prefer` forces one. The person's clipboard is put back after a paste."""
     by_keys = prefer == "keys" or (
         prefer is None and len(text) <= _BY_KEYS_AT_MOST and await computer.keyboard.can_type(text)
@@ -28,20 +32,25 @@ async def enter_text(computer: "Computer", text: str, *, prefer: EntryMethod | N
     if by_keys:
         await computer.keyboard.type_text(text)
         return "keys"
-    await paste_text(computer, text)
+    await paste_text(computer, text, settled=settled)
     return "paste"
 
 
-async def paste_text(computer: "Computer", text: str) -> bool | None:
+async def paste_text(computer: "Computer", text: str, *, settled: Settled | None = None) -> bool | None:
     """Paste text with ctrl+V and put back what the clipboard held.
 
-    True once the focused application fetched it, False when it did not, None where the system cannot tell.
+    True once the focused application fetched it, False when it did not, None where the system cannot tell. Browsers fetch
+    a new content before they paste it, so a caller that can see the text arrive gives `settled`, which is awaited before
+    the clipboard is put back.
     """
     before = await _held(computer)
     await computer.clipboard.write(text_clip(text))
     try:
         await computer.keyboard.press(["ctrl", "v"])
-        return await computer.clipboard.taken(_TAKEN_S)
+        taken = await computer.clipboard.taken(_TAKEN_S)
+        if settled is not None:
+            await settled()
+        return taken
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(_RESTORE_S):
             await computer.clipboard.write(before)

@@ -31,6 +31,7 @@ _PRESSES = (
 )
 _AROUND = 300
 _UNFOLD_S = 1.0
+_LEAVE_OPEN = frozenset({"chromium", "qt"})
 _ENTRIES = frozenset({"menu-item", "check-menu-item", "radio-menu-item"})
 
 
@@ -126,7 +127,7 @@ async def _press_action(aiming: Aiming, aim: Aim) -> int | None:
 
 
 def _may_perform(one: Element, app: Application) -> bool:
-    if app.toolkit.lower() == "chromium" and one.role in _ENTRIES and one.has("showing"):
-        # Chromium picks the entry but leaves its list open, where the next click is lost.
+    if app.toolkit.lower() in _LEAVE_OPEN and one.role in _ENTRIES and one.has("showing"):
+        # They do the entry's action but leave its menu or list open, where the next click is lost.
         return False
     return one.role in PRESSED and "Action" in one.interfaces and not app.is_gtk3

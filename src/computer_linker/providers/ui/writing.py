@@ -50,13 +50,30 @@ async def write(aiming: Aiming, aim: Aim, text: str, *, clear: bool) -> Written:
         one.id, wanted, caret=before.caret
     ):
         return Written("set_text", await _read_back(aiming, one, before))
+    written = await _enter(aiming, aim, text, before, clear=clear)
+    if written.effect == "suspected_noop" and written.method == "paste":
+        # An application that has just started may miss its first paste. The field is as it was, so once more is safe.
+        written = await _enter(aiming, aim, text, before, clear=clear)
+    return written
+
+
+async def _enter(aiming: Aiming, aim: Aim, text: str, before: _Before, *, clear: bool) -> Written:
+    one = aim.element
+    assert one is not None
     await aiming.give_focus(aim)
     if clear and (before.length is None or before.length > 0):
         await aiming.computer.keyboard.press(["ctrl", "a"])
         if not text:
             await aiming.computer.keyboard.press(["delete"])
-    method = await enter_text(aiming.computer, text) if text else "keys"
-    return Written(method, await _read_back(aiming, one, before))
+    if not text:
+        return Written("keys", await _read_back(aiming, one, before))
+    known: list[Known] = []
+
+    async def settled() -> None:
+        known.append(await _read_back(aiming, one, before))
+
+    method = await enter_text(aiming.computer, text, settled=settled)
+    return Written(method, known[0] if known else await _read_back(aiming, one, before))
 
 
 async def write_blindly(aiming: Aiming, text: str) -> Written:

@@ -19,6 +19,17 @@ def shows(element: Element, app: Application) -> bool:
     return "showing" in element.states or (is_window_relative(app) and "visible" in element.states)
 
 
+def correct_qt(elements: Sequence[Element], app: Application) -> None:
+    """Take `showing` from what lies in something that does not show: Qt says it of the entries of a closed list."""
+    if app.toolkit.lower() != "qt":
+        return
+    is_shown = {one.id: one.role == "application" or "showing" in one.states for one in elements}
+    for one in elements:
+        if one.parent is not None and not is_shown.get(one.parent, True) and is_shown[one.id]:
+            one.states = tuple(state for state in one.states if state != "showing")
+            is_shown[one.id] = False
+
+
 def extents_request(at: ElementId) -> Request:
     return Request(at, COMPONENT, "GetExtents", "u", (0,))
 

@@ -17,7 +17,7 @@ from computer_linker.computer.local.linux.atspi.acts import Acts
 from computer_linker.computer.local.linux.atspi.apps import Apps
 from computer_linker.computer.local.linux.atspi.asking import Memory
 from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, is_window_relative
-from computer_linker.computer.local.linux.atspi.details import ask_extents, ask_values, place, shows
+from computer_linker.computer.local.linux.atspi.details import ask_extents, ask_values, correct_qt, place, shows
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening, Subscription
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
 from computer_linker.computer.local.linux.atspi.names import (
@@ -81,6 +81,7 @@ class AtspiAccessibility:
         if elements[0].parent is None and root != app.root:
             above = (await wire.ask_all([get(root, ACCESSIBLE, "Parent")], reading.left_s()))[0]
             elements[0].parent = None if isinstance(above, Fault) else element_id(above)
+        correct_qt(elements, app)
         showing = [one for one in elements if shows(one, app)]
         if limits.bounds:
             extents = await ask_extents(wire, showing, reading.left_s())
@@ -101,10 +102,12 @@ class AtspiAccessibility:
         wire = await self._connected()
         app = await self._apps.find(element_id.app)
         one = await self._described(wire, element_id)
+        if one.role == "list-item" and one.parent is not None and app.toolkit.lower() == "qt":
+            correct_qt([await self._described(wire, one.parent), one], app)
         is_plain = self._places.is_plain(app)
         upwards = [one] if is_plain else [one, *await self._climb(wire, app, element_id)]
         extents = await ask_extents(wire, upwards, 2.0)
-        if one.id in extents:
+        if one.id in extents and shows(one, app):
             how = AS_SAID if is_plain else await self._places.nearest(app, upwards, extents)
             one.bounds = how(extents[one.id])
         await ask_values(wire, [one], 2.0)
