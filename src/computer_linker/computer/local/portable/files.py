@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import anyio.lowlevel
 import anyio.to_thread
 
 from computer_linker.computer.facets.files import (
@@ -152,29 +153,20 @@ class LocalFiles:
         return await _in_thread(work)
 
     async def _prepared(self, changes: Sequence[Change], keeper: Keeper | None) -> Batch:
-        """Prepare in a worker thread; when the caller is cancelled meanwhile, nothing prepared is left behind."""
-        made: list[Batch] = []
-        door = threading.Lock()
+        """Prepare everything; when the caller is cancelled meanwhile, nothing prepared is left behind."""
         halt = threading.Event()
-
-        def prepare() -> None:
-            batch = Batch(Bench(self.opener, self.memory, keeper, halt.is_set, self._swept), changes)
-            batch.prepare()
-            with door:
-                if halt.is_set():
-                    batch.close()
-                else:
-                    made.append(batch)
-
+        batch = Batch(Bench(self.opener, self.memory, keeper, halt.is_set, self._swept), changes)
+        if not batch.is_small:
+            return await _aside(batch, halt)
+        # Let whoever runs beside this (the record of the intent) start its own wait for the disk first.
+        await anyio.lowlevel.checkpoint()
+        batch.prepare()
         try:
-            await anyio.to_thread.run_sync(prepare, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(batch.settle)
         except BaseException:
-            with door:
-                halt.set()
-                for batch in made:
-                    batch.close()
+            batch.close()
             raise
-        return made[0]
+        return batch
 
     def _read(self, descriptor: int, found: os.stat_result, window: Window, halted: Halted) -> Piece:
         about = self._about(descriptor, found, halted)
@@ -208,6 +200,31 @@ def _commit(batch: Batch, keeper: Keeper | None) -> None:
         keeper.void()
         raise
     keeper.done()
+
+
+async def _aside(batch: Batch, halt: threading.Event) -> Batch:
+    """Prepare in a worker thread that is told to stop, and cleans up after itself, when the caller is cancelled."""
+    ready: list[Batch] = []
+    door = threading.Lock()
+
+    def work() -> None:
+        batch.prepare()
+        batch.settle()
+        with door:
+            if halt.is_set():
+                batch.close()
+            else:
+                ready.append(batch)
+
+    try:
+        await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    except BaseException:
+        with door:
+            halt.set()
+            for done in ready:
+                done.close()
+        raise
+    return batch
 
 
 async def _in_thread(work: Callable[[Halted], T]) -> T:

@@ -28,6 +28,7 @@ from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError
 
 S = TypeVar("S", bound=Staged)
 _CHUNK = 1 << 20
+_SMALL = 1 << 16
 
 
 class Batch:
@@ -48,6 +49,28 @@ class Batch:
         except BaseException:
             self.close()
             raise
+
+    def settle(self) -> None:
+        """Wait for the disk where a change needs it. On failure nothing is left behind."""
+        try:
+            for change, staged in zip(self.changes, self.staged, strict=True):
+                self._at(change, staged.settle)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_small(self) -> bool:
+        """True for one short write: preparing it costs less than a thread would."""
+        change = self.changes[0]
+        return (
+            len(self.changes) == 1
+            and isinstance(change, Write)
+            and isinstance(change.content, bytes)
+            and len(change.content) <= _SMALL
+            and not change.append
+            and change.if_sha256 is None
+        )
 
     @property
     def steps(self) -> list[Inverse]:

@@ -51,6 +51,9 @@ class Staged:
         """True when `finish` has work to do."""
         return False
 
+    def settle(self) -> None:
+        """The slow part of preparing: what waits for the disk."""
+
     def commit(self) -> None:
         raise NotImplementedError
 

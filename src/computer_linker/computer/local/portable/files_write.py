@@ -43,24 +43,29 @@ class StagedWrite(Staged):
         """The temporary's name while it has one."""
         self.named_in = -1
         self.temporary = ""
+        self.needs_spare = False
         self.spare: str | None = None
         self.kept: str | None = None
         self.is_in_place = False
         self.newlines: array[int] | None = None
 
     def prepare(self, *, needs_spare: bool) -> None:
-        """Write and sync the temporary; nothing at the name itself is touched."""
+        """Write the temporary; nothing at the name itself is touched."""
+        self.needs_spare = needs_spare
         self._look()
         self._open_temporary()
         self._fill()
         self._dress()
+
+    def settle(self) -> None:
+        """Make the temporary durable, and keep what it will replace."""
         os.fsync(self.new)
         if self.old >= 0:
             self.kept = keep_file(self.bench.keeper, self.old, self.bench.halted)
         if self.bench.halted():
             raise Aborted("The write was stopped before anything was changed.")
         self.temporary = self.named or temporary_name()
-        self._note_steps(needs_spare)
+        self._note_steps()
 
     def commit(self) -> None:
         self.make_missing()
@@ -205,7 +210,7 @@ class StagedWrite(Staged):
                 self.result.warnings.append(f"{self.change.path.shown} now belongs to the service's user.")
         _copy_attributes(self.old, self.new)
 
-    def _note_steps(self, needs_spare: bool) -> None:
+    def _note_steps(self) -> None:
         path = self.place.path
         above = path.parts[: len(path.parts) - 1 - len(self.place.missing)] if self.named else path.parts[:-1]
         self.leave(RootedPath(path.root, (*above, self.temporary), path.rules, path.prefix))
@@ -217,7 +222,7 @@ class StagedWrite(Staged):
             self.steps = [restoring(path, self.kept, after, self.before.size)]
         else:
             self.result.is_undoable = False
-        if needs_spare:
+        if self.needs_spare:
             self.spare = temporary_name()
             self.leave(path.parent.child(self.spare))
 
