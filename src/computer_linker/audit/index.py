@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from computer_linker.audit.layout import Head, read_head
+from computer_linker.audit.layout import PRIVATE, Head, read_head
 from computer_linker.audit.reading import BrokenLink, Line, Place, lines_after
 from computer_linker.audit.retention import first_kept
 from computer_linker.audit.secret import Key
@@ -94,7 +94,7 @@ class Index:
         self.catch_up()
 
     def _head(self) -> Head | None:
-        handle = os.open(self.folder / "head", os.O_RDONLY)
+        handle = os.open(self.folder / "head", os.O_RDONLY | PRIVATE)
         try:
             return read_head(handle, self.key)
         finally:

@@ -12,11 +12,13 @@ from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwrita
 from computer_linker.audit.layout import (
     GENESIS,
     MAX_LINE,
+    PRIVATE,
     SEAL,
     Head,
     boot_id,
     damaged,
     list_segments,
+    read_at,
     read_head,
     segment_path,
     sync_folder,
@@ -41,7 +43,7 @@ class Journal:
         self._boot = boot_id()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.key = load_key(folder / "key")
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | PRIVATE
         self._lock = os.open(folder / "lock", flags, 0o600)
         self._head_file = os.open(folder / "head", flags, 0o600)
         self._file = -1
@@ -142,7 +144,7 @@ class Journal:
     def _rotate(self) -> None:
         following = self.head.number + 2
         path = segment_path(self.folder, following)
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | PRIVATE, 0o600)
         try:
             if os.fstat(handle).st_size:
                 raise damaged(f"there is a file for record {following} already")
@@ -167,7 +169,7 @@ class Journal:
             self._file = handle
 
     def _open_segment(self, segment: int) -> int:
-        handle = os.open(segment_path(self.folder, segment), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(segment_path(self.folder, segment), os.O_RDWR | os.O_APPEND | os.O_CREAT | PRIVATE, 0o600)
         self._hold(handle)
         return os.fstat(handle).st_size
 
@@ -194,7 +196,7 @@ class Journal:
 
     def _last_line(self) -> bytes:
         offset = self.head.offset
-        block = os.pread(self._file, min(offset, MAX_LINE), max(0, offset - MAX_LINE))
+        block = read_at(self._file, min(offset, MAX_LINE), max(0, offset - MAX_LINE))
         line = block[:-1].rpartition(b"\n")[2]
         if line[:SEAL] != self.head.seal:
             raise damaged(f"record {self.head.number} is not the one that was written")
@@ -213,7 +215,7 @@ class Journal:
     def _follow(self, start: int, size: int) -> None:
         """Take in the lines from `start`; the one that ends at the head again, for it may lead to a new segment."""
         head = self.head
-        complete, newline, torn = os.pread(self._file, size - start, start).rpartition(b"\n")
+        complete, newline, torn = read_at(self._file, size - start, start).rpartition(b"\n")
         for line in complete.split(b"\n") if newline else []:
             body = line[SEAL + 1 :]
             if line[:SEAL] != head.seal:

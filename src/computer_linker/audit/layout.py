@@ -14,6 +14,8 @@ SEAL = 32
 MAX_LINE = 16_384
 """No line is longer: every field of a record has its cap."""
 HEAD_BYTES = 512
+PRIVATE = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+"""Flags of every file opened here: not for children, and bytes as they are. Windows knows only the second."""
 
 
 @dataclass(slots=True)
@@ -37,12 +39,12 @@ def write_head(handle: int, key: Key, head: Head) -> None:
         f'"synced":{head.synced},"boot":"{head.boot}"}}'
     ).encode("ascii")
     line = key.seal(b"head", body) + b" " + body
-    os.pwrite(handle, line.ljust(HEAD_BYTES - 1) + b"\n", 0)
+    write_at(handle, line.ljust(HEAD_BYTES - 1) + b"\n", 0)
 
 
 def read_head(handle: int, key: Key) -> Head | None:
     """The head as it was last kept; None before the first record. Raises AuditDamaged for one that is not ours."""
-    line = os.pread(handle, HEAD_BYTES, 0).strip()
+    line = read_at(handle, HEAD_BYTES, 0).strip()
     if not line:
         return None
     body = opened(line, key, b"head")
@@ -98,3 +100,18 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
         return ""
+
+
+def _seek_and_read(handle: int, size: int, offset: int) -> bytes:
+    os.lseek(handle, offset, os.SEEK_SET)
+    return os.read(handle, size)
+
+
+def _seek_and_write(handle: int, data: bytes, offset: int) -> int:
+    os.lseek(handle, offset, os.SEEK_SET)
+    return os.write(handle, data)
+
+
+# Windows has neither; there each handle is used by one thread, so that seeking first is as good.
+read_at = getattr(os, "pread", _seek_and_read)
+write_at = getattr(os, "pwrite", _seek_and_write)

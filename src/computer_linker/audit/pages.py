@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from computer_linker.audit.index import Index
-from computer_linker.audit.layout import segment_path
+from computer_linker.audit.layout import PRIVATE, segment_path
 from computer_linker.audit.query import Filter
 from computer_linker.audit.reading import read_line
 from computer_linker.errors import InvalidRequest
@@ -107,7 +107,7 @@ class _Segments:
         handle = self._handles.get(segment)
         if handle is None:
             try:
-                handle = os.open(segment_path(self._index.folder, segment), os.O_RDONLY)
+                handle = os.open(segment_path(self._index.folder, segment), os.O_RDONLY | PRIVATE)
             except FileNotFoundError:
                 return None
             self._handles[segment] = handle

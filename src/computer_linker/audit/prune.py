@@ -6,6 +6,7 @@ from pathlib import Path
 
 from computer_linker.audit import lock
 from computer_linker.audit.journal import Journal
+from computer_linker.audit.layout import PRIVATE
 from computer_linker.audit.retention import drop, first_kept, prunable
 
 KEEP_DAYS = 180
@@ -18,7 +19,7 @@ def prune(folder: Path, *, before: str | None = None, max_bytes: int | None = No
     Works on files of its own, so that a service may go on appending meanwhile.
     """
     journal = Journal(folder)
-    handle = os.open(folder / "prune.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(folder / "prune.lock", os.O_RDWR | os.O_CREAT | PRIVATE, 0o600)
     lock.take(handle)
     try:
         journal.rotate_if_older(before)

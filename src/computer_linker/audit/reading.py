@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from computer_linker.audit.layout import SEAL, list_segments, opened, segment_path
+from computer_linker.audit.layout import PRIVATE, SEAL, list_segments, opened, read_at, segment_path
 from computer_linker.audit.secret import Key
 
 _BLOCK = 1 << 20
@@ -61,14 +61,14 @@ def lines_after(folder: Path, key: Key, place: Place, end: tuple[int, int]) -> I
 
 def _lines_of(folder: Path, key: Key, place: Place, limit: int | None) -> Iterator[Line]:
     try:
-        handle = os.open(segment_path(folder, place.segment), os.O_RDONLY)
+        handle = os.open(segment_path(folder, place.segment), os.O_RDONLY | PRIVATE)
     except FileNotFoundError:
         raise BrokenLink(place.number + 1, "the segment's file is missing") from None
     try:
         limit = os.fstat(handle).st_size if limit is None else limit
         rest, offset = b"", place.offset
         while offset + len(rest) < limit:
-            block = os.pread(handle, min(_BLOCK, limit - offset - len(rest)), offset + len(rest))
+            block = read_at(handle, min(_BLOCK, limit - offset - len(rest)), offset + len(rest))
             if not block:
                 raise BrokenLink(place.number + 1, "the records end early")
             *complete, rest = (rest + block).split(b"\n")
@@ -96,7 +96,7 @@ def _checked(raw: bytes, key: Key, place: Place, offset: int) -> Line:
 
 def read_line(handle: int, key: Key, offset: int, length: int, previous: bytes) -> dict[str, Any] | None:
     """One record read at random; None when it is not the one that was sealed there."""
-    raw = os.pread(handle, length, offset)
+    raw = read_at(handle, length, offset)
     body = opened(raw, key, previous)
     if body is None:
         return None

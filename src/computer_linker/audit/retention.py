@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from computer_linker.audit.layout import GENESIS, MAX_LINE, list_segments, opened, segment_path, sync_folder
+from computer_linker.audit.layout import GENESIS, MAX_LINE, PRIVATE, list_segments, opened, segment_path, sync_folder
 from computer_linker.audit.reading import BrokenLink, Place, lines_after
 from computer_linker.audit.secret import Key
 
@@ -64,7 +64,7 @@ def _write_anchor(folder: Path, key: Key, place: Place) -> None:
     fields["at"] = datetime.now(UTC).isoformat(timespec="seconds")
     body = json.dumps(fields).encode("ascii")
     temporary = folder / f".{ANCHOR}.{secrets.token_hex(6)}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PRIVATE, 0o600)
     try:
         os.write(handle, key.seal(b"anchor", body) + b" " + body + b"\n")
         os.fsync(handle)

@@ -47,7 +47,7 @@ def load_key(path: Path) -> Key:
 
 def _make(path: Path) -> bytes:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         os.write(handle, secrets.token_bytes(_BYTES))
         os.fsync(handle)

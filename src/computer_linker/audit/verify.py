@@ -6,7 +6,7 @@ from pathlib import Path
 
 from computer_linker.audit.faults import AuditDamaged
 from computer_linker.audit.index import Index
-from computer_linker.audit.layout import list_segments, read_head, segment_path
+from computer_linker.audit.layout import PRIVATE, list_segments, read_head, segment_path
 from computer_linker.audit.reading import BrokenLink, Place, lines_after
 from computer_linker.audit.retention import first_kept
 from computer_linker.audit.secret import Key
@@ -64,7 +64,7 @@ def _bad(start: Place, place: Place, number: int, problem: str, index: Index | N
 
 def _head(folder: Path, key: Key) -> Place:
     try:
-        handle = os.open(folder / "head", os.O_RDONLY)
+        handle = os.open(folder / "head", os.O_RDONLY | PRIVATE)
     except FileNotFoundError:
         raise BrokenLink(1, "the head of the chain is missing") from None
     try:
