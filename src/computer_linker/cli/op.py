@@ -29,6 +29,9 @@ def _op(
     scope: Annotated[
         str | None, typer.Option(help="Needed when there are several.", autocompletion=lambda: _scopes())
     ] = None,
+    on: Annotated[
+        str | None, typer.Option(help="Another computer to run it on (see: computer-linker computers).")
+    ] = None,
     input: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="What it needs; @FILE and @- read text.")
     ] = None,
@@ -48,7 +51,9 @@ def _op(
         say(help_text(operation).rstrip("\n"))
         return
     arguments = _arguments(operation, target, input or [], option or [])
-    arguments |= {"scope": scope or _only_scope(operation), "op": name}
+    if on is not None and scope is None:
+        raise CliError("--on needs --scope: the scope's name on that computer", exit_code=2)
+    arguments |= {"scope": f"{on}/{scope}" if on is not None else scope or _only_scope(operation), "op": name}
     if confirm is not None:
         arguments["confirm"] = {"token": confirm}
     _send(arguments, as_json=as_json)

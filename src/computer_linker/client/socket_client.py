@@ -19,10 +19,15 @@ class ServiceUnreachable(Exception):
 
 def call_service(home: Path, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Run a tool in the service of this state folder, starting an on-demand service when none runs."""
-    answer = ask_service(home, {"tool": tool, "arguments": arguments})
+    return ask_or_start(home, {"tool": tool, "arguments": arguments})
+
+
+def ask_or_start(home: Path, request: dict[str, Any]) -> dict[str, Any]:
+    """The service's answer, from an on-demand service when none runs yet."""
+    answer = ask_service(home, request)
     if answer is None:
         _start(home)
-        answer = ask_service(home, {"tool": tool, "arguments": arguments})
+        answer = ask_service(home, request)
     if answer is None:
         raise ServiceUnreachable(_last_error(home))
     return answer

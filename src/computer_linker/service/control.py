@@ -6,14 +6,16 @@ from typing import Any
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.principal import Principal
 from computer_linker.service.app import App
+from computer_linker.service.peers import PeerDesk
 from computer_linker.transports.mcp.tools import Tools, check_arguments
 
 
 class Controls:
     """Answers one control request: `{"tool", "arguments"}` or `{"action"}`."""
 
-    def __init__(self, app: App, tools: Tools, stop: asyncio.Event) -> None:
+    def __init__(self, app: App, tools: Tools, stop: asyncio.Event, peers: PeerDesk) -> None:
         self._app = app
+        self._peers = peers
         self._tools = tools
         self._stop = stop
         self.local_url: str | None = None
@@ -31,6 +33,8 @@ class Controls:
             case "stop":
                 self._stop.set()
                 return {"ok": True}
+            case str(action) if action.startswith("peer."):
+                return await self._peers.control(action, request)
             case _:
                 raise InvalidRequest("There is no such control action.")
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from computer_linker import home as places
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import CannotServe, LinkError
 from computer_linker.model.ids import new_handle
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
@@ -118,8 +118,10 @@ class Door:
         who = Principal(f"local:{_user_name()}", "cli", new_handle("cli"), new_handle("conn"), "computer-linker")
         try:
             answer = await self._control(read_json(raw), who)
-        except InvalidRequest as error:
+        except LinkError as error:
             answer = {"error": error.message}
+        except CannotServe as error:
+            answer = {"error": f"{error.message}; {error.hint}"}
         await loop.sock_sendall(link, to_json(answer, by_alias=True) + b"\n")
 
 

@@ -14,6 +14,7 @@ from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
 from computer_linker.service.info import InfoPart, computer_info
+from computer_linker.service.peers import PeerDesk
 
 
 class InfoRequest(Model):
@@ -40,14 +41,17 @@ class ServiceIntrospection:
     def __init__(self, app: App) -> None:
         self._app = app
         self.http: Listening | None = None
+        self.peers: PeerDesk | None = None
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
             with explain_validation("arguments"):
                 request = InfoRequest.from_wire(arguments)
-            return await computer_info(
-                self._app, principal, request.include, self.http.local_url if self.http else None
-            )
+            url = self.http.local_url if self.http else None
+            answer = await computer_info(self._app, principal, request.include, url)
+            if self.peers is not None and "scopes" in answer and principal.grants is None:
+                answer["computers"] = self.peers.computers()
+            return answer
 
         return await self._app.dispatcher.introspect("get_computer_info", principal, work)
 
@@ -83,8 +87,4 @@ class ServiceIntrospection:
         )
 
     def _visible_scopes(self, principal: Principal) -> set[str]:
-        return {
-            scope.id
-            for scope in self._app.config.scopes
-            if holds(principal, scope, Capability.HISTORY_READ)
-        }
+        return {scope.id for scope in self._app.config.scopes if holds(principal, scope, Capability.HISTORY_READ)}

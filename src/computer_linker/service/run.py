@@ -19,6 +19,7 @@ from computer_linker.service.app import App, open_app
 from computer_linker.service.control import Controls
 from computer_linker.service.door import Door
 from computer_linker.service.introspection import ServiceIntrospection
+from computer_linker.service.peers import PeerDesk
 from computer_linker.service.settings import live_config
 from computer_linker.service.start import take_lock
 from computer_linker.transports.mcp.lane import Lane
@@ -74,7 +75,8 @@ async def _serve(
         introspection = ServiceIntrospection(app)
         tools = Tools(app.dispatcher, introspection)
         stop = asyncio.Event()
-        controls = Controls(app, tools, stop)
+        peers = app.dispatcher.routes = PeerDesk(app)
+        controls = Controls(app, tools, stop, peers)
         door = Door(listener, Lane(tools), controls)
         _stop_on_signals(stop)
         tasks = [asyncio.create_task(door.serve())]
@@ -85,11 +87,14 @@ async def _serve(
             await server.listen(*http)
             introspection.http, controls.local_url = server, server.local_url
             tasks.append(asyncio.create_task(server.serve()))
+        introspection.peers = peers
+        await peers.start()
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, door, stop, idle_exit_s)))
         await _until_stopped(tasks, stop)
         _unlink_socket(home, listener)
         await door.close()
+        await peers.aclose()
 
 
 async def _until_stopped(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -> None:

@@ -1,0 +1,140 @@
+"""The service's dealings with other computers: listening, inviting, joining, forgetting, and the way to each of them."""
+
+import json
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from computer_linker.config.store import write_whole
+from computer_linker.errors import InvalidRequest, ProviderUnavailable
+from computer_linker.model.envelope import Call, Reply
+from computer_linker.registry.context import Progress
+from computer_linker.service.app import App
+
+if TYPE_CHECKING:
+    from computer_linker.transports.peer.server import PeerServer
+
+_FILE = "peer-listen.json"
+_NEEDED = ("websockets", "msgpack", "cryptography")
+
+
+class PeerDesk:
+    """Answers the `peer.*` control actions, and routes calls. Nothing of it is imported before it is used."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._server: PeerServer | None = None
+
+    async def start(self) -> None:
+        """Listen again where the owner last said so."""
+        path = self._app.home / _FILE
+        if path.exists() and _is_installed():
+            wanted = json.loads(path.read_text("utf-8"))
+            await self._listen(wanted["host"], wanted["port"])
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            await self._server.aclose()
+
+    async def call(self, computer: str, call: Call, report: Progress | None) -> Reply:
+        """Run a call on another computer."""
+        _check_installed()
+        from computer_linker.transports.peer.routes import PeerRoutes
+
+        return await self._app.services.use(PeerRoutes).call(computer, call, report)
+
+    def computers(self) -> list[dict[str, Any]]:
+        """The computers this one is paired with; none is a common answer and costs nothing."""
+        if not (self._app.home / "peers.json").exists() or not _is_installed():
+            return []
+        from computer_linker.transports.peer.routes import PeerRoutes
+
+        return self._app.services.use(PeerRoutes).computers()
+
+    async def control(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        """One of the peer.* actions of the command line."""
+        _check_installed()
+        match action:
+            case "peer.listen":
+                return await self._listening(request)
+            case "peer.invite":
+                return self._invite(request)
+            case "peer.join":
+                return await self._join(request)
+            case "peer.list":
+                return {"ok": True, "computers": self.computers(), "listening": self._where()}
+            case "peer.remove":
+                return await self._remove(str(request.get("name")))
+            case _:
+                raise InvalidRequest("There is no such peer action.")
+
+    async def _listening(self, request: dict[str, Any]) -> dict[str, Any]:
+        host, port = str(request.get("host")), request.get("port")
+        if type(port) is not int or not 0 <= port <= 65535:
+            raise InvalidRequest("`port` is a port number.")
+        if self._server is not None:
+            await self._server.aclose()
+        await self._listen(host, port)
+        wanted = {"host": host, "port": self._server.address[1] if self._server and self._server.address else port}
+        write_whole(self._app.home, _FILE, json.dumps(wanted).encode())
+        return {"ok": True, "listening": self._where()}
+
+    async def _listen(self, host: str, port: int) -> None:
+        from computer_linker.transports.peer.server import PeerServer
+
+        server = PeerServer(self._app.services, self._app.dispatcher)
+        await server.listen(host, port)
+        self._server = server
+
+    def _invite(self, request: dict[str, Any]) -> dict[str, Any]:
+        from computer_linker.transports.peer.pairing import grouped
+
+        if self._server is None:
+            raise InvalidRequest("This computer does not listen for others yet. First: computer-linker peer listen")
+        grants = tuple(str(grant) for grant in request.get("grants") or ())
+        for grant in grants:
+            if self._app.config.scope(grant.partition(":")[0]) is None:
+                raise InvalidRequest(f"There is no scope {grant.partition(':')[0]!r} to give.")
+        invitation = self._server.invitations.make(grants)
+        return {"ok": True, "code": grouped(invitation.code), "listening": self._where(), "grants": list(grants)}
+
+    async def _join(self, request: dict[str, Any]) -> dict[str, Any]:
+        from computer_linker.transports.peer.identity import own_identity
+        from computer_linker.transports.peer.link import join
+        from computer_linker.transports.peer.table import PeerTable
+
+        config = self._app.config
+        own = own_identity(self._app.home, config.machine_id)
+        address, code = str(request.get("address")), str(request.get("code"))
+        try:
+            peer, known_as = await join(address, code, own, config.machine_name, config.machine_id)
+        except OSError as error:
+            raise ProviderUnavailable(f"{address} cannot be reached: {error.strerror or error}.") from error
+        if request.get("name"):
+            peer = replace(peer, name=str(request["name"])[:40])
+        kept = self._app.services.use(PeerTable).add(peer)
+        return {"ok": True, "name": kept.name, "machineId": kept.machine_id, "knownThereAs": known_as}
+
+    async def _remove(self, name: str) -> dict[str, Any]:
+        from computer_linker.transports.peer.table import PeerTable
+
+        if self._server is not None:
+            peer = await self._server.forget(name)
+        else:
+            peer = self._app.services.use(PeerTable).remove(name)
+        return {"ok": True, "removed": peer.name}
+
+    def _where(self) -> str | None:
+        if self._server is None or self._server.address is None:
+            return None
+        return f"{self._server.address[0]}:{self._server.address[1]}"
+
+
+def _is_installed() -> bool:
+    return all(find_spec(name) is not None for name in _NEEDED)
+
+
+def _check_installed() -> None:
+    if not _is_installed():
+        raise ProviderUnavailable("Other computers need the extra `peers`: pip install 'computer-linker[peers]'.")

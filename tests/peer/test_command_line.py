@@ -1,0 +1,40 @@
+"""Two real services on one machine, paired and used from the command line alone."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from support.service import PROGRAM, end_service, environment, write_config
+
+
+def run(home: Path, *arguments: str, ok: bool = True) -> Any:
+    done = subprocess.run([*PROGRAM, *arguments, "--json"], env=environment(home), capture_output=True, text=True, timeout=60)
+    assert (done.returncode == 0) == ok, done.stdout + done.stderr
+    return json.loads(done.stdout) if done.stdout.strip().startswith("{") else done.stderr
+
+
+def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Path) -> None:
+    desk, laptop = tmp_path / "desk", tmp_path / "laptop"
+    write_config(desk, tmp_path / "desk-root", machineId="desk-id", machineName="desk")
+    write_config(laptop, tmp_path / "laptop-root", machineId="laptop-id", machineName="laptop")
+    (tmp_path / "laptop-root" / "a.txt").write_text("on the laptop")
+    try:
+        assert "does not listen" in run(laptop, "peer", "pair", ok=False)
+        where = run(laptop, "peer", "listen", "--port", "0")["listening"]
+        assert "no scope" in run(laptop, "peer", "pair", "--allow", "nope", ok=False)
+        code = run(laptop, "peer", "pair", "--allow", "app:fs:read")["code"]
+        assert "refused" in run(desk, "peer", "pair", where, "AAAAA-AAAAA-AAAAA-AAAAA-AAAAA-A", ok=False)
+        assert run(desk, "peer", "pair", where, code)["name"] == "laptop"
+        assert [item["name"] for item in run(desk, "computers")["computers"]] == ["laptop"]
+        read = run(desk, "op", "file.read", "a.txt", "--on", "laptop", "--scope", "app")
+        assert read["data"]["content"] == "on the laptop"
+        written = run(desk, "op", "file.write", "b.txt", "--on", "laptop", "--scope", "app", "--input", "content=x", ok=False)
+        assert written["error"]["code"] == "permission_denied"
+        assert not (tmp_path / "laptop-root" / "b.txt").exists()
+        run(laptop, "peer", "remove", "desk")
+        gone = run(desk, "op", "file.read", "a.txt", "--on", "laptop", "--scope", "app", ok=False)
+        assert gone["error"]["code"] == "provider_unavailable"
+    finally:
+        end_service(desk)
+        end_service(laptop)
