@@ -1,6 +1,7 @@
 """file.search and file.find along the whole road: what they find, what they refuse, and what they leave behind."""
 
 import os
+import threading
 from pathlib import Path
 
 import anyio
@@ -133,6 +134,35 @@ async def test_links_out_of_the_scope_lead_nowhere(road: Road) -> None:
         assert await road.code("file.search", target, input={"query": "CANARY"}) == "path_out_of_scope"
         assert await road.code("file.find", target, input={"pattern": "*"}) == "path_out_of_scope"
     assert await paths(road, "CANARY") == []
+
+
+async def test_a_folder_swapped_for_a_link_while_it_is_searched_leads_nowhere(road: Road, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep" / "secret.txt").write_text(CANARY)
+    real = road.root / "d"
+    (real / "deep").mkdir(parents=True)
+    (real / "deep" / "secret.txt").write_text("harmless")
+    (road.root / "other").symlink_to(outside)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            real.rename(road.root / "aside")
+            (road.root / "other").rename(real)
+            real.rename(road.root / "other")
+            (road.root / "aside").rename(real)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for _ in range(60):
+            assert CANARY not in str(await road.call("file.search", ".", input={"query": "CANARY"}))
+            assert CANARY not in str(await road.call("file.search", "d", input={"query": "CANARY"}))
+            assert CANARY not in str(await road.call("file.search", "d/deep/secret.txt", input={"query": "CANARY"}))
+    finally:
+        stop.set()
+        thread.join()
 
 
 async def test_a_harmless_link_to_a_sensitive_file_is_refused(road: Road) -> None:

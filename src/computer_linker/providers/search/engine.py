@@ -14,6 +14,7 @@ import anyio
 
 from computer_linker.errors import Aborted, ExecutionFailed, InvalidRequest, ProviderUnavailable
 from computer_linker.providers.child import Child, Leash, Spec, on_leash
+from computer_linker.providers.fences import fenced
 from computer_linker.providers.held import Held
 from computer_linker.providers.search import ripgrep, scan
 from computer_linker.providers.search.globs import is_everything
@@ -29,7 +30,7 @@ from computer_linker.providers.search.query import (
 )
 from computer_linker.providers.search.records import records
 from computer_linker.providers.search.text import Gathered, Gatherer
-from computer_linker.providers.search.visible import Visible, already_answered, needs_no_parents
+from computer_linker.providers.search.visible import Visible, already_answered, ignore_files_above
 
 T = TypeVar("T")
 _UNORDERED_HITS = 2000
@@ -96,12 +97,16 @@ class _Place:
     stdin: int | None
     done: tuple[str, ...]
     alone: bool
+    """True where no .gitignore above counts."""
+    readable: tuple[str | int, ...] = ()
 
 
 def _start(target: Held, after: Place | None) -> _Place:
     if not target.is_folder:
         return _Place("/", target.fd, (), True)
-    return _Place(target.cwd, None, already_answered(target.fd, after), needs_no_parents(target))
+    above = ignore_files_above(target)
+    readable = (target.fd, *(above or ()))
+    return _Place(target.cwd, None, already_answered(target.fd, after), above is None, readable)
 
 
 def _text_page(
@@ -137,11 +142,11 @@ def _text_page(
 
 def _text_spec(rg: str | None, query: TextQuery, start: _Place, *, in_order: bool) -> Spec:
     if rg is None:
-        return scan.text_spec(query, start.cwd, stdin=start.stdin)
+        return fenced(scan.text_spec(query, start.cwd, stdin=start.stdin), start.readable)
     spec = ripgrep.text_spec(
         rg, query, start.cwd, stdin=start.stdin, done=start.done, in_order=in_order, most=_MOST_IN_FILE
     )
-    return _without_parents(spec) if start.alone else spec
+    return fenced(_without_parents(spec) if start.alone else spec, start.readable)
 
 
 def _names_page(
@@ -156,7 +161,8 @@ def _names_page(
             if rg is None
             else ripgrep.names_spec(rg, query, start.cwd, done=start.done, in_order=in_order)
         )
-        with leash.running(_without_parents(spec) if start.alone and rg is not None else spec) as child:
+        spec = _without_parents(spec) if start.alone and rg is not None else spec
+        with leash.running(fenced(spec, start.readable)) as child:
             return _paths(child, leash, enough, lambda path: _is_after(path, after) and visible(path))
 
     paths, more = gather(in_order=rg is None, enough=_UNORDERED_NAMES if rg is not None else most)
@@ -174,7 +180,8 @@ def _files_holding(
 ) -> tuple[list[bytes], bool]:
     spec = ripgrep.holding_spec(rg, text, folder.cwd, ignore_case=ignore_case)
     visible = Visible.within(folder, Breadth())
-    with leash.running(_without_parents(spec) if needs_no_parents(folder) else spec) as child:
+    start = _start(folder, None)
+    with leash.running(fenced(_without_parents(spec) if start.alone else spec, start.readable)) as child:
         return _paths(child, leash, most, visible)
 
 
@@ -205,7 +212,7 @@ def _without_parents(spec: Spec) -> Spec:
 def _check(child: Child, leash: Leash) -> None:
     """Raise what an engine's end means; files it could not read are no failure."""
     code, said = child.finish()
-    if code in (0, 1) or (code == 2 and not said.strip()):
+    if code == 0 or (code in (1, 2) and not said.strip()):
         return
     if leash.is_pulled:
         raise Aborted("The search was stopped.")

@@ -53,15 +53,18 @@ def real_path(folder: Held) -> str:
     return "/".join((folder.path.root.rstrip("/"), *folder.path.parts))
 
 
-def needs_no_parents(folder: Held) -> bool:
-    """True where the folder lies in no repository: then .gitignore files above it say nothing about it."""
+def ignore_files_above(folder: Held) -> list[str] | None:
+    """The .gitignore files above a folder, up to the top of its repository; None where it lies in no repository."""
     path = real_path(folder)
+    found: list[str] = []
     while True:
         if os.path.lexists(path + "/.git"):
-            return False
+            return found
         path, _, name = path.rpartition("/")
         if not name:
-            return True
+            return None
+        if os.path.isfile(path + "/.gitignore"):  # noqa: PTH113 - a path in the making
+            found.append(path + "/.gitignore")
 
 
 def already_answered(folder: int, after: Place | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from computer_linker.errors import Aborted
 from computer_linker.providers.child import Leash, Spec
+from computer_linker.providers.fences import fenced
 from computer_linker.providers.symbols.extract import Symbol
 
 _MEMORY = 1 << 30
@@ -53,7 +54,7 @@ def _batch(sources: list[Source], leash: Leash, done: Parsed) -> int:
     stream = b"".join(_framed(source) for source in sources)
     argv = [sys.executable, "-I", "-m", "computer_linker.providers.symbols.worker"]
     answered = 0
-    with leash.running(Spec(argv, "/", _ENVIRONMENT, stdin=stream, max_memory=_MEMORY)) as child:
+    with leash.running(fenced(Spec(argv, "/", _ENVIRONMENT, stdin=stream, max_memory=_MEMORY))) as child:
         pending = b""
         while piece := child.read():
             *lines, pending = (pending + piece).split(b"\n")
