@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,9 +14,10 @@ from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
 from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant, check_body_headers
+from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, unlink
 from computer_linker.transports.mcp.behind import load_sdk
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
-from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk, client_name
+from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -25,20 +26,38 @@ if TYPE_CHECKING:
 BuildServer = Callable[[Any], "Server[Any]"]
 _MAX_SESSIONS = 1000
 _DISCONNECT_AFTER_S = 0.02
+_ALLOWED = [(b"allow", b"POST, DELETE")]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request on its way: its ASGI parts, who sent it, and the session it names."""
+
+    scope: Scope
+    receive: Receive
+    send: Send
+    headers: Headers
+    who: Principal
+    session_id: bytes | None
+    session: Session | None
 
 
 class McpEndpoint:
     """Serves POST, GET and DELETE on /mcp for callers who have proved who they are."""
 
-    def __init__(self, lane: Lane, build_server: BuildServer, **manager_options: Any) -> None:
+    def __init__(
+        self, lane: Lane, build_server: BuildServer, *, answers_handshake: bool = True, **manager_options: Any
+    ) -> None:
+        """`answers_handshake` is for a server that is all in the lane; one with more to offer speaks for itself."""
         self._lane = lane
+        self._answers_handshake = answers_handshake
         self._build_server = build_server
         self._manager_options = manager_options
         self._manager: StreamableHTTPSessionManager | None = None
         self._starting = asyncio.Lock()
         self._keeper: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
-        self._sessions: dict[bytes, tuple[str, Talk]] = {}
+        self._sessions = Sessions()
         self._running: dict[tuple[bytes, str | int], anyio.CancelScope] = {}
 
     @contextlib.asynccontextmanager
@@ -53,13 +72,15 @@ class McpEndpoint:
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, who: Principal) -> None:
         """Answer one request."""
-        session = headers.get(b"mcp-session-id")
-        if session is not None and not self._is_own(session, who):
+        session_id = headers.get(b"mcp-session-id")
+        session = self._sessions.of(session_id, who) if session_id is not None else None
+        if session_id is not None and session is None:
             await _protocol_error(send, 404, -32600, "Session not found")
             return
         scope["linker.principal"] = who
+        request = Request(scope, receive, send, headers, who, session_id, session)
         if scope["method"] != "POST":
-            await self._hand_over(scope, receive, send, session, who, None)
+            await self._without_message(request)
             return
         check_body_headers(headers)
         body = await read_body(receive)
@@ -72,9 +93,68 @@ class McpEndpoint:
             await _protocol_error(send, 400, -32600, error.message)
             return
         self._check_grant(message, who)
-        if type(message) is dict and await self._in_lane(message, headers, session, who, receive, send):
+        if type(message) is dict and (await self._at_once(message, request) or await self._in_lane(message, request)):
             return
-        await self._hand_over(scope, replayed(body, receive), send, session, who, message)
+        await self._hand_over(replace(request, receive=replayed(body, receive)), message)
+
+    async def _without_message(self, request: Request) -> None:
+        """GET and DELETE."""
+        if not self._answers_handshake or request.scope["method"] not in ("GET", "DELETE"):
+            await self._hand_over(request, None)
+            return
+        if request.scope["method"] == "GET":
+            # We say nothing that was not asked for, so there is no stream to open.
+            await answer_json(request.send, 405, {"error": "There is no stream here; send POST."}, _ALLOWED)
+            return
+        if request.session is None or request.session_id is None:
+            await _protocol_error(request.send, 400, -32600, "A session id is needed")
+            return
+        self._sessions.close(request.session_id)
+        if request.session.sdk_id is not None:
+            await unlink(request.session, (await self._started()).handle_request, request.scope)
+        await answer_empty(request.send, 200)
+
+    async def _at_once(self, message: dict[str, Any], request: Request) -> bool:
+        """True when the message was a plain one that needs no work: the handshake, a ping, the list of tools."""
+        if not self._answers_handshake or message.get("jsonrpc") != "2.0" or type(message.get("method")) is not str:
+            return False
+        if "id" not in message:
+            return await self._noted(message, request)
+        if type(message["id"]) not in (str, int) or type(message.get("params") or {}) is not dict:
+            return False
+        talk = self._talk(message, request)
+        if talk is None:
+            return False
+        answer = self._lane.answer(message, talk)
+        if answer is not None:
+            extra = await self._opened(message, talk, request)
+            body = b'{"jsonrpc":"2.0","id":' + to_json(message["id"]) + b',"result":' + answer + b"}"
+            await answer_json(request.send, 200, body, extra)
+            return True
+        if self._lane.is_absent(message, talk):
+            status = 404 if talk.era == "modern" else 200
+            await _protocol_error(request.send, status, -32601, "Method not found", message["id"])
+            return True
+        return False
+
+    async def _noted(self, message: dict[str, Any], request: Request) -> bool:
+        """True for a notification that asks nothing of us in a session the SDK does not know."""
+        if request.session is None or request.session.sdk_id is not None:
+            return False
+        if message["method"] == "notifications/cancelled":
+            return False
+        await answer_empty(request.send, 202)
+        return True
+
+    async def _opened(self, message: dict[str, Any], talk: Talk, request: Request) -> list[tuple[bytes, bytes]] | None:
+        """The session header: of a new session after a handshake, else of the one there is."""
+        if message["method"] != "initialize":
+            return None if request.session_id is None else [(b"mcp-session-id", request.session_id)]
+        session_id, gone = self._sessions.open(Session(request.who.id, talk))
+        for old in gone:
+            if old.sdk_id is not None:
+                await unlink(old, (await self._started()).handle_request, request.scope)
+        return [(b"mcp-session-id", session_id)]
 
     def _check_grant(self, message: Any, who: Principal) -> None:
         """Raise NeedsGrant when an OAuth client must first be given more; other callers have all the config allows."""
@@ -86,29 +166,22 @@ class McpEndpoint:
         if lacking is not None:
             raise NeedsGrant(lacking)
 
-    async def _in_lane(
-        self,
-        message: dict[str, Any],
-        headers: Headers,
-        session: bytes | None,
-        who: Principal,
-        receive: Receive,
-        send: Send,
-    ) -> bool:
+    async def _in_lane(self, message: dict[str, Any], request: Request) -> bool:
         """True when the lane took the message."""
         method = message.get("method")
-        if method == "notifications/cancelled" and session is not None and "id" not in message:
+        session_id, who = request.session_id, request.who
+        if method == "notifications/cancelled" and session_id is not None and "id" not in message:
             params = message.get("params")
             request_id = params.get("requestId") if type(params) is dict else None
-            running = self._running.get((session, request_id)) if isinstance(request_id, str | int) else None
+            running = self._running.get((session_id, request_id)) if isinstance(request_id, str | int) else None
             if running is None:
-                return False
+                return await self._nothing_to_cancel(request)
             running.cancel()
-            await answer_empty(send, 202)
+            await answer_empty(request.send, 202)
             return True
         if method != "tools/call" or message.get("jsonrpc") != "2.0" or type(message.get("id")) not in (str, int):
             return False
-        talk = self._talk(message, headers, session)
+        talk = self._talk(message, request)
         call = self._lane.tool_call(message, talk) if talk is not None else None
         # Progress, and asking back in the handshake era, need a stream, which is the SDK's.
         if call is None or talk is None or call.progress_token is not None:
@@ -118,58 +191,67 @@ class McpEndpoint:
             return False
         who = replace(who, client=talk.client) if talk.client else who
         work = self._lane.run(call, talk, who, None, ask_by_result if asks and talk.era == "modern" else None)
-        await self._call(message["id"], work, session, receive, send)
+        await self._call(message["id"], work, request)
         return True
 
-    def _talk(self, message: dict[str, Any], headers: Headers, session: bytes | None) -> Talk | None:
+    async def _nothing_to_cancel(self, request: Request) -> bool:
+        """What the lane does not run may still run at the SDK, in a session that it knows."""
+        if not self._answers_handshake or request.session is None or request.session.sdk_id is not None:
+            return False
+        await answer_empty(request.send, 202)
+        return True
+
+    def _talk(self, message: dict[str, Any], request: Request) -> Talk | None:
         """What is known of the client, when headers and body plainly agree; None leaves it to the SDK."""
+        headers = request.headers
         accept = headers.get(b"accept", b"")
         if b"application/json" not in accept or b"text/event-stream" not in accept:
             return None
         version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
-        if session is not None:
-            known = self._sessions[session][1]
-            return known if version in ("", known.version) else None
-        if version != MODERN_VERSION or headers.get(b"mcp-method") != b"tools/call":
+        if request.session is not None:
+            known = request.session.talk
+            fits = version in ("", known.version) and message["method"] != "initialize"
+            return known if fits else None
+        if message["method"] == "initialize":
+            return Talk() if version != MODERN_VERSION and b"mcp-method" not in headers else None
+        if version != MODERN_VERSION or headers.get(b"mcp-method") != message["method"].encode():
             return None
         params = message.get("params")
         name = params.get("name") if type(params) is dict else None
-        if type(name) is not str or headers.get(b"mcp-name") != name.encode():
-            return None
-        return Talk()
+        if message["method"] == "tools/call":
+            return Talk() if type(name) is str and headers.get(b"mcp-name") == name.encode() else None
+        return Talk() if name is None and b"mcp-name" not in headers else None
 
-    async def _call(
-        self,
-        request_id: str | int,
-        work: Coroutine[Any, Any, bytes],
-        session: bytes | None,
-        receive: Receive,
-        send: Send,
-    ) -> None:
+    async def _call(self, request_id: str | int, work: Coroutine[Any, Any, bytes], request: Request) -> None:
         scope = anyio.CancelScope()
-        if session is not None:
-            self._running[session, request_id] = scope
+        session_id, send = request.session_id, request.send
+        if session_id is not None:
+            self._running[session_id, request_id] = scope
         try:
-            result = await _unless_disconnected(work, scope, receive)
+            result = await _unless_disconnected(work, scope, request.receive)
         finally:
-            if session is not None:
-                self._running.pop((session, request_id), None)
+            if session_id is not None:
+                self._running.pop((session_id, request_id), None)
         if result is None:
             await _protocol_error(send, 200, -32800, "Request cancelled", request_id)
             return
         body = b'{"jsonrpc":"2.0","id":' + to_json(request_id) + b',"result":' + result + b"}"
-        extra = [(b"mcp-session-id", session)] if session is not None else None
+        extra = [(b"mcp-session-id", session_id)] if session_id is not None else None
         await answer_json(send, 200, body, extra)
 
-    async def _hand_over(
-        self, scope: Scope, receive: Receive, send: Send, session: bytes | None, who: Principal, message: Any
-    ) -> None:
+    async def _hand_over(self, request: Request, message: Any) -> None:
+        """Leave the request to the SDK, in the session it has there."""
         manager = await self._started()
-        if session is not None and scope["method"] == "DELETE":
-            self._sessions.pop(session, None)
-        if type(message) is dict and message.get("method") == "initialize":
-            send = self._remembering(send, who, message)
-        await manager.handle_request(scope, receive, send)  # type: ignore[arg-type]  # ASGI's own loose types
+        scope, send = request.scope, request.send
+        if request.session is not None and request.session_id is not None:
+            theirs = await link(request.session, manager.handle_request, scope)
+            if theirs != request.session_id:
+                send = renamed(scope, send, request.session_id, theirs)
+            if scope["method"] == "DELETE":
+                self._sessions.close(request.session_id)
+        elif type(message) is dict and message.get("method") == "initialize":
+            send = self._remembering(send, request.who, message)
+        await manager.handle_request(scope, request.receive, send)  # type: ignore[arg-type]  # ASGI's own loose types
 
     def _remembering(self, send: Send, who: Principal, message: dict[str, Any]) -> Send:
         """Note the session the SDK opens, for whom, and which revision it was asked for."""
@@ -178,23 +260,12 @@ class McpEndpoint:
             if event["type"] == "http.response.start" and event["status"] == 200:
                 for name, value in event["headers"]:
                     if name.lower() == b"mcp-session-id":
-                        self._remember(value, who, message)
+                        talk = Talk()
+                        self._lane.answer(message, talk)
+                        self._sessions.open(Session(who.id, talk, sdk_id=value), value)
             await send(event)
 
         return noting
-
-    def _remember(self, session: bytes, who: Principal, message: dict[str, Any]) -> None:
-        talk = Talk()
-        self._lane.answer(message, talk)
-        params = message.get("params")
-        talk.client = client_name(params.get("clientInfo")) if type(params) is dict else None
-        while len(self._sessions) >= _MAX_SESSIONS:
-            self._sessions.pop(next(iter(self._sessions)))
-        self._sessions[session] = (who.id, talk)
-
-    def _is_own(self, session: bytes, who: Principal) -> bool:
-        known = self._sessions.get(session)
-        return known is not None and known[0] == who.id
 
     async def _started(self) -> "StreamableHTTPSessionManager":
         async with self._starting:

@@ -61,7 +61,9 @@ class HttpServer:
         build = build_server or ours
         self._services = services
         self._api = JsonApi(dispatcher, introspection)
-        self.mcp = McpEndpoint(Lane(tools), lambda who: build(tools, who), **manager_options)
+        self.mcp = McpEndpoint(
+            Lane(tools), lambda who: build(tools, who), answers_handshake=build_server is None, **manager_options
+        )
         self._refusals = RefusalNotes(dispatcher)
         self._guesses = Guesses()
         self._host, self._port = "127.0.0.1", 0

@@ -1,0 +1,113 @@
+"""Sessions of the handshake era: opened here, and opened again at the SDK's manager once one needs what only the SDK does."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import to_json
+
+from computer_linker.model.principal import Principal
+from computer_linker.transports.http.body import Scope, Send
+from computer_linker.transports.mcp.lane import Talk
+
+Handle = Callable[[Any, Any, Any], Awaitable[None]]
+"""The SDK's manager, as an ASGI application."""
+_MAX_SESSIONS = 1000
+_PLAIN = [(b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream")]
+
+
+@dataclass(slots=True)
+class Session:
+    """Who opened it, what is known of the client, and its id at the SDK once it has one."""
+
+    owner: str
+    talk: Talk
+    sdk_id: bytes | None = None
+    linking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Sessions:
+    """The open sessions. Past the limit the one that was silent longest goes."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Session] = {}
+
+    def open(self, session: Session, session_id: bytes | None = None) -> tuple[bytes, list[Session]]:
+        """Its id, and the sessions that had to go for it."""
+        gone = []
+        while len(self._known) >= _MAX_SESSIONS:
+            gone.append(self._known.pop(next(iter(self._known))))
+        session_id = session_id or secrets.token_hex(16).encode()
+        self._known[session_id] = session
+        return session_id, gone
+
+    def of(self, session_id: bytes, who: Principal) -> Session | None:
+        """The session, if this caller opened it."""
+        session = self._known.get(session_id)
+        if session is None or session.owner != who.id:
+            return None
+        self._known[session_id] = self._known.pop(session_id)
+        return session
+
+    def close(self, session_id: bytes) -> None:
+        """Forget it."""
+        self._known.pop(session_id, None)
+
+
+async def link(session: Session, handle: Handle, scope: Scope) -> bytes:
+    """The session's id at the SDK, which is brought to where the lane already is by the same handshake."""
+    async with session.linking:
+        if session.sdk_id is None:
+            opened = await _exchange(handle, scope, "POST", session.talk.handshake, [])
+            sdk_id = opened[b"mcp-session-id"]
+            version = (session.talk.version or "").encode()
+            headers = [(b"mcp-session-id", sdk_id), (b"mcp-protocol-version", version)]
+            await _exchange(handle, scope, "POST", {"jsonrpc": "2.0", "method": "notifications/initialized"}, headers)
+            session.sdk_id = sdk_id
+    return session.sdk_id
+
+
+async def unlink(session: Session, handle: Handle, scope: Scope) -> None:
+    """End the session at the SDK."""
+    if session.sdk_id is not None:
+        await _exchange(handle, scope, "DELETE", None, [(b"mcp-session-id", session.sdk_id)])
+        session.sdk_id = None
+
+
+def renamed(scope: Scope, send: Send, ours: bytes, theirs: bytes) -> Send:
+    """Put the SDK's id into the request's headers, and ours back into the answer's."""
+    scope["headers"] = [(name, theirs if name == b"mcp-session-id" else value) for name, value in scope["headers"]]
+
+    async def renaming(event: dict[str, Any]) -> None:
+        if event["type"] == "http.response.start":
+            headers = [(k, ours if k.lower() == b"mcp-session-id" else v) for k, v in event["headers"]]
+            event = {**event, "headers": headers}
+        await send(event)
+
+    return renaming
+
+
+async def _exchange(
+    handle: Handle, scope: Scope, method: str, message: Any, headers: list[tuple[bytes, bytes]]
+) -> dict[bytes, bytes]:
+    """Send one message of our own to the SDK and give the headers of its answer; the answer itself is not needed."""
+    heard: dict[bytes, bytes] = {}
+    body = b"" if message is None else to_json(message)
+    given = False
+
+    async def receive() -> dict[str, Any]:
+        nonlocal given
+        if given:
+            # Nobody leaves: the answer is waited for to its end.
+            await asyncio.Event().wait()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(event: dict[str, Any]) -> None:
+        if event["type"] == "http.response.start":
+            heard.update((name.lower(), value) for name, value in event["headers"])
+
+    await handle({**scope, "method": method, "headers": [*_PLAIN, *headers]}, receive, send)
+    return heard
