@@ -171,6 +171,14 @@ async def test_a_harmless_link_to_a_sensitive_file_is_refused(road: Road) -> Non
     assert await road.code("file.search", "notes.txt", input={"query": "CANARY"}) == "permission_denied"
 
 
+async def test_a_file_with_other_names_is_said_to_have_them(road: Road, tmp_path: Path) -> None:
+    (tmp_path / "outside.txt").write_text("needle\n")
+    (road.root / "hl.txt").hardlink_to(tmp_path / "outside.txt")
+    for target in (".", "hl.txt"):
+        envelope = await road.call("file.search", target, input={"query": "needle"})
+        assert "hardlink" in str(envelope["warnings"])
+
+
 async def test_a_link_inside_the_scope_may_be_the_target(road: Road) -> None:
     (road.root / "real").mkdir()
     (road.root / "real" / "a.txt").write_text("needle\n")

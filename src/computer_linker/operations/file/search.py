@@ -13,6 +13,7 @@ from computer_linker.providers.held import Held, guarded, hold
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.globs import check_glob
 from computer_linker.providers.search.query import Breadth, TextPage, TextQuery, from_cursor, shown, to_cursor
+from computer_linker.providers.search.visible import hardlinks
 from computer_linker.registry import Context, Example, operation
 
 _MOST = 1000
@@ -81,6 +82,11 @@ async def file_search(
     async with hold(guarded(ctx.path(target), ctx.services.home)) as place:
         page = await ctx.use(Search).text(place, query, after, min(options.max_results, _MOST))
         ctx.note(matches=len(page.hits), engine=page.engine)
+        links = hardlinks(place, {hit.path for hit in page.hits})
+        if links:
+            ctx.warn(
+                f"{links} of these files are hardlinks: other names lead to them, and some may lie outside the scope."
+            )
         return _answer(page, place, query)
 
 

@@ -1,6 +1,7 @@
 """Which of the engine's answers may be given: the scope's rules and the caller's breadth, asked again for every path."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from computer_linker.model.paths import RootedPath
@@ -65,6 +66,17 @@ def ignore_files_above(folder: Held) -> list[str] | None:
             return None
         if os.path.isfile(path + "/.gitignore"):  # noqa: PTH113 - a path in the making
             found.append(path + "/.gitignore")
+
+
+def hardlinks(place: Held, paths: set[bytes]) -> int:
+    """How many of the files that were found have other names."""
+    if not place.is_folder:
+        return int(os.fstat(place.fd).st_nlink > 1)
+    count = 0
+    for path in paths:
+        with suppress(OSError):
+            count += os.stat(path, dir_fd=place.fd, follow_symlinks=False).st_nlink > 1
+    return count
 
 
 def already_answered(folder: int, after: Place | None) -> tuple[str, ...]:
