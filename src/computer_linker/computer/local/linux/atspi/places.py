@@ -51,6 +51,9 @@ class Places:
         if not is_window_relative(app):
             if found and all(how == AS_SAID for how in found.values()):
                 self._plain[app.id] = time.monotonic()
+            elif app.toolkit.lower() == "chromium":
+                # Its own controls are in logical units, its pages in pixels.
+                found.update({one.id: AS_SAID for one in elements if one.role == "document-web"})
             return found
         scale = next((how.scale for how in found.values()), 1.0)
         found.update(_popups(elements, extents, await self._unmanaged(app, windows), scale))
