@@ -1,0 +1,67 @@
+"""backend.status: which programs here can make proof, of which kinds, and which would be used."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.artifacts.broker import ArtifactBroker
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.backends.found import Backend, choose, discover, local_fallback, matrix
+from computer_linker.registry import Context, Example, operation
+
+
+class BackendFacts(Model):
+    name: str
+    style: str
+    available: bool
+    state: Annotated[str, Field(description="installed, ready, needs_setup, stale, unknown or missing.")]
+    detail: str
+    supported_kinds: list[str]
+
+
+class Chosen(Model):
+    name: str | None
+    source: Annotated[str, Field(description="artifact, policy, available or none.")]
+
+
+class BackendStatus(Model):
+    backends: list[BackendFacts]
+    local_fallback: BackendFacts
+    matrix: Annotated[
+        dict[str, Any], Field(description="For each kind: the backends that make it, and our own desktop.")
+    ]
+    preferred: Chosen
+
+
+@operation(
+    "backend.status",
+    needs={Capability.ARTIFACT_READ},
+    effect=Effect.OBSERVE,
+    on="any",
+    boundary="scoped-metadata",
+    examples=[Example("What can make a screenshot here?", {})],
+)
+async def backend_status(ctx: Context) -> BackendStatus:
+    """Say which other programs (Ghost OS, agent-browser, cua-driver, Peekaboo) are here, and what our own desktop can prove."""
+    backends, local = await discover(), local_fallback(ctx.computer)
+    newest = await ctx.use(ArtifactBroker).listed(ctx.scope.id, limit=1)
+    name, source = choose(backends, latest=newest[0].backend if newest else None)
+    return BackendStatus(
+        backends=[_facts(backend) for backend in backends],
+        local_fallback=_facts(local),
+        matrix=matrix(backends, local),
+        preferred=Chosen(name=name, source=source),
+    )
+
+
+def _facts(backend: Backend) -> BackendFacts:
+    return BackendFacts(
+        name=backend.name,
+        style=backend.style,
+        available=backend.available,
+        state=backend.state,
+        detail=backend.detail,
+        supported_kinds=list(backend.kinds),
+    )

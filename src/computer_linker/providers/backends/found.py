@@ -1,0 +1,124 @@
+"""Which backends there are, what each can prove, and which one to use."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from computer_linker.computer.base import Computer
+from computer_linker.providers.backends.ask import ask
+from computer_linker.providers.child import find_program
+
+State = Literal["installed", "ready", "needs_setup", "stale", "unknown", "missing"]
+KINDS = ("screenshot", "video_recording", "browser_trace", "browser_verification", "console_logs")
+Find = Callable[[str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One program that can make proof. `state` is `unknown` when it did not answer as documented: never `ready` by guess."""
+
+    name: str
+    style: str
+    available: bool
+    state: State
+    detail: str
+    kinds: Sequence[str] = field(default=())
+
+
+async def discover(find: Find = find_program) -> list[Backend]:
+    """Every known backend, there or not."""
+    return [
+        await _ghost(find),
+        await _by_version(find, "agent-browser", "cli", KINDS),
+        await _by_version(find, "cua-driver", "cli", ("screenshot",)),
+        await _by_version(find, "peekaboo", "cli", ("screenshot",)),
+    ]
+
+
+def local_fallback(computer: Computer) -> Backend:
+    """This product's own desktop."""
+    manifest = computer.capabilities()
+    screen = manifest.facets.get("screen")
+    if screen is None or not manifest.has("screen"):
+        reason = screen.reason if screen is not None else "This machine has no desktop session."
+        return Backend("local", "built-in", False, "missing", reason)
+    kinds = ["screenshot"]
+    if manifest.has("accessibility"):
+        kinds.append("browser_verification")
+    return Backend("local", "built-in", True, "ready", f"by {screen.backend}", kinds)
+
+
+def matrix(backends: Sequence[Backend], local: Backend) -> dict[str, dict[str, list[str] | bool]]:
+    """For each kind of proof: the available programs that make it, and whether our own desktop does."""
+    return {
+        kind: {
+            "backends": [backend.name for backend in backends if backend.available and kind in backend.kinds],
+            "localFallback": local.available and kind in local.kinds,
+        }
+        for kind in KINDS
+    }
+
+
+def choose(
+    backends: Sequence[Backend], *, latest: str | None = None, preferred: str | None = None
+) -> tuple[str | None, Literal["artifact", "policy", "available", "none"]]:
+    """Which backend to use, by the order: who made the latest artifact, whom the policy prefers, the first that is there."""
+    there = [backend.name for backend in backends if backend.available]
+    if latest is not None and latest in there:
+        return latest, "artifact"
+    if preferred is not None and preferred in there:
+        return preferred, "policy"
+    return (there[0], "available") if there else (None, "none")
+
+
+def setup_state(status: str | None) -> State:
+    """What `ghost status` means. Anything that is not plainly one of the documented answers is unknown."""
+    if status is None:
+        return "unknown"
+    text = status.lower()
+    if re.search(r"run ghost setup|ghost setup|not granted|not configured", text):
+        return "needs_setup"
+    return "ready" if re.search(r"status:\s*ready\b", text) else "unknown"
+
+
+def process_health(doctor: str | None) -> Literal["healthy", "stale", "unknown"]:
+    """What `ghost doctor` says of its processes."""
+    if doctor is None:
+        return "unknown"
+    if re.search(r"\[fail\]\s*processes:", doctor, re.IGNORECASE):
+        return "stale"
+    counted = re.search(r"processes:\s*(\d+)", doctor, re.IGNORECASE)
+    if counted is not None:
+        return "healthy" if int(counted.group(1)) <= 1 else "stale"
+    return "healthy" if re.search(r"\[ok\]\s*processes:", doctor, re.IGNORECASE) else "unknown"
+
+
+async def _ghost(find: Find) -> Backend:
+    path = find("ghost")
+    if path is None:
+        return Backend(
+            "ghost-os", "cli", False, "missing", "Install Ghost OS (macOS): it provides the `ghost` program."
+        )
+    state = setup_state(await ask([path, "status"], 5))
+    health = process_health(await ask([path, "doctor"], 10))
+    if state == "ready" and health == "stale":
+        state = "stale"
+    detail = {
+        "ready": "ready",
+        "needs_setup": "Run: ghost setup",
+        "stale": "Old ghost processes are left over. Run: ghost doctor",
+        "unknown": "It did not answer as documented within its time.",
+    }[state]
+    return Backend("ghost-os", "cli", state == "ready", state, f"{detail}; processes {health}", ("screenshot",))
+
+
+async def _by_version(find: Find, name: str, style: str, kinds: Sequence[str]) -> Backend:
+    path = find(name)
+    if path is None:
+        return Backend(name, style, False, "missing", f"{name} is not installed.")
+    told = await ask([path, "--version"], 5)
+    version = re.search(r"\d+(?:\.\d+)+", told or "")
+    if version is None:
+        return Backend(name, style, False, "unknown", "It did not say its version within five seconds.")
+    return Backend(name, style, True, "installed", f"version {version.group(0)}", kinds)

@@ -1,0 +1,91 @@
+"""Backends are what they plainly say they are. `ghost` exists on macOS only: a stand-in prints its documented answers."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from computer_linker.providers.backends.found import Backend, choose, discover, matrix, process_health, setup_state
+from support.road import Road
+from support.service import is_alive, wait_for
+
+pytestmark = pytest.mark.anyio
+
+
+def programs(folder: Path, **scripts: str) -> Callable[[str], str | None]:
+    """A folder of stand-in programs, and how to find them."""
+    for name, body in scripts.items():
+        path = folder / name.replace("_", "-")
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+    return lambda name: str(folder / name) if (folder / name).exists() else None
+
+
+@pytest.mark.parametrize(
+    ("status", "doctor", "state", "available"),
+    [
+        ("echo 'Status: ready'", "echo '[ok] Processes: 1'", "ready", True),
+        ("echo 'Run ghost setup first'", "echo '[ok] Processes: 1'", "needs_setup", False),
+        ("echo 'Accessibility not granted'", "true", "needs_setup", False),
+        ("echo 'Status: ready'", "echo '[FAIL] Processes: 3'", "stale", False),
+        ("echo 'Status: ready'", "echo 'Processes: 4'", "stale", False),
+        ("echo 'all good, trust me'", "true", "unknown", False),
+        ("exit 3", "exit 3", "unknown", False),
+        ("echo 'status: readying'", "true", "unknown", False),
+    ],
+)
+async def test_ghost_is_ready_only_when_it_says_so(
+    tmp_path: Path, status: str, doctor: str, state: str, available: bool
+) -> None:
+    find = programs(tmp_path, ghost=f'case "$1" in status) {status};; doctor) {doctor};; esac')
+    ghost = (await discover(find))[0]
+    assert (ghost.state, ghost.available) == (state, available)
+
+
+async def test_a_program_that_hangs_forks_or_rambles_is_ended(tmp_path: Path) -> None:
+    marker = tmp_path / "child"
+    find = programs(
+        tmp_path,
+        agent_browser=f"sleep 300 & echo $! > {marker}; sleep 300",
+        peekaboo="yes rambling",
+        cua_driver="echo cua-driver 1.2.3",
+    )
+    started = time.monotonic()
+    _, browser, cua, peekaboo = await discover(find)
+    assert time.monotonic() - started < 30
+    assert (browser.state, browser.available) == ("unknown", False)
+    assert (peekaboo.state, peekaboo.available) == ("unknown", False)
+    assert (cua.state, cua.detail) == ("installed", "version 1.2.3")
+    left = int(marker.read_text())
+    wait_for(lambda: not is_alive(left), seconds=5)
+
+
+def test_the_order_of_choice_is_artifact_policy_available_none() -> None:
+    there = [Backend("a", "cli", True, "installed", "", ("screenshot",)), Backend("b", "cli", True, "installed", "")]
+    assert choose(there, latest="b", preferred="a") == ("b", "artifact")
+    assert choose(there, latest="gone", preferred="b") == ("b", "policy")
+    assert choose(there) == ("a", "available")
+    assert choose([]) == (None, "none")
+    local = Backend("local", "built-in", True, "ready", "", ("screenshot",))
+    assert matrix(there, local)["screenshot"] == {"backends": ["a"], "localFallback": True}
+    assert matrix(there, local)["console_logs"] == {"backends": [], "localFallback": False}
+
+
+def test_unreadable_answers_are_unknown() -> None:
+    assert setup_state(None) == "unknown"
+    assert process_health(None) == "unknown"
+    assert process_health("nothing") == "unknown"
+    assert process_health("[ok] Processes: fine") == "healthy"
+
+
+async def test_the_operation_answers_the_matrix(road: Road) -> None:
+    data = await road.data("backend.status")
+    assert [item["name"] for item in data["backends"]] == ["ghost-os", "agent-browser", "cua-driver", "peekaboo"]
+    assert set(data["matrix"]) == {
+        "screenshot",
+        "video_recording",
+        "browser_trace",
+        "browser_verification",
+        "console_logs",
+    }
