@@ -41,7 +41,7 @@ async def _run(folder: Path) -> list[Ratio]:
         folder_scope(folder / "root", "boxed", **common),
     ]
     async with Road.open(folder, scopes) as road:
-        ratios = [await _bare(road)]
+        ratios = [await _bare(road), await _alone(road)]
         if shutil.which("bwrap"):
             ratios.append(await _boxed(road))
         ratios += await _flood(road)
@@ -84,6 +84,19 @@ async def _bare(road: Road) -> Ratio:
         _ROUNDS,
     )
     return Ratio("command.run of true, no sandbox, against create_subprocess_exec", ours, limit, 1.5)
+
+
+async def _alone(road: Road) -> Ratio:
+    from computer_linker.providers.processes.runner import Limits, Runner
+    from computer_linker.providers.sandbox.boundary import SpawnPlan
+
+    runner = road.app.services.use(Runner)
+    ours, limit = await _compared(
+        lambda: runner.run(SpawnPlan(argv=("/usr/bin/true",)), {}, Limits(10, 1000)),
+        lambda: _plain("/usr/bin/true"),
+        _ROUNDS,
+    )
+    return Ratio("the same without policy and history", ours, limit, 1.5)
 
 
 async def _boxed(road: Road) -> Ratio:

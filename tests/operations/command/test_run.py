@@ -155,6 +155,14 @@ async def test_rules_decide_and_a_refusal_runs_nothing(road: Road) -> None:
     assert (await road.data("command.run", ".", scope="some", input={"command": "/bin/echo hi"}))["stdout"] == "hi\n"
 
 
+async def test_explain_judges_the_command_itself_and_starts_nothing(road: Road) -> None:
+    for command, allowed in ((["echo", "hi"], True), (["touch", "marker"], False), ("echo a; touch marker", False)):
+        asked = {"op": "command.run", "target": ".", "input": {"command": command}}
+        told = await road.data("computer.explain", scope="some", input=asked)
+        assert told["allowed"] is allowed, told
+    assert list(road.root.iterdir()) == []
+
+
 async def test_a_planted_program_is_not_taken_for_an_allowed_one(road: Road) -> None:
     for name in ("echo", "tool"):
         (road.root / name).write_text("#!/bin/sh\ntouch marker\n")

@@ -43,7 +43,7 @@ async def computer_explain(ctx: Context, input: ExplainInput) -> Explanation:
     verdict = judge(ctx.scope, wanted, ctx.principal)
     decision, reason = verdict.decision, verdict.reason
     if decision != "deny":
-        problem = _refusal(ctx, wanted, input)
+        problem = _refusal(ctx, wanted, input) or await _command_refusal(ctx, wanted, input)
         if problem is not None:
             decision, reason = "deny", problem
     return Explanation(
@@ -54,6 +54,21 @@ async def computer_explain(ctx: Context, input: ExplainInput) -> Explanation:
         missing=verdict.missing,
         boundary=wanted.boundary,
     )
+
+
+async def _command_refusal(ctx: Context, wanted: Operation, asked: ExplainInput) -> str | None:
+    """Why the scope's command policy would refuse; the command is resolved and judged, and not started."""
+    if wanted.name not in ("command.run", "command.start") or not asked.input:
+        return None
+    from computer_linker.providers.processes.prepare import Preparation
+    from computer_linker.providers.processes.request import request_of
+
+    try:
+        given = wanted.parse(asked.target, asked.input, asked.options)
+        request = request_of(ctx, asked.target or ".", given["input"].command, given["input"].env)
+    except LinkError as error:
+        return error.message
+    return await ctx.use(Preparation).why_refused(request)
 
 
 def _refusal(ctx: Context, wanted: Operation, asked: ExplainInput) -> str | None:

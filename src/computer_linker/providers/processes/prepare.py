@@ -8,13 +8,14 @@ from pathlib import Path, PurePath
 from typing import Any, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
 from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import judge_boundary, judge_command
 from computer_linker.providers.processes import environment
+from computer_linker.providers.processes.keeping import Keeping, kept_to
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox
@@ -32,6 +33,7 @@ class CommandRequest:
     command: str | list[str]
     env: Mapping[str, str] = field(default_factory=dict)
     pty: bool = False
+    keeping: Keeping | None = None
 
 
 @dataclass(slots=True)
@@ -49,6 +51,15 @@ class Prepared:
         return PurePath(self.argv[0]).name
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    argv: list[str]
+    env: dict[str, str]
+    boundary: Boundary
+    where: str
+    places: tuple[str, ...]
+
+
 class Preparation:
     """Judges and plans commands."""
 
@@ -63,37 +74,67 @@ class Preparation:
     def open(cls, services: Any) -> Self:
         return cls(services.use(Computer), services.use(Sandbox))
 
-    async def prepare(self, request: CommandRequest) -> Prepared:
-        """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
-        policy = request.scope.policy
-        argv, is_shell = _argv(request)
-        boundary = NO_BOUNDARY if policy.sandbox == "off" else await self._sandbox.probe()
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The service's own environment, as it was when it started."""
+        return self._environ
+
+    async def boundary(self, scope: Scope) -> Boundary:
+        """What will hold around a command of this scope."""
+        return NO_BOUNDARY if scope.policy.sandbox == "off" else await self._sandbox.probe()
+
+    async def why_refused(self, request: CommandRequest) -> str | None:
+        """Why the command would be refused; None when it would run. Nothing is started or put in place."""
         held: list[int] = []
         try:
-            cwd_fd = self._open(request.cwd, held)
-            where = real_path(cwd_fd, request.cwd.root)
-            programs = self._programs_for(tuple(root.root for root in request.roots))
-            program = programs.resolve(argv[0], where)
-            judge_command(policy, argv, program, programs.locate)
-            judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
-            env = environment.build(
-                self._environ,
-                request.env,
-                passed=policy.environment,
-                search_path=programs.search_path,
-                boundary_holds=boundary.holds,
+            await self._judged(request, held)
+        except LinkError as error:
+            return error.message
+        finally:
+            _close(held)
+        return None
+
+    async def prepare(self, request: CommandRequest) -> Prepared:
+        """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
+        held: list[int] = []
+        try:
+            judged = await self._judged(request, held)
+            network = request.scope.policy.network if request.keeping is None else request.keeping.network
+            confinement = Confinement(cwd=judged.where, cwd_fd=held[0], network=network)
+            if judged.boundary.holds:
+                confinement = self._confined(confinement, request, held, judged.places)
+            plan, env = self._sandbox.wrap(
+                judged.argv, confinement, judged.env, boundary=judged.boundary, pty=request.pty
             )
-            # From here on the program is this file and no other, whatever the name may come to mean.
-            argv = [program.path, *argv[1:]]
-            confinement = Confinement(cwd=where, cwd_fd=cwd_fd, network=policy.network)
-            if boundary.holds:
-                confinement = self._confined(confinement, request, held, programs.places(program))
-            plan, env = self._sandbox.wrap(argv, confinement, env, boundary=boundary, pty=request.pty)
         except BaseException:
             _close(held)
             raise
         plan.closes.extend(held)
-        return Prepared(argv, plan, env, plan.boundary, [*plan.warnings, *_warnings(request.scope, boundary)])
+        warnings = [*plan.warnings, *_warnings(request.scope, judged.boundary)]
+        return Prepared(judged.argv, plan, env, plan.boundary, warnings)
+
+    async def _judged(self, request: CommandRequest, held: list[int]) -> "_Judged":
+        """The command as the scope's rules let it through; the folder it starts in is held first of all."""
+        policy = request.scope.policy
+        argv, is_shell = _argv(request)
+        boundary = await self.boundary(request.scope)
+        where = real_path(self._open(request.cwd, held), request.cwd.root)
+        programs = self._programs_for(tuple(root.root for root in request.roots))
+        program = programs.resolve(argv[0], where)
+        judge_command(policy, argv, program, programs.locate)
+        judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
+        env = environment.build(
+            self._environ,
+            request.env,
+            passed=policy.environment,
+            search_path=programs.search_path,
+            boundary_holds=boundary.holds,
+        )
+        if request.keeping is not None:
+            env |= request.keeping.env
+        places = programs.places(program) if boundary.holds else ()
+        # From here on the program is this file and no other, whatever the name may come to mean.
+        return _Judged([program.path, *argv[1:]], env, boundary, where, places)
 
     def _programs_for(self, roots: tuple[str, ...]) -> Programs:
         """Where this scope's programs are found; looked at anew every few seconds."""
@@ -111,6 +152,11 @@ class Preparation:
     def _confined(
         self, place: Confinement, request: CommandRequest, held: list[int], programs: tuple[str, ...]
     ) -> Confinement:
+        if request.keeping is not None:
+            cwd = request.cwd
+            others = tuple(self._folder(root, held) for root in request.roots if cwd.parts or root.root != cwd.root)
+            place = replace(place, programs=programs)
+            return kept_to(request.keeping, place, cwd, others, self._computer.files, held)
         folders = tuple(self._folder(root, held) for root in request.roots)
         may_write = Capability.FS_WRITE in request.scope.granted
         return replace(

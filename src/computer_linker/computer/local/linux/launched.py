@@ -40,10 +40,11 @@ def become(number: int, link: socket.socket, launcher: int, control: socket.sock
             fcntl.ioctl(0, _TIOCSCTTY, 0)
         if order["kernel"] is not None:
             _confine(order["kernel"])
+        environment = {os.fsencode(name): os.fsencode(value) for name, value in order["env"].items()}
+        environment[RUN_VARIABLE.encode()] = str(number).encode()
         if order["gate"] == "self" and os.read(gate, 1) != b"g":
             os._exit(127)
         step = "exec"
-        environment = {**order["env"], RUN_VARIABLE: str(number)}
         os.execve(order["argv"][0], order["argv"], environment)  # noqa: S606  # the argv was judged by the service
     except OSError as error:
         with contextlib.suppress(OSError):
