@@ -20,10 +20,8 @@ from support.service import META, TOKEN, Http, Service, end_service, environment
 
 SCRIPT = Path(sys.executable).parent / "computer-linker"
 NODE_SERVERS = Path(__file__).parent / "node"
-OURS: dict[str, Any] = {
-    "name": "computer_operation",
-    "arguments": {"scope": "app", "op": "computer.explain", "input": {"op": "file.read"}},
-}
+OURS: dict[str, Any] = {"name": "get_computer_info", "arguments": {"include": ["identity"]}}
+"""The cheapest call there is; it is checked and audited like every other."""
 ECHO: dict[str, Any] = {"name": "echo", "arguments": {"text": "x" * 200}}
 ROUNDS = 7
 CALLS = 300

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Protocol
 
 import anyio
@@ -328,4 +329,11 @@ def _event_for(scope: str, op: str, principal: Principal, parent: str | None) ->
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_date(second)}.{millisecond:03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    """The date and time of one second; the calls of that second share it."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -143,6 +143,8 @@ def _lock_or_take_over(home: Path) -> int:
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
+    # Clients are served by one thread: it must not wait the usual 5 ms for a worker to let go of the interpreter.
+    sys.setswitchinterval(0.0005)
     try:
         import uvloop
     except ImportError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker.auth.guard import presented_token, prove, prove_by_oauth
 from computer_linker.auth.oauth.scopes import group_of
+from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
 from computer_linker.model.principal import Principal
@@ -19,6 +20,7 @@ from computer_linker.transports.http.guards import (
     LOOPBACK,
     Headers,
     NeedsGrant,
+    Places,
     Refused,
     base_of,
     came_through_a_proxy,
@@ -66,6 +68,7 @@ class HttpServer:
         )
         self._refusals = RefusalNotes(dispatcher)
         self._guesses = Guesses()
+        self._known_places: tuple[Config, Places] | None = None
         self._host, self._port = "127.0.0.1", 0
         self._socket: socket.socket | None = None
         self._ready: Callable[[str], None] | None = None
@@ -126,7 +129,7 @@ class HttpServer:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         config = self._services.config
-        is_public = check_place(headers, places_of(config, self._host, self._port))
+        is_public = check_place(headers, self._places(config))
         path = scope["path"]
         if path == "/healthz" and not is_public:
             _only(scope, "GET", "HEAD")
@@ -169,6 +172,12 @@ class HttpServer:
     @cached_property
     def _oauth(self) -> OAuthRoutes:
         return OAuthRoutes(self._services)
+
+    def _places(self, config: Config) -> Places:
+        """The names we answer to, worked out once for each version of the config."""
+        if self._known_places is None or self._known_places[0] is not config:
+            self._known_places = (config, places_of(config, self._host, self._port))
+        return self._known_places[1]
 
     async def _refuse(self, peer: str, headers: Headers, send: Send, base: str) -> None:
         """Say that a credential is needed, or, to a peer that guesses, how long to wait."""
