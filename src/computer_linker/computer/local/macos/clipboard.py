@@ -1,0 +1,66 @@
+"""Clipboard on macOS: the general pasteboard, which keeps what is written."""
+
+from anyio import to_thread
+
+from computer_linker.computer.facets.clipboard import Clip
+from computer_linker.errors import ExecutionFailed, LimitExceeded
+
+_TYPES = {"text/plain": "public.utf8-plain-text", "text/html": "public.html", "image/png": "public.png"}
+
+
+class MacClipboard:
+    """Text, HTML and PNG of the general pasteboard."""
+
+    async def types(self) -> list[str]:
+        """The media types on offer that can be read here."""
+        return await to_thread.run_sync(_types)
+
+    async def read(self, media_type: str = "text/plain", *, max_bytes: int = 32_000_000) -> bytes | None:
+        """The content in one form."""
+        raw = await to_thread.run_sync(_read, media_type)
+        if raw is not None and len(raw) > max_bytes:
+            raise LimitExceeded(f"The clipboard holds more than {max_bytes} bytes.", maxBytes=max_bytes)
+        return raw
+
+    async def write(self, clip: Clip) -> None:
+        """Replace the content."""
+        await to_thread.run_sync(_write, clip.forms)
+
+    async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
+        """The forms worth giving back."""
+        forms: dict[str, bytes] = {}
+        for media_type in await self.types():
+            raw = await self.read(media_type, max_bytes=max_bytes)
+            if raw is not None:
+                forms[media_type] = raw
+                max_bytes -= len(raw)
+        return Clip(forms)
+
+    async def taken(self, timeout_s: float) -> bool | None:
+        """macOS does not tell."""
+        return None
+
+
+def _types() -> list[str]:
+    import AppKit
+
+    offered = AppKit.NSPasteboard.generalPasteboard().types() or []
+    return [media for media, name in _TYPES.items() if name in offered]
+
+
+def _read(media_type: str) -> bytes | None:
+    import AppKit
+
+    name = _TYPES.get(media_type)
+    data = None if name is None else AppKit.NSPasteboard.generalPasteboard().dataForType_(name)
+    return None if data is None else bytes(data)
+
+
+def _write(forms: dict[str, bytes]) -> None:
+    import AppKit
+
+    board = AppKit.NSPasteboard.generalPasteboard()
+    board.clearContents()
+    for media_type, raw in forms.items():
+        if media_type in _TYPES and not board.setData_forType_(raw, _TYPES[media_type]):
+            raise ExecutionFailed("macOS did not take the clipboard's content.")

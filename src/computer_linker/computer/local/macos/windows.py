@@ -1,0 +1,143 @@
+"""Windows on macOS: listed by Quartz, moved and raised through the accessibility interface."""
+
+import builtins
+from typing import Any
+
+from anyio import to_thread
+
+from computer_linker.computer.local.macos.grants import need_accessibility
+from computer_linker.computer.titles import shown_title
+from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
+from computer_linker.model.geometry import Point, Rect, Window
+
+
+class MacWindows:
+    """The windows on screen, from the front to the back."""
+
+    async def list(self) -> list[Window]:
+        """Windows of applications, not of the system's own furniture."""
+        return await to_thread.run_sync(_listed)
+
+    async def stack(self) -> builtins.list[Window]:
+        """The same, menus and panels too."""
+        return await to_thread.run_sync(lambda: _listed(with_popups=True))
+
+    async def focused(self) -> Window | None:
+        """The front window of the front application."""
+        return next((window for window in await self.list() if window.is_focused), None)
+
+    async def at(self, point: Point) -> Window | None:
+        """The topmost window at a point."""
+        return next((one for one in await self.stack() if one.is_visible and one.frame.contains(point)), None)
+
+    async def focus(self, window_id: str) -> Window:
+        """Bring a window and its application to the front."""
+        return await to_thread.run_sync(_focus, window_id)
+
+    async def place(self, window_id: str, bounds: Rect) -> Window:
+        """Move and resize a window."""
+        return await to_thread.run_sync(_place, window_id, bounds)
+
+    async def close(self, window_id: str) -> bool:
+        """Press the window's close button."""
+        return await to_thread.run_sync(_close, window_id)
+
+
+def window_number(window_id: str) -> int:
+    """The window of an id. Raises NotFound when it is not on screen."""
+    if not window_id.isascii() or not window_id.isdigit():
+        raise InvalidRequest("A window id is a number; window.list gives them.")
+    _found(window_id)
+    return int(window_id)
+
+
+def window_place(number: int) -> Rect:
+    """Where a window is."""
+    return _found(str(number)).bounds
+
+
+def _listed(with_popups: bool = False) -> list[Window]:
+    import AppKit
+    import Quartz
+
+    options = Quartz.kCGWindowListOptionOnScreenOnly | Quartz.kCGWindowListExcludeDesktopElements
+    front = AppKit.NSWorkspace.sharedWorkspace().frontmostApplication()
+    front_pid = None if front is None else int(front.processIdentifier())
+    found: list[Window] = []
+    for info in Quartz.CGWindowListCopyWindowInfo(options, Quartz.kCGNullWindowID) or []:
+        if with_popups or info.get("kCGWindowLayer", 0) == 0:
+            found.append(_described(info, front_pid, is_first=not any(one.is_focused for one in found)))
+    return found
+
+
+def _described(info: Any, front_pid: int | None, *, is_first: bool) -> Window:
+    place, pid = info["kCGWindowBounds"], int(info["kCGWindowOwnerPID"])
+    bounds = Rect(x=int(place["X"]), y=int(place["Y"]), width=int(place["Width"]), height=int(place["Height"]))
+    owner = shown_title(str(info.get("kCGWindowOwnerName", "")))
+    return Window(
+        id=str(int(info["kCGWindowNumber"])), title=shown_title(str(info.get("kCGWindowName", "") or "")), app=owner,
+        pid=pid, process=owner, bounds=bounds, frame=bounds, is_focused=is_first and pid == front_pid, is_visible=True,
+    )  # fmt: skip
+
+
+def _found(window_id: str) -> Window:
+    for window in _listed(with_popups=True):
+        if window.id == window_id:
+            return window
+    raise NotFound("There is no such window.", windowId=window_id[:64])
+
+
+def _element(window: Window) -> Any:
+    """The accessibility element of a window: the one of its process with the same place."""
+    import ApplicationServices as Services
+
+    need_accessibility()
+    application = Services.AXUIElementCreateApplication(window.pid)
+    error, elements = Services.AXUIElementCopyAttributeValue(application, "AXWindows", None)
+    for element in elements or [] if error == 0 else []:
+        if _place_of(Services, element) == (window.bounds.x, window.bounds.y):
+            return element
+    raise NotFound("The application does not offer this window to be controlled.", windowId=window.id)
+
+
+def _place_of(services: Any, element: Any) -> tuple[int, int] | None:
+    error, value = services.AXUIElementCopyAttributeValue(element, "AXPosition", None)
+    if error != 0:
+        return None
+    _, point = services.AXValueGetValue(value, services.kAXValueCGPointType, None)
+    return int(point.x), int(point.y)
+
+
+def _focus(window_id: str) -> Window:
+    import AppKit
+    import ApplicationServices as Services
+
+    window = _found(window_id)
+    element = _element(window)
+    application = AppKit.NSRunningApplication.runningApplicationWithProcessIdentifier_(window.pid)
+    application.activateWithOptions_(AppKit.NSApplicationActivateIgnoringOtherApps)
+    if Services.AXUIElementPerformAction(element, "AXRaise") != 0:
+        raise ExecutionFailed("macOS did not bring the window to the front.", windowId=window_id)
+    return _found(window_id)
+
+
+def _place(window_id: str, bounds: Rect) -> Window:
+    import ApplicationServices as Services
+    import Quartz
+
+    element = _element(_found(window_id))
+    corner = Services.AXValueCreate(Services.kAXValueCGPointType, Quartz.CGPointMake(bounds.x, bounds.y))
+    size = Services.AXValueCreate(Services.kAXValueCGSizeType, Quartz.CGSizeMake(bounds.width, bounds.height))
+    Services.AXUIElementSetAttributeValue(element, "AXPosition", corner)
+    Services.AXUIElementSetAttributeValue(element, "AXSize", size)
+    return _found(window_id)
+
+
+def _close(window_id: str) -> bool:
+    import ApplicationServices as Services
+
+    element = _element(_found(window_id))
+    error, button = Services.AXUIElementCopyAttributeValue(element, "AXCloseButton", None)
+    if error != 0 or Services.AXUIElementPerformAction(button, "AXPress") != 0:
+        return False
+    return all(window.id != window_id for window in _listed(with_popups=True))

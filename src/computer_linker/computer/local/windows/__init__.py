@@ -1,0 +1,1 @@
+"""Windows: windows, input, capture and clipboard through the system's own functions."""
