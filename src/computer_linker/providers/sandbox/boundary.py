@@ -55,6 +55,8 @@ class Folder:
     rules: PathRules = field(default_factory=PathRules)
     alias: str = ""
     """Another path that leads here, where the owner wrote one with links in it."""
+    above: tuple[str, ...] = ()
+    """The names from the scope's root down to here; `rules` speak of paths from the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,10 @@ class Confinement:
     """Read-only places of the program itself, such as the folder of its interpreter."""
     hidden: tuple[str, ...] = ()
     """Folders never shown even inside a root: the service's own state."""
+    own: tuple[Folder, ...] = ()
+    """Folders the program keeps for itself, such as its login; writable, and above everything that closes names."""
+    nests: bool = False
+    """The program makes a sandbox of its own inside this one."""
     network: bool = False
     cwd: str = "/"
     """Where the command starts, as a path inside."""

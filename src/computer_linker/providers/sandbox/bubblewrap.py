@@ -62,6 +62,8 @@ def wrap(
         for folder in confinement.writable:
             _root(world, folder, "--bind-fd")
             _close_names(world, folder, placeholders, is_writable=True)
+        for folder in confinement.own:
+            world.add(folder.path, 6, "--bind-fd", world.keep(folder.fd), folder.path)
         for path in confinement.hidden:
             if _is_shown(path, confinement):
                 world.add(path, 5, "--perms", "0555", "--tmpfs", path)
@@ -71,10 +73,12 @@ def wrap(
             os.close(fd)
         raise
     network = () if confinement.network else ("--unshare-net",)
+    # Inside its own user namespace root needs this one right to make another; it means nothing outside.
+    nesting = ("--cap-add", "CAP_SETFCAP") if confinement.nests and os.geteuid() == 0 else ()
     # A session of its own inside keeps the keys of a pty (Ctrl-C) from ending the sandbox program itself.
     session = (_setsid(), "--ctty") if pty and _setsid() else ()
     line = (
-        bwrap, *_ISOLATED, *network, *world.arguments(), "--chdir", confinement.cwd, "--block-fd", str(GATE_FD),
+        bwrap, *_ISOLATED, *nesting, *network, *world.arguments(), "--chdir", confinement.cwd, "--block-fd", str(GATE_FD),
         "--", *session, *argv,
     )  # fmt: skip
     return SpawnPlan(

@@ -13,8 +13,8 @@ _READ = (*SYSTEM, *SYSTEM_FACTS, "/proc", "/dev")
 def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, dict[str, str]]:
     """The plan, and the variables that send temporary files to a private folder (it is gone afterwards)."""
     private = tempfile.mkdtemp(prefix="computer-linker-")
-    fds = [folder.fd for folder in (*confinement.writable, *confinement.readable)]
-    writable = len(confinement.writable)
+    fds = [folder.fd for folder in (*confinement.writable, *confinement.own, *confinement.readable)]
+    writable = len(confinement.writable) + len(confinement.own)
     plan = SpawnPlan(
         argv=argv,
         fds=tuple(fds),

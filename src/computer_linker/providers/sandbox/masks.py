@@ -47,19 +47,23 @@ def masks_of(folder: Folder, *, is_writable: bool) -> Masks:
     for parts, entry in _walk(folder.fd):
         if len(parts) == 1:
             top.add(entry.name)
-        _judge(masks, parts, entry, folder.rules)
+        _judge(masks, folder.above, parts, entry, folder.rules)
     if not is_writable:
         masks.read_only.clear()
         return masks
     if not folder.rules.allow_protected:
-        wanted = sorted(PROTECTED_NAMES) if os.path.realpath(folder.path) == home() else _IN_ANY_PROJECT
+        wanted = tuple(sorted(PROTECTED_NAMES)) if os.path.realpath(folder.path) == home() else _IN_ANY_PROJECT
         masks.empty_folders += [name for name in wanted if name not in top]
-    masks.read_only += ["/".join(parts) for parts in folder.rules.read_only]
+    size = len(folder.above)
+    masks.read_only += ["/".join(parts[size:]) for parts in folder.rules.read_only if parts[:size] == folder.above]
     return masks
 
 
-def _judge(masks: Masks, parts: tuple[str, ...], entry: os.DirEntry[str], rules: PathRules) -> None:
-    path = "/".join(parts)
+def _judge(
+    masks: Masks, above: tuple[str, ...], below: tuple[str, ...], entry: os.DirEntry[str], rules: PathRules
+) -> None:
+    path = "/".join(below)
+    parts = (*above, *below)
     is_folder = entry.is_dir(follow_symlinks=False)
     closed = (not rules.allow_sensitive and is_sensitive(parts)) or (
         bool(rules.denied) and is_denied(parts, rules.denied)
