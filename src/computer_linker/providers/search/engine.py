@@ -33,8 +33,8 @@ from computer_linker.providers.search.text import Gathered, Gatherer
 from computer_linker.providers.search.visible import Visible, already_answered, ignore_files_above
 
 T = TypeVar("T")
-_UNORDERED_HITS = 2000
-_MOST_IN_FILE = 2001
+_UNORDERED_PAGES = 5
+_UNORDERED_LEAST = 500
 _UNORDERED_NAMES = 20_000
 _ABORTED = -6
 _OUT_OF_MEMORY = b"memory allocation"
@@ -113,13 +113,15 @@ def _text_page(
     rg: str | None, target: Held, query: TextQuery, after: Place | None, most: int, leash: Leash
 ) -> TextPage:
     start = _start(target, after)
+    # Few enough hits are sorted here; more than some pages of them are found in order as quickly.
+    unordered = max(_UNORDERED_LEAST, _UNORDERED_PAGES * most)
     visible: Callable[[bytes], bool] = (
         (lambda path: True) if start.stdin is not None else Visible.within(target, query.breadth)
     )
 
     def gather(*, in_order: bool, enough: int) -> Gathered:
-        spec = _text_spec(rg, query, start, in_order=in_order)
-        gatherer = Gatherer(visible, after, enough, None if in_order else _MOST_IN_FILE, query.before, query.after)
+        spec = _text_spec(rg, query, start, in_order=in_order, most_in_file=unordered + 1)
+        gatherer = Gatherer(visible, after, enough, None if in_order else unordered + 1, query.before, query.after)
         if start.stdin is not None:
             # The descriptor's position is shared with a child that may have read from it before.
             os.lseek(start.stdin, 0, os.SEEK_SET)
@@ -130,7 +132,7 @@ def _text_page(
         return found
 
     in_order = rg is None or start.stdin is not None
-    found = gather(in_order=in_order, enough=most + 1 if in_order else max(_UNORDERED_HITS, most + 1))
+    found = gather(in_order=in_order, enough=most + 1 if in_order else unordered)
     if not in_order and not found.is_complete:
         found = gather(in_order=True, enough=most + 1)
     hits = sorted(found.hits, key=lambda hit: hit.place)
@@ -140,11 +142,11 @@ def _text_page(
     return TextPage(hits, engine, hits[-1].place if hits and more else None, sorted(found.binary_files))
 
 
-def _text_spec(rg: str | None, query: TextQuery, start: _Place, *, in_order: bool) -> Spec:
+def _text_spec(rg: str | None, query: TextQuery, start: _Place, *, in_order: bool, most_in_file: int) -> Spec:
     if rg is None:
         return fenced(scan.text_spec(query, start.cwd, stdin=start.stdin), start.readable)
     spec = ripgrep.text_spec(
-        rg, query, start.cwd, stdin=start.stdin, done=start.done, in_order=in_order, most=_MOST_IN_FILE
+        rg, query, start.cwd, stdin=start.stdin, done=start.done, in_order=in_order, most=most_in_file
     )
     return fenced(_without_parents(spec) if start.alone else spec, start.readable)
 
