@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: start test check bench soak lock docs debian clean help
+.PHONY: start test test-windows check bench soak lock docs debian clean help
 
 help:            ## Show what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -30,6 +30,9 @@ debian:          # Debian packages for the desktop and sandbox tests, where this
 
 test: .venv/.dev debian  ## Set up and run every test
 	$(PYTEST) -n 2 --dist loadfile -m "not soak"
+
+test-windows: .venv/.dev debian  ## The Win32 facets in Windows Python, under wine
+	$(BIN)/python tests/windows/run.py
 
 soak: .venv/.dev debian  ## The long fuzz, kill and race runs
 	$(PYTEST) -m soak --timeout 7200

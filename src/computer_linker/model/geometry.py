@@ -139,6 +139,8 @@ class Window(Model):
 
 
 def _across(value: float, pixels: int, units: int) -> float:
-    # One pixel may show several units (a capture made smaller): aim at the middle of what it shows.
     per_pixel = units / pixels
-    return value * per_pixel + (per_pixel - 1) / 2 if per_pixel > 1 else value * per_pixel
+    if per_pixel > 1 and value == int(value):
+        # A whole number names a pixel, and one pixel may show several units: aim at the middle of what it shows.
+        return value * per_pixel + (per_pixel - 1) / 2
+    return value * per_pixel
