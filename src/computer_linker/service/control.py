@@ -6,6 +6,7 @@ from typing import Any
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.principal import Principal
 from computer_linker.service.app import App
+from computer_linker.service.approvals import ApprovalDesk
 from computer_linker.service.peers import PeerDesk
 from computer_linker.transports.mcp.tools import Tools, check_arguments
 
@@ -13,9 +14,10 @@ from computer_linker.transports.mcp.tools import Tools, check_arguments
 class Controls:
     """Answers one control request: `{"tool", "arguments"}` or `{"action"}`."""
 
-    def __init__(self, app: App, tools: Tools, stop: asyncio.Event, peers: PeerDesk) -> None:
+    def __init__(self, app: App, tools: Tools, stop: asyncio.Event, peers: PeerDesk, approvals: ApprovalDesk) -> None:
         self._app = app
         self._peers = peers
+        self._approvals = approvals
         self._tools = tools
         self._stop = stop
         self.local_url: str | None = None
@@ -35,6 +37,8 @@ class Controls:
                 return {"ok": True}
             case str(action) if action.startswith("peer."):
                 return await self._peers.control(action, request)
+            case str(action) if action.startswith("approvals."):
+                return await self._approvals.control(action, request)
             case _:
                 raise InvalidRequest("There is no such control action.")
 

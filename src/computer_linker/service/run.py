@@ -16,6 +16,7 @@ from computer_linker import home as places
 from computer_linker.config.store import ensure
 from computer_linker.errors import CannotServe, LinkError
 from computer_linker.service.app import App, open_app
+from computer_linker.service.approvals import ApprovalDesk
 from computer_linker.service.control import Controls
 from computer_linker.service.door import Door
 from computer_linker.service.introspection import ServiceIntrospection
@@ -76,7 +77,8 @@ async def _serve(
         tools = Tools(app.dispatcher, introspection)
         stop = asyncio.Event()
         peers = app.dispatcher.routes = PeerDesk(app)
-        controls = Controls(app, tools, stop, peers)
+        approvals = ApprovalDesk(app)
+        controls = Controls(app, tools, stop, peers, approvals)
         door = Door(listener, Lane(tools), controls)
         _stop_on_signals(stop)
         tasks = [asyncio.create_task(door.serve())]
@@ -95,6 +97,7 @@ async def _serve(
         _unlink_socket(home, listener)
         await door.close()
         await peers.aclose()
+        await approvals.aclose()
 
 
 async def _until_stopped(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -> None:

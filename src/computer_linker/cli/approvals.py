@@ -1,0 +1,106 @@
+"""approvals: what waits for your yes, and your answer to it."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from computer_linker.cli.output import CliError, note, print_json, say
+from computer_linker.cli.places import state_home
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+Id = Annotated[str, typer.Argument(help="The id the list shows.")]
+_KEYS = {"y": "allow", "s": "allow_for_session", "n": "deny"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add `approvals`."""
+    approvals = typer.Typer(
+        help="What waits for your yes: a live list on a terminal, or list, allow and deny.", invoke_without_command=True
+    )
+    app.add_typer(approvals, name="approvals")
+    approvals.callback()(_live)
+    approvals.command("list")(_list)
+    approvals.command("allow")(_allow)
+    approvals.command("deny")(_deny)
+    approvals.command("revoke")(_revoke)
+
+
+def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Show each request as it comes and ask for an answer; calls wait for you while this runs."""
+    if ctx.invoked_subcommand is not None:
+        return
+    if as_json or not sys.stdin.isatty():
+        _list(as_json=as_json)
+        return
+    note("Waiting for requests. y allows once, s for this session and scope, n refuses, Enter skips. Ctrl-C ends.")
+    known: list[str] = []
+    while True:
+        waiting = _ask("approvals.wait", known=known)["waiting"]
+        for item in waiting:
+            if item["id"] not in known:
+                _decide(item)
+        known = [item["id"] for item in _ask("approvals.list")["waiting"]]
+
+
+def _decide(item: dict[str, Any]) -> None:
+    _show(item)
+    key = typer.prompt("Allow? [y/s/n]", default="", show_default=False).strip().lower()
+    if key not in _KEYS:
+        note("Skipped; it still waits.")
+        return
+    try:
+        _ask("approvals.answer", id=item["id"], answer=_KEYS[key])
+        note({"y": "Allowed once.", "s": "Allowed for this session and scope.", "n": "Refused."}[key])
+    except CliError as error:
+        note(error.message)
+
+
+def _list(as_json: AsJson = False) -> None:
+    """What waits for an answer now."""
+    answer = _ask("approvals.list")
+    if as_json:
+        print_json(answer)
+        return
+    for item in answer["waiting"]:
+        _show(item)
+    if not answer["waiting"]:
+        note("Nothing waits for your answer.")
+
+
+def _allow(
+    asked: Id,
+    session: Annotated[
+        bool, typer.Option("--session", help="For this client's session and scope, not only once.")
+    ] = False,
+) -> None:
+    """Say yes to one request, exactly as it is shown."""
+    answer = _ask("approvals.answer", id=asked, answer="allow_for_session" if session else "allow")
+    say(f"Allowed {answer['op']} in {answer['scope']}{' for this session' if session else ' once'}.")
+
+
+def _deny(asked: Id) -> None:
+    """Say no to one request."""
+    answer = _ask("approvals.answer", id=asked, answer="deny")
+    say(f"Refused {answer['op']} in {answer['scope']}.")
+
+
+def _revoke() -> None:
+    """Take back every yes that was given for a session."""
+    say(f"Took back {_ask('approvals.revoke')['revoked']}.")
+
+
+def _show(item: dict[str, Any]) -> None:
+    who = item["client"] or item["principal"]
+    say(f"{item['id']}  {item['op']} in {item['scope']}, asked by {who}, {item['secondsLeft']} s left")
+    for line in item["preview"].splitlines():
+        say(f"  {line}")
+
+
+def _ask(action: str, **request: Any) -> dict[str, Any]:
+    from computer_linker.client.socket_client import ask_or_start
+
+    answer = ask_or_start(state_home(), {"action": action, **request})
+    if not answer.get("ok"):
+        raise CliError(str(answer.get("error", "the service did not answer")))
+    return answer

@@ -1,0 +1,84 @@
+"""A person at a terminal: what waits for their answer, and their presence, which makes calls wait for it."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import anyio
+
+from computer_linker.errors import InvalidRequest, NotFound
+from computer_linker.policy.confirm import Asked
+from computer_linker.providers.approvals import Answer, Approvals, shown
+from computer_linker.service.app import App
+
+_WAIT_S = 20.0
+_GRACE_S = 3.0
+_ANSWERS: dict[str, Answer] = {"allow": "yes", "allow_for_session": "yes_for_session", "deny": "no"}
+
+
+class ApprovalDesk:
+    """Answers the `approvals.*` control actions."""
+
+    def __init__(self, app: App) -> None:
+        self._approvals = app.services.use(Approvals)
+        self._presence: asyncio.Task[None] | None = None
+        self._seen_at = 0.0
+
+    async def control(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        """One action of the command line."""
+        match action:
+            case "approvals.list":
+                return self._list()
+            case "approvals.wait":
+                return await self._wait(request)
+            case "approvals.answer":
+                return self._answer(str(request.get("id")), str(request.get("answer")))
+            case "approvals.revoke":
+                return {"ok": True, "revoked": self._approvals.ledger.revoke_standing()}
+            case _:
+                raise InvalidRequest("There is no such approvals action.")
+
+    async def aclose(self) -> None:
+        """The terminal is gone with the service."""
+        if self._presence is not None:
+            self._presence.cancel()
+            await asyncio.wait([self._presence], timeout=5)
+
+    def _list(self) -> dict[str, Any]:
+        return {"ok": True, "waiting": [shown(asked) for asked in self._approvals.waiting()]}
+
+    async def _wait(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return when what waits is no longer what the terminal shows, or after a while; meanwhile calls wait for it."""
+        known = set(request.get("known") or [])
+        loop = asyncio.get_running_loop()
+        self._seen_at = loop.time() + _WAIT_S
+        if self._presence is None or self._presence.done():
+            self._presence = loop.create_task(self._be_there())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WAIT_S):
+                while {asked.id for asked in self._approvals.waiting()} == known:
+                    await self._approvals.changed()
+        self._seen_at = loop.time()
+        return self._list()
+
+    def _answer(self, asked_id: str, answer: str) -> dict[str, Any]:
+        if answer not in _ANSWERS:
+            raise InvalidRequest(f"The answer is one of {', '.join(_ANSWERS)}.")
+        asked = self._approvals.answer(asked_id, _ANSWERS[answer])
+        if asked is None:
+            raise NotFound("Nothing waits under that id any more: it was answered, withdrawn, or its time ran out.")
+        return {"ok": True, "id": asked.id, "op": asked.op, "scope": asked.scope}
+
+    async def _be_there(self) -> None:
+        """Count as an approver until the terminal has been silent for a moment."""
+
+        async def person(asked: Asked) -> Answer | None:
+            # The answer comes by `approvals.answer`; this only keeps the call waiting for it.
+            await anyio.sleep_forever()
+            return None
+
+        loop = asyncio.get_running_loop()
+        async with self._approvals.attached("terminal", person):
+            # Each wait of the terminal moves the end; there is nothing to be woken by before it.
+            while (left := self._seen_at + _GRACE_S - loop.time()) > 0:  # noqa: ASYNC110
+                await asyncio.sleep(left)
