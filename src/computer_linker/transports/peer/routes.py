@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+from computer_linker.errors import NotFound, UnknownScope
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry.context import Progress
 from computer_linker.registry.services import Services
@@ -45,7 +46,11 @@ class PeerRoutes:
         return await link.call(wire, _DEADLINE_S, report)
 
     async def _link(self, computer: str) -> PeerLink:
-        peer = self._services.use(PeerTable).find(computer)
+        try:
+            peer = self._services.use(PeerTable).find(computer)
+        except NotFound as error:
+            # The name came as part of a scope, and only scopes that exist are told apart from those that do not.
+            raise UnknownScope(f"There is no such scope: {error.message}") from error
         link = self._links.get(peer.fingerprint)
         if link is None:
             config = self._services.config
