@@ -23,8 +23,8 @@ NODE_SERVERS = Path(__file__).parent / "node"
 OURS: dict[str, Any] = {"name": "get_computer_info", "arguments": {"include": ["identity"]}}
 """The cheapest call there is; it is checked and audited like every other."""
 ECHO: dict[str, Any] = {"name": "echo", "arguments": {"text": "x" * 200}}
-ROUNDS = 7
-CALLS = 300
+ROUNDS = 5
+CALLS = 200
 OUTSTANDING = 16
 
 
@@ -41,7 +41,7 @@ def run() -> list[Ratio]:
 
 def _starts(service: Service, folder: Path) -> list[Ratio]:
     warm, cold, bare, sdk = [], [], [], []
-    for number in range(15):
+    for number in range(9):
         bare.append(_timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)))
         warm.append(_timed(lambda: _first_reply(service.home)))
         if number % 3 == 0:
