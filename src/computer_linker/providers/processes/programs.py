@@ -63,7 +63,25 @@ class Programs:
         return tuple(folders)
 
     def _is_writable_by_scope(self, path: str) -> bool:
-        return _is_below(os.path.realpath(path), self._roots) or _is_below(path, self._configured_roots)
+        real = os.path.realpath(path)
+        roots = [root for root in self._roots if _is_below(real, (root,))]
+        roots += [root for root in self._configured_roots if _is_below(path, (root,))]
+        return any(_could_be_replaced(place, root) for root in roots for place in (path, real))
+
+
+def _could_be_replaced(path: str, root: str) -> bool:
+    """True when this user could change the file or any folder between it and the root, and so what runs."""
+    place = path
+    while True:
+        try:
+            owner = Path(place).stat().st_uid
+        except OSError:
+            return True
+        if owner == os.geteuid() or os.access(place, os.W_OK):
+            return True
+        if place in (root, "/") or not _is_below(place, (root,)):
+            return False
+        place = str(Path(place).parent)
 
 
 def _prefix(folder: str) -> str:

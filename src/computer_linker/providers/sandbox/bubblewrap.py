@@ -135,9 +135,7 @@ def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, i
     for name in masks.read_only:
         _close_for_writing(world, folder, name)
     if masks.links:
-        world.warnings.append(
-            f"{len(masks.links)} protected or secret names here are links, which cannot be closed off."
-        )
+        world.warnings.append(f"{len(masks.links)} protected names here are links, which cannot be closed off.")
 
 
 def _close_folder(world: _World, folder: Folder, name: str, placeholders: Placeholders) -> None:

@@ -69,8 +69,10 @@ def _judge(
         bool(rules.denied) and is_denied(parts, rules.denied)
     )
     protected = not rules.allow_protected and is_protected(parts)
-    if (closed or protected) and entry.is_symlink():
-        masks.links.append(path)
+    if entry.is_symlink():
+        # What a link leads to is judged by its own name; only a trusted name could be turned elsewhere.
+        if protected:
+            masks.links.append(path)
     elif closed:
         (masks.empty_folders if is_folder else masks.empty_files).append(path)
     elif protected:
