@@ -8,7 +8,7 @@ import pytest
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.local.probe import this_computer
-from computer_linker.computer.text_entry import paste_text
+from computer_linker.computer.text_entry import enter_text, paste_text
 from computer_linker.errors import LinkError, StaleReference
 from computer_linker.model.geometry import Point, Rect
 from computer_linker.providers.frames import Frames
@@ -71,6 +71,20 @@ async def test_a_paste_gives_the_clipboard_back(computer: Computer, harness: Har
     # The harness does not fetch what is pasted, and that is told.
     assert await paste_text(computer, "pasted") is False
     assert await computer.clipboard.snapshot() == before
+
+
+async def test_a_terminal_is_typed_into_and_never_pasted_into(computer: Computer, desktop: Desktop) -> None:
+    typed = desktop.folder / "typed.txt"
+    desktop.launch("xterm", "-e", "sh", "-c", f"head -n 1 > {typed}")
+    with anyio.fail_after(20):
+        while (window := await computer.windows.focused()) is None or window.app != "XTerm":
+            await anyio.sleep(0.05)
+    text = "a long line for a terminal, with signs: $HOME `x` ~!@#% and nothing lost of it"
+    assert await enter_text(computer, text + "\n") == "keys"
+    with anyio.fail_after(20):
+        while not typed.exists() or not typed.read_text():
+            await anyio.sleep(0.05)
+    assert typed.read_text() == text + "\n"
 
 
 async def test_a_vanished_server_is_an_error_and_a_new_one_is_found(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ After a paste the clipboard holds again what it held. Binding spare keys to fore
 (applications read the new layout late), so it is never done.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import anyio
 
 from computer_linker.computer.facets.clipboard import Clip, text_clip
-from computer_linker.errors import LimitExceeded
+from computer_linker.errors import LimitExceeded, UnsupportedPlatform
 
 if TYPE_CHECKING:
     from computer_linker.computer.base import Computer
@@ -20,23 +20,48 @@ Settled = Callable[[], Awaitable[object]]
 _BY_KEYS_AT_MOST = 40
 _TAKEN_S = 2.0
 _RESTORE_S = 2.0
+_UNTOLD_S = 0.4
+_PASTE = ("ctrl", "v")
+_TERMINAL_PASTE = ("ctrl", "shift", "v")
+_TERMINALS = frozenset(
+    "gnome-terminal gnome-terminal-server org.gnome.terminal konsole org.kde.konsole xfce4-terminal kitty alacritty foot "
+    "terminator tilix mate-terminal lxterminal qterminal ptyxis org.gnome.ptyxis wezterm org.wezfurlong.wezterm".split()
+)
+_ONLY_KEYS = frozenset("xterm uxterm urxvt rxvt st st-256color".split())
+"""Terminals whose ctrl+V types a control character."""
 
 
 async def enter_text(
     computer: "Computer", text: str, *, prefer: EntryMethod | None = None, settled: Settled | None = None
 ) -> EntryMethod:
     """Enter text by the quicker method that is exact; `prefer` forces one. The person's clipboard is put back after a paste."""
-    by_keys = prefer == "keys" or (
-        prefer is None and len(text) <= _BY_KEYS_AT_MOST and await computer.keyboard.can_type(text)
-    )
-    if by_keys:
+    app = await _focused_app(computer) if prefer is None else ""
+    if prefer == "keys" or (prefer is None and await _best_by_keys(computer, text, app)):
         await computer.keyboard.type_text(text)
         return "keys"
-    await paste_text(computer, text, settled=settled)
+    if app in _ONLY_KEYS:
+        raise UnsupportedPlatform("This terminal cannot paste, and the keyboard layout lacks a character of the text.")
+    await paste_text(computer, text, settled=settled, chord=_TERMINAL_PASTE if app in _TERMINALS else _PASTE)
     return "paste"
 
 
-async def paste_text(computer: "Computer", text: str, *, settled: Settled | None = None) -> bool | None:
+async def _best_by_keys(computer: "Computer", text: str, app: str) -> bool:
+    """Short texts, terminals (where a paste may run or be refused), and systems whose keyboard takes any character."""
+    takes_all = getattr(computer.keyboard, "takes_any_character", False)
+    wanted = len(text) <= _BY_KEYS_AT_MOST or takes_all or app in _TERMINALS or app in _ONLY_KEYS
+    return wanted and await computer.keyboard.can_type(text)
+
+
+async def _focused_app(computer: "Computer") -> str:
+    if not computer.capabilities().has("windows"):
+        return ""
+    window = await computer.windows.focused()
+    return "" if window is None else window.app.lower()
+
+
+async def paste_text(
+    computer: "Computer", text: str, *, settled: Settled | None = None, chord: Sequence[str] = _PASTE
+) -> bool | None:
     """Paste text with ctrl+V and put back what the clipboard held.
 
     True once the focused application fetched it, False when it did not, None where the system cannot tell. Browsers fetch
@@ -46,8 +71,11 @@ async def paste_text(computer: "Computer", text: str, *, settled: Settled | None
     before = await _held(computer)
     await computer.clipboard.write(text_clip(text))
     try:
-        await computer.keyboard.press(["ctrl", "v"])
+        await computer.keyboard.press(chord)
         taken = await computer.clipboard.taken(_TAKEN_S)
+        if taken is None:
+            # Nothing tells when the application has fetched it; too early would paste what was there before.
+            await anyio.sleep(_UNTOLD_S)
         if settled is not None:
             await settled()
         return taken

@@ -89,6 +89,8 @@ class MacPointer:
 class MacKeyboard:
     """The keyboard. macOS takes any character as it is, whatever the layout."""
 
+    takes_any_character = True
+
     async def press(self, keys: Sequence[str], *, count: int = 1) -> None:
         """One key or a chord."""
         codes = [_code(key_name(key)) for key in keys]

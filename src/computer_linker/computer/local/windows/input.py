@@ -75,6 +75,8 @@ class WindowsPointer:
 class WindowsKeyboard:
     """The keyboard. Windows takes any character as it is, whatever the layout."""
 
+    takes_any_character = True
+
     async def press(self, keys: Sequence[str], *, count: int = 1) -> None:
         """One key or a chord."""
         codes = [code for key in keys for code in _codes(key_name(key))]
