@@ -52,7 +52,7 @@ docs: .venv/.dev         ## Write the generated reference
 	$(BIN)/python -m computer_linker.cli.reference
 
 lock:            ## Lock the dependencies with hashes (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --extra build -o requirements/base.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --extra build --extra code --extra desktop --extra peers -o requirements/base.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --all-extras -o requirements/dev.txt
 
 clean:           ## Remove what was installed
