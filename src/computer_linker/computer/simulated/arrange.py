@@ -67,7 +67,8 @@ class SimulatedApps:
         return self._app(app_id)
 
     async def close(self, app: str) -> bool:
-        mine = [one for one in self._world.windows if one.app == self._id(app)]
+        app_id = self._id(app)
+        mine = [one for one in self._world.windows if one.app == app_id]
         for window in mine:
             if not window.keeps_open:
                 self._world.remove(window)

@@ -1,5 +1,7 @@
 """The state of a simulated desktop, and its log of what reached which window."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,11 +111,11 @@ class World:
         """Tell everyone who listens for input or notices."""
         _tell(self._listeners, event)
 
-    def watching(self) -> Any:
+    def watching(self) -> AbstractContextManager[Any]:
         """A stream of changed areas."""
         return _subscribed(self._watchers)
 
-    def listening(self) -> Any:
+    def listening(self) -> AbstractContextManager[Any]:
         """A stream of input and notices."""
         return _subscribed(self._listeners)
 
@@ -127,18 +129,22 @@ def one_display(width: int = 1280, height: int = 800, scale: float = 1.0) -> Dis
     )  # fmt: skip
 
 
-def _subscribed(streams: list[Any]) -> Any:
+@contextmanager
+def _subscribed(streams: list[Any]) -> Iterator[Any]:
     send, receive = anyio.create_memory_object_stream[Any](1000)
     streams.append(send)
-    return receive
+    try:
+        yield receive
+    finally:
+        streams.remove(send)
+        send.close()
+        receive.close()
 
 
 def _tell(streams: list[Any], event: object) -> None:
     for stream in list(streams):
         try:
             stream.send_nowait(event)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            stream.close()
-            streams.remove(stream)
         except anyio.WouldBlock:
+            # A listener that does not keep up misses events; it never holds up the desktop.
             continue
