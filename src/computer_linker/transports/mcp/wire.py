@@ -246,9 +246,12 @@ class Wire:
         self._out += line
         self._out += b"\n"
         if self._sending == "idle":
-            # Answers that become ready together leave in one write.
+            # Answers that become ready together leave in one write; a single one waits for nobody.
             self._sending = "soon"
-            self._loop.call_soon(self._flush)
+            if len(self._running) > 1:
+                self._loop.call_soon(self._flush)
+            else:
+                self._flush()
         if len(self._out) >= _OUT_LIMIT:
             self._pause()
 
