@@ -13,6 +13,8 @@ NODE = "node@22.23.3"
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 TYPESCRIPT_SDK = "@modelcontextprotocol/sdk@1.32.2"
+CODEX = "@openai/codex@0.166.0"
+CLAUDE = "@anthropic-ai/claude-code@2.1.325"
 _INSTALL_DEADLINE_S = 600
 
 
@@ -34,6 +36,23 @@ def conformance() -> list[str]:
 def inspector() -> list[str]:
     """The command of the MCP Inspector."""
     return [str(node()), str((install(INSPECTOR) / "node_modules" / ".bin" / "mcp-inspector").resolve())]
+
+
+def codex() -> Path:
+    """Codex's own program, which runs without Node."""
+    return _native(CODEX, "node_modules/@openai/codex-linux-*/vendor/*/bin/codex")
+
+
+def claude() -> Path:
+    """Claude Code's own program, which runs without Node."""
+    return _native(CLAUDE, "node_modules/@anthropic-ai/claude-code-linux-*/claude")
+
+
+def _native(package: str, pattern: str) -> Path:
+    found = sorted(path for path in install(package).glob(pattern) if "musl" not in path.parent.name)
+    if not found:
+        raise NodeMissing(f"{package} has no program for this machine")
+    return found[0]
 
 
 def install(package: str) -> Path:

@@ -1,0 +1,1 @@
+"""codex.*: run an agent program in a folder of the scope."""

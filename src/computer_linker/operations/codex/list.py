@@ -1,0 +1,77 @@
+"""codex.list: the agent sessions of this caller in this scope."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.agents.agents import Agents
+from computer_linker.providers.agents.events import clip
+from computer_linker.providers.agents.sessions import Session, Status, Workflow
+from computer_linker.registry import Context, Example, operation
+
+
+class ListOptions(Model):
+    limit: Annotated[int, Field(gt=0, le=200)] = 50
+
+
+class ListedRun(Model):
+    session_id: str
+    agent: Literal["codex", "claude"]
+    workflow: Annotated[Workflow, Field(description="Of the last turn, as are the fields below.")]
+    status: Annotated[
+        Status, Field(description="`lost` when the service died while it ran: it ended then, and how is not known.")
+    ]
+    target: str
+    thread_id: str | None
+    turns: int
+    started_at: str
+    ended_at: str | None
+    exit_code: int | None
+    final_message: Annotated[str, Field(description="Its start and end; codex.read has all of it.")]
+    changed_files: int | None
+    operation_id: str
+    sandbox: Literal["read-only", "workspace-write"]
+    boundary: str
+
+
+class RunList(Model):
+    runs: list[ListedRun]
+    truncated: bool
+
+
+@operation(
+    "codex.list",
+    needs={Capability.CODEX_RUN},
+    effect=Effect.OBSERVE,
+    boundary="scoped-metadata",
+    examples=[Example("List my sessions.", {})],
+)
+async def codex_list(ctx: Context, options: ListOptions = ListOptions()) -> RunList:
+    """List the agent sessions of this scope that this client started, the newest first; they outlive the service."""
+    found = ctx.use(Agents).listed(ctx.principal, ctx.scope.id)
+    ctx.note(sessions=len(found))
+    return RunList(runs=[_listed(session) for session in found[: options.limit]], truncated=len(found) > options.limit)
+
+
+def _listed(session: Session) -> ListedRun:
+    turn = session.last
+    return ListedRun(
+        session_id=session.session_id,
+        agent=session.agent,
+        workflow=turn.workflow,
+        status=turn.status,
+        target=session.target,
+        thread_id=session.thread_id,
+        turns=len(session.turns),
+        started_at=turn.started_at,
+        ended_at=turn.ended_at,
+        exit_code=turn.exit_code,
+        final_message=clip(turn.final_message, 500),
+        changed_files=None if turn.diff_summary is None else turn.diff_summary.changed_files,
+        operation_id=turn.operation_id,
+        sandbox=turn.sandbox,
+        boundary=turn.boundary,
+    )

@@ -1,0 +1,52 @@
+"""codex.stop: end a running session's turn and everything it started."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.agents.agents import Agents
+from computer_linker.providers.agents.sessions import DiffSummary, Status
+from computer_linker.registry import Context, Example, operation
+
+
+class StopOptions(Model):
+    grace_seconds: Annotated[float, Field(ge=0, le=40, description="Then it is killed.")] = 3
+
+
+class StoppedAgent(Model):
+    session_id: str
+    status: Status
+    exit_code: int | None
+    signal: str | None
+    diff_summary: DiffSummary | None
+
+
+@operation(
+    "codex.stop",
+    needs={Capability.CODEX_RUN},
+    effect=Effect.CHANGE,
+    boundary="scoped-metadata",
+    destructive=True,
+    examples=[Example("Stop a session.", {"target": "codex_0123"}, runs=False)],
+)
+async def codex_stop(ctx: Context, target: str, options: StopOptions = StopOptions()) -> StoppedAgent:
+    """Stop a session's turn with everything it started. What it changed so far stays, is told, and can be taken back."""
+    agents = ctx.use(Agents)
+    session = agents.find(target, ctx.principal, ctx.scope.id)
+    running = agents.running(target)
+    if running is not None:
+        await agents.stop(running, options.grace_seconds)
+        session = running.session
+    ctx.effect = "confirmed" if running is not None else "suspected_noop"
+    turn = session.last
+    ctx.note(status=turn.status)
+    return StoppedAgent(
+        session_id=session.session_id,
+        status=turn.status,
+        exit_code=turn.exit_code,
+        signal=turn.signal,
+        diff_summary=turn.diff_summary,
+    )

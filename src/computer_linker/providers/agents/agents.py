@@ -1,0 +1,343 @@
+"""Agents: starts turns of agent programs, keeps their sessions, and finds them again."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.processes import Ended
+from computer_linker.errors import (
+    Conflict,
+    LimitExceeded,
+    LinkError,
+    NotFound,
+    PermissionDenied,
+    ProcessNotFound,
+    ProviderUnavailable,
+)
+from computer_linker.model.ids import new_handle
+from computer_linker.model.principal import Principal
+from computer_linker.providers.agents.changes import Takeback, summary_of
+from computer_linker.providers.agents.claude import Claude
+from computer_linker.providers.agents.codex import Codex
+from computer_linker.providers.agents.events import clip
+from computer_linker.providers.agents.live import LiveTurn, background
+from computer_linker.providers.agents.order import Order
+from computer_linker.providers.agents.program import AgentProgram, Ask, Line
+from computer_linker.providers.agents.sessions import (
+    DiffSummary,
+    EventLog,
+    Session,
+    Sessions,
+    Status,
+    Turn,
+    TurnProblem,
+)
+from computer_linker.providers.agents.shadow import Shadow
+from computer_linker.providers.agents.versions import Versions
+from computer_linker.providers.agents.workflows import prompt_for
+from computer_linker.providers.git.run import Git
+from computer_linker.providers.processes.keeping import Keeping
+from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
+from computer_linker.providers.processes.records import now
+from computer_linker.providers.processes.runner import Runner
+from computer_linker.undo.journal import Journal
+
+log = logging.getLogger(__name__)
+PROGRAMS: dict[str, AgentProgram] = {program.name: program for program in (Codex(), Claude())}
+_MAX_RUNNING = 16
+_MAX_PROMPT = 65_536
+_MAX_STORED_OUTPUT = 65_536
+_MAX_PATCH = 1_000_000
+_STOP_S = 3.0
+
+
+class Running:
+    """A turn under way: the session as it is now, the live process, and its end."""
+
+    def __init__(self, session: Session, live: LiveTurn, prepared: Prepared, before: str | None) -> None:
+        self.session = session
+        self.live = live
+        self.prepared = prepared
+        self.before = before
+        self.done = anyio.Event()
+
+
+class Agents:
+    """Turns outlive a client's disconnect, not the service's stop. Sessions outlive both."""
+
+    def __init__(self, services: Any) -> None:
+        place: Path = services.home / "agents"
+        self.sessions = Sessions(place / "sessions")
+        self._homes = place / "homes"
+        self._preparation: Preparation = services.use(Preparation)
+        self._runner: Runner = services.use(Runner)
+        self._computer: Computer = services.use(Computer)
+        self._git: Git = services.use(Git)
+        self._journal: Journal = services.use(Journal)
+        self._shadow = Shadow(place / "shadow")
+        self._versions = Versions(self._runner)
+        self._running: dict[str, Running] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def open(cls, services: Any) -> Self:
+        return cls(services)
+
+    def is_busy(self) -> bool:
+        """True while a turn runs."""
+        return bool(self._running)
+
+    def find(self, session_id: str, principal: Principal, scope: str) -> Session:
+        """The session of this id, if it is this caller's. Raises ProcessNotFound otherwise."""
+        running = self._running.get(session_id)
+        session = running.session if running is not None else self._settled(self.sessions.find(session_id))
+        if session is None or not _is_theirs(session, principal, scope):
+            raise ProcessNotFound("There is no such session in this scope. codex.list shows yours.")
+        return session
+
+    def listed(self, principal: Principal, scope: str) -> list[Session]:
+        """This caller's sessions, the newest first."""
+        found = [self._settled(session) for session in self.sessions.listed()]
+        return [session for session in found if session is not None and _is_theirs(session, principal, scope)]
+
+    def running(self, session_id: str) -> Running | None:
+        return self._running.get(session_id)
+
+    def log_of(self, session_id: str) -> EventLog:
+        """The session's events, live where it runs."""
+        running = self._running.get(session_id)
+        return running.live.log if running is not None else self._log(session_id)
+
+    async def start(self, order: Order, gate: Callable[[], Awaitable[None]]) -> Running:
+        """Start a turn. `gate` is awaited while the agent's process already waits to begin."""
+        self._refuse_too_many(order)
+        program = PROGRAMS[order.agent]
+        line, prepared = await self._prepared(order, program)
+        try:
+            _refuse_changeable(prepared.argv[0], order)
+            await self._versions.check(program, prepared.argv[0], prepared.env["PATH"])
+            prompt = await self._prompt(order)
+            before, warning = await self._before(order)
+            running = await self._spawned(order, program, line, prepared, before)
+        except BaseException:
+            prepared.plan.release()
+            raise
+        try:
+            await gate()
+            self._open_turn(running, order, line, [*prepared.warnings, *line.warnings, *warning])
+        except BaseException:
+            running.live.close()
+            prepared.plan.release()
+            raise
+        self._running[running.session.session_id] = running
+        background(asyncio.create_task(self._driven(running, order, program, prompt)), self._tasks)
+        return running
+
+    async def stop(self, running: Running, grace_s: float) -> None:
+        """End a turn with everything it started, and wait until its record says so."""
+        await running.live.stop(grace_s)
+        await running.done.wait()
+
+    async def aclose(self) -> None:
+        """Stop everything; the records say so."""
+        async with anyio.create_task_group() as group:
+            for running in list(self._running.values()):
+                group.start_soon(running.live.stop, _STOP_S)
+        with anyio.move_on_after(10):
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+
+    async def _prepared(self, order: Order, program: AgentProgram) -> tuple[Line, Prepared]:
+        scope = order.scope
+        boundary = await self._preparation.boundary(scope)
+        ask = Ask(
+            mode=order.mode,
+            network=scope.policy.network,
+            is_confined=boundary.holds,
+            model=order.model,
+            thread_id=None if order.session is None else order.session.thread_id,
+        )
+        line = program.line(ask, self._preparation.environ, self._homes / scope.id)
+        _make_private(line.home)
+        keeping = Keeping(
+            writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)
+        )
+        request = CommandRequest(scope, order.roots, order.cwd, line.argv, keeping=keeping)
+        try:
+            prepared = await self._preparation.prepare(request)
+        except NotFound as error:
+            if "program" not in error.details:
+                raise
+            raise ProviderUnavailable(
+                f"The program {program.name} is not installed.",
+                reason="missing",
+                program=program.name,
+                remedy=program.install,
+            ) from error
+        if line.holds:
+            prepared.boundary = line.holds if prepared.boundary == "none" else f"{prepared.boundary}; {line.holds}"
+        return line, prepared
+
+    async def _prompt(self, order: Order) -> bytes:
+        earlier = [each for each in self.listed(order.principal, order.scope.id) if each.last.status != "running"]
+        may_see_git = "git:read" in order.scope.granted
+        text = await prompt_for(order.workflow, order.wish, order.cwd, earlier, self._git, may_see_git=may_see_git)
+        return text.encode("utf-8", "replace")
+
+    async def _before(self, order: Order) -> tuple[str | None, list[str]]:
+        if order.mode == "read-only":
+            return None, []
+        try:
+            return await self._shadow.take(order.cwd), []
+        except LinkError as error:
+            return None, [f"There will be no diff and no undo of this run: {error.message}"]
+
+    async def _spawned(
+        self, order: Order, program: AgentProgram, line: Line, prepared: Prepared, before: str | None
+    ) -> Running:
+        child = await self._runner.spawn(prepared.plan, prepared.env, stdin=True)
+        session = order.session or Session(
+            session_id=new_handle(program.name),
+            agent=program.name,  # type: ignore[arg-type]  # a key of PROGRAMS
+            scope=order.scope.id,
+            principal=order.principal.id,
+            target=order.cwd.shown,
+            created_at=now(),
+            model=order.model,
+        )
+        self.sessions.place(session.session_id).mkdir(mode=0o700, exist_ok=True)
+        live = LiveTurn(
+            child, program.parser(), self._log(session.session_id), order.cwd_path, order.scope.policy.max_output_bytes
+        )
+        return Running(session, live, prepared, before)
+
+    def _open_turn(self, running: Running, order: Order, line: Line, warnings: list[str]) -> None:
+        turn = Turn(
+            operation_id=order.operation_id,
+            workflow=order.workflow,
+            sandbox=order.mode,
+            prompt=clip(order.wish, _MAX_PROMPT),
+            started_at=now(),
+            first_event=running.live.log.end,
+            boundary=running.prepared.boundary,
+            warnings=warnings,
+        )
+        running.session = running.session.with_turn(turn)
+        self.sessions.save(running.session)
+
+        def learned(thread_id: str) -> None:
+            running.session = running.session.model_copy(update={"thread_id": thread_id})
+            self.sessions.save(running.session)
+
+        running.live.on_thread = learned
+
+    async def _driven(self, running: Running, order: Order, program: AgentProgram, prompt: bytes) -> None:
+        """The task of one turn, from its start to its record. Its failures end here."""
+        turn = running.session.last
+        try:
+            ended = await running.live.to_the_end(prompt, order.timeout_s)
+            turn = _ended_turn(turn, running.live, ended, program)
+            running.prepared.plan.release()
+            turn = await self._with_changes(turn, running, order)
+        except Exception:
+            log.exception("the turn of %s failed", running.session.session_id)
+            turn = turn.model_copy(update={"status": "failed", "ended_at": now()})
+        finally:
+            running.prepared.plan.release()
+            running.session = running.session.with_last(turn)
+            self.sessions.save(running.session)
+            del self._running[running.session.session_id]
+            running.done.set()
+            running.live.close()
+
+    async def _with_changes(self, turn: Turn, running: Running, order: Order) -> Turn:
+        if order.mode == "read-only":
+            none = DiffSummary(changed_files=0, insertions=0, deletions=0, files=[])
+            return turn.model_copy(update={"diff_summary": none})
+        if running.before is None:
+            return turn
+        try:
+            after = await self._shadow.take(order.cwd)
+            found = await self._shadow.compare(order.cwd, running.before, after, _MAX_PATCH)
+            entry = self._journal.begin(order.operation_id, order.scope.id, order.op)
+            takeback = Takeback(self._journal, self._computer.files, self._shadow)
+            undoable = await takeback.record(order.cwd, found.changed, entry)
+        except LinkError as error:
+            warning = f"There is no diff and no undo of this run: {error.message}"
+            return turn.model_copy(update={"warnings": [*turn.warnings, warning]})
+        self.sessions.save_diff(running.session.session_id, found.patch)
+        return turn.model_copy(update={"diff_summary": summary_of(found, order.cwd.shown, undoable=undoable)})
+
+    def _settled(self, session: Session | None) -> Session | None:
+        """A stored session as it is now: a turn that is said to run and does not was lost with its service."""
+        if session is None or session.session_id in self._running:
+            return self._running[session.session_id].session if session is not None else None
+        if session.turns and session.last.status == "running":
+            session = session.with_last(session.last.model_copy(update={"status": "lost"}))
+            self.sessions.save(session)
+        return session
+
+    def _refuse_too_many(self, order: Order) -> None:
+        if order.session is not None and order.session.session_id in self._running:
+            raise Conflict(
+                "This session is running; wait for its end or stop it first.", sessionId=order.session.session_id
+            )
+        if len(self._running) >= _MAX_RUNNING:
+            raise LimitExceeded(f"{_MAX_RUNNING} agents run already; stop some first.", running=len(self._running))
+
+    def _log(self, session_id: str) -> EventLog:
+        return EventLog(self.sessions.place(session_id) / "events.jsonl")
+
+
+def _ended_turn(turn: Turn, live: LiveTurn, ended: Ended, program: AgentProgram) -> Turn:
+    status: Status = "completed"
+    if live.timed_out:
+        status = "timed_out"
+    elif live.was_stopped:
+        status = "stopped"
+    elif live.is_failed or ended.exit_code != 0 or ended.reason is not None:
+        status = "failed"
+    stdout, _ = live.stdout.text(_MAX_STORED_OUTPUT)
+    stderr, _ = live.stderr.text(_MAX_STORED_OUTPUT)
+    problem: TurnProblem | None = None
+    if status == "failed":
+        found = program.problem(
+            ended.reason or (live.errors[-1] if live.errors else stderr[-2000:]) or "It gave no reason."
+        )
+        problem = TurnProblem(code=found.code, message=found.message, remedy=found.remedy)
+    return turn.model_copy(
+        update={
+            "status": status,
+            "ended_at": now(),
+            "exit_code": ended.exit_code,
+            "signal": ended.signal,
+            "final_message": live.final_message,
+            "stdout": stdout,
+            "stderr": stderr,
+            "usage": live.usage,
+            "problem": problem,
+        }
+    )
+
+
+def _make_private(folder: str) -> None:
+    Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _refuse_changeable(path: str, order: Order) -> None:
+    """An agent whose bytes the scope's own files hold would be whatever somebody wrote there."""
+    real = Path(path).resolve()
+    if any(real.is_relative_to(Path(root.root).resolve()) for root in order.roots):
+        raise PermissionDenied(
+            "The agent's program lies inside the scope, where its bytes can be changed.", rule="programInScope"
+        )
+
+
+def _is_theirs(session: Session, principal: Principal, scope: str) -> bool:
+    # The owner's own command line sees every session; a client sees those it started.
+    return session.scope == scope and (principal.proof == "cli" or session.principal == principal.id)

@@ -1,0 +1,183 @@
+"""Codex: `codex exec --json`, its own sandbox set to what the scope allows and never wider."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from computer_linker.errors import ProviderUnavailable
+from computer_linker.providers.agents.events import MAX_OUTPUT, Event, Progress, changes_of, clip
+from computer_linker.providers.agents.program import Ask, Line, Problem
+
+_PASSED = (
+    "OPENAI_API_KEY",
+    "CODEX_API_KEY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+)
+_ALWAYS = (
+    'approval_policy="never"',
+    # A folder's own settings could start programs; only the owner's count.
+    "projects={}",
+    # Keys and tokens in the agent's environment are not for what it runs.
+    "shell_environment_policy.ignore_default_excludes=false",
+    "check_for_update_on_startup=false",
+)
+
+
+class Codex:
+    """The Codex CLI."""
+
+    name = "codex"
+    oldest = (0, 120, 0)
+    install = "Install Codex: npm install -g @openai/codex"
+
+    def line(self, ask: Ask, environ: Mapping[str, str], state: Path) -> Line:
+        home = _home(environ)
+        settings = list(_ALWAYS)
+        if ask.mode == "workspace-write":
+            settings.append(f"sandbox_workspace_write.network_access={str(ask.network).lower()}")
+        # The agent's own tool servers run beside its sandbox, so they run only where ours holds all that is asked.
+        if not (ask.is_confined and ask.network):
+            settings.append("mcp_servers={}")
+        argv = ["codex", "exec", "--json", "--skip-git-repo-check", "--color", "never", "--sandbox", ask.mode]
+        for setting in settings:
+            argv += ["-c", setting]
+        if ask.model is not None:
+            argv += ["--model", ask.model]
+        if ask.thread_id is not None:
+            argv += ["resume", ask.thread_id]
+        argv.append("-")
+        passed = {name: environ[name] for name in _PASSED if name in environ}
+        held = "writes" if ask.network and ask.mode == "workspace-write" else "writes, network"
+        return Line(argv, {**passed, "CODEX_HOME": home}, home, f"codex {ask.mode}: {held} of its commands")
+
+    def parser(self) -> "CodexParser":
+        return CodexParser()
+
+    def problem(self, errors: str) -> Problem:
+        low = errors.lower()
+        if any(
+            sign in low
+            for sign in ("401", "unauthorized", "not logged in", "codex login", "missing environment variable")
+        ):
+            return Problem(
+                "login_required", clip(errors, 600), "Run `codex login` as the user of this service, then retry."
+            )
+        if "no rollout found" in low or "no saved session" in low:
+            return Problem(
+                "thread_not_found", clip(errors, 600), "Codex no longer has this conversation; start a new one."
+            )
+        if any(
+            sign in low for sign in ("stream", "request", "status", "model", "server", "connect", "rate limit", "usage")
+        ):
+            return Problem("model_failed", clip(errors, 600), "The model could not be reached or refused; retry later.")
+        return Problem("failed", clip(errors, 600), "The events and `stderr` tell more.")
+
+
+class CodexParser:
+    """Codex's events. Forms as printed by 0.166; what is not known is left out."""
+
+    def events(self, line: str) -> list[Event]:
+        value = _object(line)
+        match value.get("type"):
+            case "thread.started":
+                return [{"type": "thread", "threadId": str(value.get("thread_id", ""))[:128]}]
+            case "turn.started":
+                return [{"type": "turn", "status": "running"}]
+            case "turn.completed":
+                return [
+                    {"type": "usage", "usage": _numbers(value.get("usage"))},
+                    {"type": "turn", "status": "completed"},
+                ]
+            case "turn.failed":
+                error = value.get("error")
+                text = clip(error.get("message")) if isinstance(error, dict) else ""
+                return [{"type": "turn", "status": "failed", "text": text}]
+            case "error":
+                return [{"type": "error", "text": clip(value.get("message"))}]
+            case "item.started" | "item.updated" | "item.completed":
+                item = value.get("item")
+                event = _item(item, is_over=value["type"] == "item.completed") if isinstance(item, dict) else None
+                return [event] if event is not None else []
+        return []
+
+
+def _item(item: dict[str, Any], *, is_over: bool) -> Event | None:
+    about: Event = {"id": str(item.get("id", ""))[:64], "status": _status(item, is_over=is_over)}
+    match item.get("type"):
+        case "agent_message" if is_over:
+            return {**about, "type": "message", "text": clip(item.get("text"))}
+        case "reasoning" if is_over:
+            return {**about, "type": "reasoning", "text": clip(item.get("text"))}
+        case "command_execution":
+            code = item.get("exit_code")
+            return {
+                **about, "type": "command", "command": clip(item.get("command"), 4096),
+                "output": clip(item.get("aggregated_output"), MAX_OUTPUT) if is_over else "",
+                "exitCode": code if isinstance(code, int) else None,
+            }  # fmt: skip
+        case "file_change":
+            listed = item.get("changes")
+            found = [(str(each.get("path")), str(each.get("kind"))) for each in listed or [] if isinstance(each, dict)]
+            return {**about, "type": "file_change", "changes": changes_of(found)}
+        case "mcp_tool_call":
+            error = item.get("error")
+            text = clip(error.get("message"), 2000) if isinstance(error, dict) else ""
+            return {
+                **about, "type": "tool_call", "server": str(item.get("server", ""))[:128],
+                "tool": str(item.get("tool", ""))[:128], "text": text,
+            }  # fmt: skip
+        case "todo_list":
+            return {**about, "type": "plan", "text": clip(_todo(item.get("items")))}
+        case "web_search" if is_over:
+            return {**about, "type": "tool_call", "server": "codex", "tool": "web_search"}
+        case "error" if is_over:
+            return {**about, "type": "warning", "text": clip(item.get("message"), 2000)}
+    return None
+
+
+def _status(item: dict[str, Any], *, is_over: bool) -> Progress:
+    if not is_over:
+        return "running"
+    return "failed" if item.get("status") in ("failed", "declined") else "completed"
+
+
+def _todo(items: Any) -> str:
+    lines = [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []
+    return "\n".join(f"[{'x' if each.get('completed') else ' '}] {each.get('text', '')}" for each in lines)
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    """The owner's Codex folder. A relative one would mean another place in every folder, so it is refused."""
+    written = environ.get("CODEX_HOME") or f"{environ.get('HOME') or Path.home()}/.codex"
+    if not written.startswith("/"):
+        raise ProviderUnavailable(
+            "CODEX_HOME of the service is not an absolute path.", remedy="Set it to an absolute path."
+        )
+    home = os.path.realpath(written)
+    for place in ("/tmp", os.path.realpath(tempfile.gettempdir())):  # noqa: S108  # Codex refuses these places
+        if home == place or home.startswith(place + "/"):
+            raise ProviderUnavailable(
+                "CODEX_HOME lies in the temporary folder, where Codex cannot set up its sandbox.",
+                remedy="Set CODEX_HOME of the service to a folder outside the temporary folder.",
+            )
+    return home
+
+
+def _numbers(value: Any) -> dict[str, int]:
+    return {str(key): each for key, each in value.items() if type(each) is int} if isinstance(value, dict) else {}
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

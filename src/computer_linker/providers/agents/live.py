@@ -1,0 +1,147 @@
+"""One turn while it runs: the agent's process, its output turned into events, and how it ended."""
+
+import asyncio
+from collections.abc import Callable
+
+import anyio
+
+from computer_linker.computer.facets.processes import Child, Ended
+from computer_linker.providers.agents.events import Event, told
+from computer_linker.providers.agents.program import Parser
+from computer_linker.providers.agents.sessions import EventLog
+from computer_linker.providers.processes.records import now
+from computer_linker.providers.processes.runner import stopped
+from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_quietly, drained
+
+_MAX_LINE = 8 << 20
+_GRACE_S = 3.0
+
+
+class LiveTurn:
+    """Reads the agent's events as they come. Made once its process waits at its gate."""
+
+    def __init__(self, child: Child, parser: Parser, log: EventLog, where: str, max_output: int) -> None:
+        self.log = log
+        self.thread_id: str | None = None
+        self.final_message = ""
+        self.errors: list[str] = []
+        self.usage: dict[str, int] = {}
+        self.is_failed = False
+        self.did_something = False
+        self.was_stopped = False
+        self.timed_out = False
+        self.stdout, self.stderr = HeadTail(max_output), HeadTail(max_output)
+        self.on_thread: Callable[[str], None] | None = None
+        self._child = child
+        self._parser = parser
+        self._where = where.rstrip("/") + "/"
+        self._partial = bytearray()
+        self._is_skipping = False
+        self._changed = anyio.Event()
+        self._pumps = [Pump(child.stdout, self._take)]
+        if child.stderr is not None:
+            self._pumps.append(Pump(child.stderr, self.stderr.feed))
+        self._feed: Feed | None = None
+
+    async def to_the_end(self, prompt: bytes, timeout_s: float) -> Ended:
+        """Let it start, give it the prompt, and wait; out of time it is stopped with everything it started."""
+        self._child.go()
+        if self._child.stdin is not None:
+            self._feed = Feed(self._child.stdin)
+            self._feed.write(prompt)
+            self._feed.finish()
+        ended: Ended | None = None
+        with anyio.move_on_after(timeout_s):
+            ended = await self._child.wait()
+        if ended is None:
+            self.timed_out = True
+            ended = await stopped(self._child, _GRACE_S)
+        await drained(self._pumps)
+        self._line(bytes(self._partial))
+        return ended
+
+    async def stop(self, grace_s: float) -> None:
+        """End it and everything it started."""
+        self.was_stopped = True
+        await stopped(self._child, grace_s)
+
+    def close(self) -> None:
+        """Make sure nothing of it runs on, and let go of its pipes."""
+        self._child.kill()
+        for pump in self._pumps:
+            pump.close()
+        if self._feed is not None:
+            self._feed.close()
+        else:
+            close_quietly(self._child.stdin)
+        self.log.close()
+        self.tell()
+
+    async def changed(self, wait_s: float) -> None:
+        """Return at the next event or the end, or after the time."""
+        with anyio.move_on_after(wait_s):
+            await self._changed.wait()
+
+    def tell(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    def _take(self, data: memoryview) -> None:
+        self.stdout.feed(data)
+        self._partial += data
+        if b"\n" not in bytes(data) and len(self._partial) <= _MAX_LINE:
+            return
+        *lines, rest = bytes(self._partial).split(b"\n")
+        self._partial = bytearray(rest if len(rest) <= _MAX_LINE else b"")
+        for line in lines:
+            if self._is_skipping:
+                self._is_skipping = False
+            else:
+                self._line(line)
+        if len(rest) > _MAX_LINE:
+            self._is_skipping = True
+            self._add({"type": "warning", "text": f"An event of more than {_MAX_LINE} bytes was left out."})
+
+    def _line(self, line: bytes) -> None:
+        if line.strip():
+            for event in self._parser.events(line.decode("utf-8", errors="replace")):
+                self._add(event)
+
+    def _add(self, event: Event) -> None:
+        event["at"] = now()
+        for change in event.get("changes", []):
+            change["path"] = change["path"].removeprefix(self._where)
+        self._learn(event)
+        self.log.add(event)
+        self.tell()
+
+    def _learn(self, event: Event) -> None:
+        match event["type"]:
+            case "thread":
+                self.thread_id = event["threadId"]
+                if self.on_thread is not None:
+                    self.on_thread(self.thread_id)
+            case "message":
+                self.final_message = event["text"]
+            case "error":
+                self.errors.append(event["text"])
+            case "usage":
+                self.usage = event["usage"]
+            case "turn" if event["status"] == "failed":
+                self.is_failed = True
+                self.errors.append(event.get("text", ""))
+            case "command" | "file_change" | "tool_call":
+                self.did_something = True
+
+
+def progress_line(log: EventLog, cursor: int) -> tuple[str, int]:
+    """The newest thing worth telling since a cursor, and the cursor after it."""
+    events, cursor, _ = log.since(cursor, 1 << 20)
+    lines = [line for event in events if (line := told(event).strip())]
+    return (lines[-1].splitlines()[0][:200] if lines else ""), cursor
+
+
+def background(task: asyncio.Task[None], tasks: set[asyncio.Task[None]]) -> None:
+    """Hold a task until it ends, so that it is not lost."""
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

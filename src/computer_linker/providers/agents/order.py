@@ -1,0 +1,48 @@
+"""What a caller ordered, and what of it the scope allows."""
+
+import os
+from dataclasses import dataclass
+
+from computer_linker.errors import PermissionDenied
+from computer_linker.model.capability import Capability
+from computer_linker.model.paths import RootedPath
+from computer_linker.model.principal import Principal
+from computer_linker.model.scope import Scope
+from computer_linker.providers.agents.program import Mode
+from computer_linker.providers.agents.sessions import Session, Workflow
+from computer_linker.providers.agents.workflows import READ_ONLY
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One turn to run."""
+
+    operation_id: str
+    op: str
+    scope: Scope
+    principal: Principal
+    roots: tuple[RootedPath, ...]
+    cwd: RootedPath
+    agent: str
+    workflow: Workflow
+    wish: str
+    mode: Mode
+    timeout_s: float
+    model: str | None = None
+    session: Session | None = None
+    """The session to go on with."""
+
+    @property
+    def cwd_path(self) -> str:
+        """Where the working folder lies, to make the agent's paths short again."""
+        return os.path.realpath("/".join((self.cwd.root, *self.cwd.parts)))
+
+
+def mode_for(scope: Scope, workflow: Workflow, asked: Mode | None) -> Mode:
+    """The widest mode the scope and the workflow allow, or the narrower one that was asked for."""
+    may_write = Capability.FS_WRITE in scope.granted
+    if asked == "workspace-write" and not may_write:
+        raise PermissionDenied("The scope lacks fs:write, so an agent runs read-only in it.", rule="sandbox")
+    if not may_write or workflow in READ_ONLY or asked == "read-only":
+        return "read-only"
+    return "workspace-write"

@@ -1,0 +1,83 @@
+"""What an agent program must tell for the service to run it: how it is started, what it prints, what went wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from computer_linker.providers.agents.events import Event
+
+Mode = Literal["read-only", "workspace-write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """How one turn is to be run. The prompt is not part of it: it goes through standard input."""
+
+    mode: Mode
+    network: bool
+    """Whether what the agent runs may use the network; the agent itself always reaches its model."""
+    is_confined: bool
+    """True when a kernel boundary of ours holds around the agent."""
+    model: str | None = None
+    thread_id: str | None = None
+    """The conversation to go on with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The command, the variables the agent itself needs, and its own folder."""
+
+    argv: list[str]
+    env: dict[str, str]
+    home: str
+    """Where it keeps its login and its conversations; it alone writes there."""
+    holds: str
+    """What the agent's own sandbox holds around what it runs; empty when it has none."""
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a turn did not succeed, and what would help."""
+
+    code: Literal["login_required", "model_failed", "thread_not_found", "failed"]
+    message: str
+    remedy: str
+
+
+class Parser(Protocol):
+    """Reads one turn's output, line by line."""
+
+    def events(self, line: str) -> list[Event]:
+        """What the line tells; nothing for a line that is not of the program's event stream."""
+        ...
+
+
+class AgentProgram(Protocol):
+    """An agent program. Stateless: one instance serves every run."""
+
+    @property
+    def name(self) -> str:
+        """The program's name on the search path, and the word callers use for it."""
+        ...
+
+    @property
+    def oldest(self) -> tuple[int, ...]:
+        """The oldest version whose arguments and events are known."""
+        ...
+
+    @property
+    def install(self) -> str:
+        """How to get it."""
+        ...
+
+    def line(self, ask: Ask, environ: Mapping[str, str], state: Path) -> Line:
+        """The command for one turn. `state` is a private folder of the service for this scope and agent."""
+        ...
+
+    def parser(self) -> Parser: ...
+
+    def problem(self, errors: str) -> Problem:
+        """What the last error of a failed turn means."""
+        ...

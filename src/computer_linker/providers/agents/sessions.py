@@ -1,0 +1,235 @@
+"""What is remembered of agent sessions: private files in the state folder, bounded, readable after a restart."""
+
+import json
+import os
+import re
+import shutil
+from collections import deque
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from computer_linker.model.base import Model
+from computer_linker.providers.agents.events import Event, size_of
+
+Status = Literal["running", "completed", "failed", "stopped", "timed_out", "lost"]
+Workflow = Literal["run", "plan", "review", "fix", "test", "continue"]
+_ID = re.compile(r"[a-z]{1,16}_[0-9a-f]{24}")
+_KEPT_SESSIONS = 200
+_KEPT_TURNS = 40
+_MAX_EVENTS = 4000
+_MAX_EVENT_BYTES = 4 << 20
+
+
+class ChangedFile(Model):
+    path: str
+    action: Literal["added", "modified", "deleted"]
+    insertions: int
+    deletions: int
+    binary: bool = False
+
+
+class DiffSummary(Model):
+    """What lies between the folder before a turn and after it."""
+
+    changed_files: int
+    insertions: int
+    deletions: int
+    files: list[ChangedFile]
+    truncated: bool = False
+    undoable: bool = False
+
+
+class TurnProblem(Model):
+    code: str
+    message: str
+    remedy: str
+
+
+class Turn(Model):
+    """One prompt and what became of it."""
+
+    operation_id: str
+    workflow: Workflow
+    sandbox: Literal["read-only", "workspace-write"]
+    prompt: str
+    started_at: str
+    first_event: int = 0
+    status: Status = "running"
+    ended_at: str | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    final_message: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    boundary: str = "none"
+    usage: dict[str, int] = {}
+    problem: TurnProblem | None = None
+    diff_summary: DiffSummary | None = None
+    warnings: list[str] = []
+
+
+class Session(Model):
+    """One conversation with one agent in one folder."""
+
+    session_id: str
+    agent: Literal["codex", "claude"]
+    scope: str
+    principal: str
+    target: str
+    created_at: str
+    model: str | None = None
+    thread_id: str | None = None
+    turns: list[Turn] = []
+
+    @property
+    def last(self) -> Turn:
+        return self.turns[-1]
+
+    def with_turn(self, turn: Turn) -> "Session":
+        """The session with a further turn; the oldest make room."""
+        return self.model_copy(update={"turns": [*self.turns[-_KEPT_TURNS + 1 :], turn]})
+
+    def with_last(self, turn: Turn) -> "Session":
+        return self.model_copy(update={"turns": [*self.turns[:-1], turn]})
+
+
+class Sessions:
+    """One folder a session: its record, its events, and the newest diff."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def save(self, session: Session) -> None:
+        """Write the record whole or not at all."""
+        place = self.place(session.session_id)
+        place.mkdir(mode=0o700, exist_ok=True)
+        _write(place / "session.json", json.dumps(session.to_wire(), ensure_ascii=False))
+
+    def save_diff(self, session_id: str, patch: str) -> None:
+        _write(self.place(session_id) / "diff.patch", patch)
+
+    def diff(self, session_id: str) -> str:
+        """The newest turn's diff; empty when there is none."""
+        try:
+            return (self.place(session_id) / "diff.patch").read_text(encoding="utf-8")
+        except OSError:
+            return ""
+
+    def find(self, session_id: str) -> Session | None:
+        """The session of this id. A turn that ran when an earlier service died is `lost`: it ended with it."""
+        if not _ID.fullmatch(session_id):
+            return None
+        try:
+            value = json.loads((self.place(session_id) / "session.json").read_bytes())
+            return Session.from_wire(value)
+        except (OSError, ValueError, ValidationError):
+            return None
+
+    def listed(self) -> list[Session]:
+        """The kept sessions, the newest first; the oldest beyond the bound are forgotten."""
+        places = sorted(self._folder.iterdir(), key=_changed_ns, reverse=True)
+        for old in places[_KEPT_SESSIONS:]:
+            shutil.rmtree(old, ignore_errors=True)
+        found = [self.find(place.name) for place in places[:_KEPT_SESSIONS]]
+        return [session for session in found if session is not None]
+
+    def place(self, session_id: str) -> Path:
+        return self._folder / session_id
+
+
+class EventLog:
+    """The newest events of one session, numbered without gaps, in memory while it runs and in a private file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._events: deque[tuple[Event, int]] = deque()
+        self._bytes = 0
+        self._lines = 0
+        self.end = 0
+        self._file: int | None = None
+        self._is_torn = False
+        self._load()
+
+    def add(self, event: Event) -> None:
+        """Number the event, keep it, and write it down."""
+        event["seq"] = self.end
+        self._keep(event)
+        if self._file is None:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._file = os.open(self._path, flags, 0o600)
+            if self._is_torn:
+                os.write(self._file, b"\n")
+        os.write(
+            self._file, json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        )
+        self._lines += 1
+        if self._lines > 2 * _MAX_EVENTS:
+            self._compact()
+
+    def since(self, cursor: int, max_bytes: int) -> tuple[list[Event], int, int]:
+        """Events from a cursor on, the cursor after them, and how many before them are gone."""
+        first = self._events[0][0]["seq"] if self._events else self.end
+        dropped, room = max(0, first - cursor), max_bytes
+        found: list[Event] = []
+        for event, size in self._events:
+            if event["seq"] < cursor:
+                continue
+            if found and size > room:
+                break
+            found.append(event)
+            room -= size
+        return found, found[-1]["seq"] + 1 if found else max(cursor, first), dropped
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _keep(self, event: Event) -> None:
+        size = size_of(event)
+        self._events.append((event, size))
+        self._bytes += size
+        self.end = event["seq"] + 1
+        while len(self._events) > _MAX_EVENTS or self._bytes > _MAX_EVENT_BYTES:
+            self._bytes -= self._events.popleft()[1]
+
+    def _load(self) -> None:
+        try:
+            data = self._path.read_bytes()
+        except OSError:
+            return
+        lines = data.splitlines()
+        self._is_torn = not data.endswith(b"\n")
+        self._lines = len(lines)
+        for line in lines[-_MAX_EVENTS:]:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                # The service died while it wrote this one.
+                continue
+            if isinstance(event, dict) and type(event.get("seq")) is int:
+                self._keep(event)  # type: ignore[arg-type]  # our own file, written by `add`
+
+    def _compact(self) -> None:
+        self.close()
+        text = "".join(json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n" for event, _ in self._events)
+        _write(self._path, text)
+        self._lines = len(self._events)
+
+
+def _write(path: Path, text: str) -> None:
+    fresh = path.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+    fresh.replace(path)
+
+
+def _changed_ns(place: Path) -> int:
+    try:
+        return (place / "session.json").stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,255 @@
+"""Snapshots of a working folder in a private git folder of the service: exact differences, whether or not it is a repository.
+
+The folder's own repository is never touched or asked: its filters, line-ending rules and hooks play no part, so a snapshot
+holds the very bytes of the files. Ignored files, secrets and repositories inside the folder are left out.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from computer_linker.errors import ExecutionFailed, LimitExceeded
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.names import SENSITIVE_NAMES
+from computer_linker.policy.paths import is_hidden_by
+from computer_linker.providers.child import Leash, Spec, on_leash
+from computer_linker.providers.git.program import environment, needed_program, program_places
+from computer_linker.providers.held import Held, held
+
+T = TypeVar("T")
+_MAX_FILES = 30_000
+_MAX_BYTES = 512 << 20
+_MAX_STORED_KIB = 2 << 20
+_MAX_FOLDERS = 32
+_MAX_BLOBS = 64 << 20
+_READABLE = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
+_CONFIG = """[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tautocrlf = false
+\tsafecrlf = false
+\tcompression = 0
+\tlooseCompression = 0
+"""
+_ATTRIBUTES = "* -text -ident -filter !working-tree-encoding\n"
+_EXCLUDED = ("node_modules/", ".venv/", "__pycache__/", ".env.*", "*.pem", "*.key", *sorted(SENSITIVE_NAMES))
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One file that differs between two snapshots."""
+
+    parts: tuple[str, ...]
+    """From the working folder."""
+    action: str
+    """`A` added, `D` deleted, `M` modified, `T` another kind of object."""
+    old_mode: int
+    new_mode: int
+    old_blob: str
+    insertions: int = 0
+    deletions: int = 0
+    is_binary: bool = False
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What lies between two snapshots, without what the scope hides."""
+
+    changed: list[Changed] = field(default_factory=list)
+    patch: str = ""
+    is_cut: bool = False
+
+
+class Shadow:
+    """Takes and compares snapshots, one at a time for one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._locks: dict[str, anyio.Lock] = {}
+
+    async def take(self, cwd: RootedPath) -> str:
+        """The snapshot's name. Raises when the folder is too large to hold, or git is missing."""
+        return await self._within(cwd, _Work.take)
+
+    async def compare(self, cwd: RootedPath, before: str, after: str, max_bytes: int) -> Comparison:
+        """What changed between two snapshots, with at most `max_bytes` of the patch."""
+        return await self._within(cwd, lambda work: work.compare(before, after, max_bytes))
+
+    async def contents(self, cwd: RootedPath, blobs: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of these files as a snapshot holds them. Raises LimitExceeded when they are too many."""
+        return await self._within(cwd, lambda work: work.contents(blobs))
+
+    async def _within(self, cwd: RootedPath, job: Callable[["_Work"], T]) -> T:
+        needed_program()
+        key = _key(cwd)
+        async with self._locks.setdefault(key, anyio.Lock()):
+            return await on_leash(partial(self._do, cwd, self._folder / key, job))
+
+    def _do(self, cwd: RootedPath, git_dir: Path, job: Callable[["_Work"], T], leash: Leash) -> T:
+        with held(cwd) as place:
+            if not (git_dir / "HEAD").exists():
+                _make_room(self._folder)
+                _make(git_dir)
+            fd = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                return job(_Work(leash, place, git_dir, fd))
+            finally:
+                os.close(fd)
+
+
+class _Work:
+    """Git on one working folder and its private git folder."""
+
+    def __init__(self, leash: Leash, place: Held, git_dir: Path, git_fd: int) -> None:
+        self._leash = leash
+        self._place = place
+        self._git_dir = git_dir
+        self._git_fd = git_fd
+
+    def take(self) -> str:
+        # A snapshot that was cut short by a kill left its lock; nobody else works here.
+        (self._git_dir / "index.lock").unlink(missing_ok=True)
+        self._start_anew_when_full()
+        self._refuse_too_much()
+        self._git("add", "--all", "--", ".")
+        return self._git("write-tree").decode("ascii").strip()
+
+    def compare(self, before: str, after: str, max_bytes: int) -> Comparison:
+        raw = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", "--numstat", before, after)
+        shown, hidden = self._shown(_records(raw))
+        leave_out = [":(top,exclude,literal)" + path for path in hidden[:500]]
+        if not shown or len(hidden) > 500:
+            return Comparison(shown)
+        patch, is_cut = self._run(
+            ["diff-tree", "-r", "-p", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv", "-O/dev/null", before,
+             after, "--", ".", *leave_out], None, max_bytes,
+        )  # fmt: skip
+        if is_cut:
+            patch = patch[: patch.rfind(b"\n") + 1] or patch
+        return Comparison(shown, patch.decode("utf-8", "replace"), is_cut)
+
+    def contents(self, blobs: Sequence[str]) -> dict[str, bytes]:
+        wanted = list(dict.fromkeys(blobs))
+        if not wanted:
+            return {}
+        out = self._git("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in wanted).encode(), limit=_MAX_BLOBS)
+        found: dict[str, bytes] = {}
+        at = 0
+        for blob in wanted:
+            end = out.index(b"\n", at)
+            size = int(out[at:end].rsplit(b" ", 1)[-1])
+            found[blob] = out[end + 1 : end + 1 + size]
+            at = end + 2 + size
+        return found
+
+    def _shown(self, changed: list[Changed]) -> tuple[list[Changed], list[str]]:
+        path = self._place.path
+        hidden = [each for each in changed if is_hidden_by((*path.parts, *each.parts), path.rules)]
+        return [each for each in changed if each not in hidden], ["/".join(each.parts) for each in hidden]
+
+    def _refuse_too_much(self) -> None:
+        """Look at what is new or differs before any of it is read, so that a huge folder costs little."""
+        out = self._git("ls-files", "-z", "--others", "--modified", "--exclude-standard")
+        names = out.split(b"\0")
+        size = 0
+        for name in names if len(names) <= _MAX_FILES else ():
+            try:
+                size += os.stat(name, dir_fd=self._place.fd, follow_symlinks=False).st_size if name else 0
+            except OSError:
+                continue
+        if len(names) > _MAX_FILES or size > _MAX_BYTES:
+            raise LimitExceeded(
+                "The folder holds too much to compare it before and after.", files=len(names), bytes=size
+            )
+
+    def _start_anew_when_full(self) -> None:
+        told = self._git("count-objects", "-v").decode("ascii", "replace")
+        sizes = dict(line.split(": ", 1) for line in told.splitlines() if ": " in line)
+        if int(sizes.get("size", "0")) > _MAX_STORED_KIB:
+            shutil.rmtree(self._git_dir / "objects")
+            (self._git_dir / "objects").mkdir()
+            (self._git_dir / "index").unlink(missing_ok=True)
+
+    def _git(self, *args: str, stdin: bytes | None = None, limit: int = 64 << 20) -> bytes:
+        out, is_cut = self._run(list(args), stdin, limit)
+        if is_cut:
+            raise LimitExceeded("The folder holds too much to compare it before and after.")
+        return out
+
+    def _run(self, args: list[str], stdin: bytes | None, limit: int) -> tuple[bytes, bool]:
+        extra = {"GIT_DIR": str(self._git_dir), "GIT_WORK_TREE": ".", "GIT_LITERAL_PATHSPECS": "0"}
+        spec = Spec(
+            [needed_program(), "--no-pager", *args], self._place.cwd, environment(extra), stdin=stdin,
+            max_memory=4 << 30, enter=self._fence(),
+        )  # fmt: skip
+        with self._leash.running(spec) as child:
+            out, is_cut = child.read_all(limit)
+            if is_cut:
+                child.kill()
+            code, err = child.finish()
+        if code and not is_cut:
+            raise ExecutionFailed(f"The folder could not be compared: {err.decode('utf-8', 'replace')[:300]}")
+        return out, is_cut
+
+    def _fence(self) -> Callable[[], None] | None:
+        from computer_linker.computer.local.linux.fence import Fence, fence_around
+
+        return fence_around(Fence((*_READABLE, self._place.fd), (self._git_fd,), program_places()))
+
+
+def _key(cwd: RootedPath) -> str:
+    return hashlib.sha256(f"{os.path.realpath(cwd.root)}\0{'/'.join(cwd.parts)}".encode()).hexdigest()[:32]
+
+
+def _records(raw: bytes) -> list[Changed]:
+    """The raw lines and the counts of `diff-tree -z --raw --numstat`, joined by path."""
+    pieces = raw.split(b"\0")
+    found: dict[bytes, Changed] = {}
+    at = 0
+    while at < len(pieces) and pieces[at]:
+        if pieces[at].startswith(b":"):
+            old_mode, new_mode, old, _, letter = pieces[at][1:].decode("ascii").split(" ")
+            path = pieces[at + 1]
+            parts = tuple(os.fsdecode(path).split("/"))
+            found[path] = Changed(parts, letter[:1], int(old_mode, 8), int(new_mode, 8), old)
+            at += 2
+            continue
+        more, less, path = pieces[at].split(b"\t", 2)
+        if path in found:
+            found[path] = _counted(found[path], more, less)
+        at += 1
+    return list(found.values())
+
+
+def _counted(changed: Changed, more: bytes, less: bytes) -> Changed:
+    from dataclasses import replace
+
+    if more == b"-":
+        return replace(changed, is_binary=True)
+    return replace(changed, insertions=int(more), deletions=int(less))
+
+
+def _make(git_dir: Path) -> None:
+    shutil.rmtree(git_dir, ignore_errors=True)
+    for name in ("objects", "refs", "info"):
+        (git_dir / name).mkdir(mode=0o700, parents=True)
+    git_dir.chmod(0o700)
+    (git_dir / "config").write_text(_CONFIG, encoding="utf-8")
+    (git_dir / "info" / "attributes").write_text(_ATTRIBUTES, encoding="utf-8")
+    (git_dir / "info" / "exclude").write_text("\n".join(_EXCLUDED) + "\n", encoding="utf-8")
+    # Last, because its presence says that the rest is there.
+    (git_dir / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+
+
+def _make_room(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    kept = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime)
+    for old in kept[: max(0, len(kept) - _MAX_FOLDERS + 1)]:
+        shutil.rmtree(old, ignore_errors=True)
