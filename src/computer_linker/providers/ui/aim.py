@@ -192,7 +192,12 @@ class Aiming:
             # Bounds are read only of what shows; it may be scrolled out of view.
             one = aim.element = await self.computer.accessibility.element(one.id)
         shown = await self._shown_part(one)
-        if shown.is_empty and await self.computer.accessibility.scroll_to(one.id):
+        if shown.is_empty:
+            await self.computer.accessibility.scroll_to(one.id)
+        deadline = time.monotonic() + _FOCUS_S
+        while shown.is_empty and time.monotonic() < deadline:
+            # A layout under way, or the scrolling just asked for, takes a moment.
+            await anyio.sleep(_STEP_S)
             one = aim.element = await self.computer.accessibility.element(one.id)
             shown = await self._shown_part(one)
         if shown.is_empty:

@@ -12,6 +12,7 @@ from computer_linker.model.geometry import Rect, Window
 
 Extents = tuple[int, int, int, int]
 _FAR = 1_000_000
+_MAX_SHADOW = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,10 @@ def placement(app: Application, title: str, frame: Extents, windows: Sequence[Wi
     # A window with its own shadow is larger than its frame by the same margin on both sides.
     margin_x = (window.bounds.width - frame[2] * scale) / 2
     margin_y = (window.bounds.height - frame[3] * scale) / 2
-    return Placement(
-        scale, frame[0], frame[1], window.bounds.x + max(0.0, margin_x), window.bounds.y + max(0.0, margin_y)
-    )
+    if min(margin_x, margin_y) <= 0 or max(margin_x, margin_y) > _MAX_SHADOW:
+        # A window being resized differs from its frame for a moment; that is no shadow.
+        margin_x = margin_y = 0.0
+    return Placement(scale, frame[0], frame[1], window.bounds.x + margin_x, window.bounds.y + margin_y)
 
 
 def matching(app: Application, title: str, windows: Sequence[Window]) -> Window | None:

@@ -9,6 +9,8 @@ from computer_linker.computer.local.linux.atspi.nodes import element_id
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
 MAX_VALUE = 500
+_INSIDE = frozenset({"label", "filler"})
+_AROUND = frozenset({"push-button", "toggle-button", "check-box", "radio-button", "list-item", "menu-item", "page-tab"})
 _WRITTEN = frozenset({"text", "entry", "terminal", "spin-button", "autocomplete"})
 _EMBEDDED = "\ufffc"
 _MEASURED = frozenset({"slider", "spin-button", "progress-bar", "dial", "level-bar", "scroll-bar"})
@@ -28,6 +30,16 @@ def correct_qt(elements: Sequence[Element], app: Application) -> None:
         if one.parent is not None and not is_shown.get(one.parent, True) and is_shown[one.id]:
             one.states = tuple(state for state in one.states if state != "showing")
             is_shown[one.id] = False
+
+
+def worth_placing(elements: Sequence[Element], app: Application) -> list[Element]:
+    """Those whose place is worth a call. GTK 4 gives every button and row a label of its own, which lies in it."""
+    if not is_window_relative(app):
+        return list(elements)
+    roles = {one.id: one.role for one in elements}
+    return [
+        one for one in elements if one.role not in _INSIDE or one.parent is None or roles.get(one.parent) not in _AROUND
+    ]
 
 
 def extents_request(at: ElementId) -> Request:

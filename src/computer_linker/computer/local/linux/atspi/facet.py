@@ -17,7 +17,14 @@ from computer_linker.computer.local.linux.atspi.acts import Acts
 from computer_linker.computer.local.linux.atspi.apps import Apps
 from computer_linker.computer.local.linux.atspi.asking import Memory
 from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, is_window_relative
-from computer_linker.computer.local.linux.atspi.details import ask_extents, ask_values, correct_qt, place, shows
+from computer_linker.computer.local.linux.atspi.details import (
+    ask_extents,
+    ask_values,
+    correct_qt,
+    place,
+    shows,
+    worth_placing,
+)
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening, Subscription
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
 from computer_linker.computer.local.linux.atspi.names import (
@@ -83,19 +90,31 @@ class AtspiAccessibility:
             elements[0].parent = None if isinstance(above, Fault) else element_id(above)
         correct_qt(elements, app)
         showing = [one for one in elements if shows(one, app)]
-        if limits.bounds:
-            extents = await ask_extents(wire, showing, reading.left_s())
-            placements = await self._places.placements(app, elements, extents)
-            if elements[0].parent not in (None, app.root) and not self._places.is_plain(app):
-                # The root is somewhere below its window: what is above it tells how it is placed.
-                upwards = [elements[0], *await self._climb(wire, app, root)]
-                theirs = await ask_extents(wire, upwards, 2.0)
-                placements.setdefault(root, await self._places.nearest(app, upwards, theirs))
-            place(elements, extents, placements, app)
-        if limits.values:
-            names = {one.id: one.name for one in elements if one.name}
-            await ask_values(wire, showing, reading.left_s(), names)
+        await asyncio.gather(
+            self._placed(wire, app, elements, showing, reading) if limits.bounds else _nothing(),
+            self._valued(wire, elements, showing, reading) if limits.values else _nothing(),
+        )
         return Tree(root, elements, tuple(sorted(reading.cut_by)))
+
+    async def _placed(
+        self, wire: Wire, app: Application, elements: list[Element], showing: list[Element], reading: Reading
+    ) -> None:
+        # The window system and the application answer at the same time.
+        extents, windows = await asyncio.gather(
+            ask_extents(wire, worth_placing(showing, app), reading.left_s()), self._places.windows_for(app)
+        )
+        placements = await self._places.placements(app, elements, extents, windows)
+        root = elements[0]
+        if root.parent not in (None, app.root) and not self._places.is_plain(app):
+            # The root is somewhere below its window: what is above it tells how it is placed.
+            upwards = [root, *await self._climb(wire, app, root.id)]
+            theirs = await ask_extents(wire, upwards, 2.0)
+            placements.setdefault(root.id, await self._places.nearest(app, upwards, theirs))
+        place(elements, extents, placements, app)
+
+    async def _valued(self, wire: Wire, elements: list[Element], showing: list[Element], reading: Reading) -> None:
+        names = {one.id: one.name for one in elements if one.name}
+        await ask_values(wire, showing, reading.left_s(), names)
 
     async def element(self, element_id: ElementId) -> Element:
         """One element, asked afresh."""
@@ -303,3 +322,7 @@ class AtspiAccessibility:
         if isinstance(answer, Fault):
             return None
         return [at for pair in answer if (at := element_id(pair)) is not None]
+
+
+async def _nothing() -> None:
+    """What is done for a part nobody asked for."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from computer_linker.computer.facets.windows import Windows
 
 _PLAIN_FOR_S = 10.0
+_POPUPS = frozenset({"menu", "popup-menu", "tool-tip", "dialog", "window", "alert", "list-box"})
+_NOWHERE: Extents = (-1, -1, 0, 0)
 
 
 class Places:
@@ -39,14 +41,23 @@ class Places:
         except (UnsupportedPlatform, ProviderUnavailable, OsPermissionRequired):
             return []
 
+    async def windows_for(self, app: Application) -> list[Window] | None:
+        """The windows, unless this application needs no translation."""
+        return None if self.is_plain(app) else await self.windows()
+
     async def placements(
-        self, app: Application, elements: Sequence[Element], extents: dict[ElementId, Extents]
+        self,
+        app: Application,
+        elements: Sequence[Element],
+        extents: dict[ElementId, Extents],
+        windows: list[Window] | None = None,
     ) -> dict[ElementId, Placement]:
         """How the windows among these elements, and pop-ups in them, are placed; the rest lies as its parent does."""
         if self.is_plain(app):
             return {}
         tops = [one for one in elements if one.parent == app.root and one.id in extents]
-        windows = await self.windows()
+        if windows is None:
+            windows = await self.windows()
         found = {one.id: placement(app, one.name, extents[one.id], windows) for one in tops}
         if not is_window_relative(app):
             if found and all(how == AS_SAID for how in found.values()):
@@ -56,7 +67,9 @@ class Places:
                 found.update({one.id: AS_SAID for one in elements if one.role == "document-web"})
             return found
         scale = next((how.scale for how in found.values()), 1.0)
-        found.update(_popups(elements, extents, await self._unmanaged(app, windows), scale))
+        popups = [one for one in elements if one.role in _POPUPS and extents.get(one.id, _NOWHERE)[:2] == (0, 0)]
+        if popups:
+            found.update(_popups(popups, extents, await self._unmanaged(app, windows), scale))
         return found
 
     async def nearest(
@@ -82,9 +95,9 @@ def _popups(
     """GTK 4 counts a pop-up's places from the pop-up's own corner: find its window by its size."""
     found: dict[ElementId, Placement] = {}
     sizes = {(one.bounds.width, one.bounds.height): one.bounds for one in popups}
-    for one in elements if popups else ():
-        x, y, width, height = extents.get(one.id, (-1, -1, 0, 0))
+    for one in elements:
+        _x, _y, width, height = extents[one.id]
         place = sizes.get((round(width * scale), round(height * scale)))
-        if place is not None and (x, y) == (0, 0):
+        if place is not None:
             found[one.id] = Placement(scale, 0, 0, place.x, place.y)
     return found
