@@ -84,6 +84,9 @@ async def desktop_observe(
     elif options.include_tree:
         ctx.warn("No application here describes its controls; there is only the screenshot.")
     shot = await _screenshot(ctx, place) if options.include_screenshot else None
+    if place is None and shot is None:
+        # Neither eyes nor descriptions: the absent facet says why and what would help.
+        await ctx.computer.accessibility.applications()
     ctx.note(nodes=0 if view is None else len(view.lines), screenshot=shot is not None)
     return Observation(
         execution_id=ctx.operation_id,
