@@ -1,7 +1,7 @@
 """Points and rectangles: what is seen in an image is what is clicked on the desktop."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from pydantic import ValidationError
 
@@ -10,9 +10,11 @@ from computer_linker.model.geometry import ImageMap, Point, Rect
 
 sides = some.integers(1, 4000)
 places = some.integers(-5000, 5000)
+patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 rects = some.builds(Rect, x=places, y=places, width=sides, height=sides)
 
 
+@patiently
 @given(
     area=rects,
     width=sides,
@@ -29,6 +31,7 @@ def test_every_point_of_an_image_lies_in_the_area_it_shows(
     assert area.contains(place)
 
 
+@patiently
 @given(area=rects, factor=some.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0]))
 def test_a_whole_pixel_maps_back_to_itself(area: Rect, factor: float) -> None:
     width, height = max(1, round(area.width * factor)), max(1, round(area.height * factor))
@@ -51,6 +54,7 @@ def test_a_coordinate_that_is_no_place_is_refused(value: object) -> None:
         Point.from_wire({"x": value, "y": 0})
 
 
+@patiently
 @given(first=rects, second=rects)
 def test_what_two_rectangles_share_lies_in_both(first: Rect, second: Rect) -> None:
     shared = first.intersection(second)
