@@ -21,14 +21,10 @@ class FacetState(Model):
 
     state: Annotated[
         Literal["present", "blocked", "missing"],
-        Field(
-            description="`blocked` means the system wants a grant first; `missing` means it cannot be had here."
-        ),
+        Field(description="`blocked` means the system wants a grant first; `missing` means it cannot be had here."),
     ]
     backend: Annotated[str, Field(description="What provides it, such as x11.")] = ""
-    is_proven: Annotated[bool, Field(description="False where no test has run on the real system yet.")] = (
-        True
-    )
+    is_proven: Annotated[bool, Field(description="False where no test has run on the real system yet.")] = True
     reason: str = ""
     remedy: str = ""
 

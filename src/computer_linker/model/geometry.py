@@ -99,9 +99,7 @@ class ImageMap(Model):
             round((bounds.bottom - self.area.y) * down),
         )
         whole = Rect(x=0, y=0, width=self.width, height=self.height)
-        return Rect(x=left, y=top, width=max(0, right - left), height=max(0, bottom - top)).intersection(
-            whole
-        )
+        return Rect(x=left, y=top, width=max(0, right - left), height=max(0, bottom - top)).intersection(whole)
 
 
 class Display(Model):
@@ -112,9 +110,7 @@ class Display(Model):
     bounds: Rect
     pixel_width: Annotated[int, Field(gt=0)]
     pixel_height: Annotated[int, Field(gt=0)]
-    scale: Annotated[
-        float, Field(gt=0, description="Pixels a logical unit; on X11 the desktop's font scale.")
-    ]
+    scale: Annotated[float, Field(gt=0, description="Pixels a logical unit; on X11 the desktop's font scale.")]
     is_primary: bool
 
 
@@ -125,9 +121,7 @@ class Window(Model):
     """One window. `bounds` is the content, `frame` includes the title bar and borders."""
 
     id: str
-    title: Annotated[
-        str, Field(description="At most 200 characters, control and direction characters made visible.")
-    ]
+    title: Annotated[str, Field(description="At most 200 characters, control and direction characters made visible.")]
     app: Annotated[str, Field(description="The application's class or id; empty when it says none.")]
     pid: int | None
     process: Annotated[str, Field(description="The name of its process; empty when it cannot be known.")] = ""

@@ -9,9 +9,7 @@ from computer_linker.errors import LinkError, OsPermissionRequired, UnsupportedP
 class Absent:
     """Stands where a facet would be. Any method raises; `state` is what the manifest tells."""
 
-    def __init__(
-        self, facet: str, reason: str, remedy: str = "", error: type[LinkError] = UnsupportedPlatform
-    ) -> None:
+    def __init__(self, facet: str, reason: str, remedy: str = "", error: type[LinkError] = UnsupportedPlatform) -> None:
         blocked = error is OsPermissionRequired
         self.state = FacetState(state="blocked" if blocked else "missing", reason=reason, remedy=remedy)
         self._facet = facet

@@ -26,14 +26,10 @@ class Pointer(Protocol):
         """Move there, then press and release `count` times with the modifiers held."""
         ...
 
-    async def drag(
-        self, path: Sequence[Point], *, button: Button = "left", modifiers: Sequence[Modifier] = ()
-    ) -> None:
+    async def drag(self, path: Sequence[Point], *, button: Button = "left", modifiers: Sequence[Modifier] = ()) -> None:
         """Press at the first point, move through the others, release at the last."""
         ...
 
-    async def scroll(
-        self, at: Point, *, dx: int = 0, dy: int = 0, modifiers: Sequence[Modifier] = ()
-    ) -> None:
+    async def scroll(self, at: Point, *, dx: int = 0, dy: int = 0, modifiers: Sequence[Modifier] = ()) -> None:
         """Turn the wheel there: whole notches, positive is right and down."""
         ...
