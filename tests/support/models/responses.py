@@ -59,11 +59,6 @@ def _item(step: Step) -> dict[str, Any]:
             "type": "function_call", "id": f"fc_{uuid.uuid4().hex[:8]}", "call_id": f"call_{uuid.uuid4().hex[:8]}",
             "name": step["call"], "arguments": json.dumps(step["args"]), "status": "completed", **named,
         }  # fmt: skip
-    if "patch" in step:
-        return {
-            "type": "custom_tool_call", "id": f"ctc_{uuid.uuid4().hex[:8]}", "call_id": f"call_{uuid.uuid4().hex[:8]}",
-            "name": "apply_patch", "input": step["patch"], "status": "completed",
-        }  # fmt: skip
     content = [{"type": "output_text", "text": step["say"], "annotations": []}]
     return {
         "type": "message", "id": f"msg_{uuid.uuid4().hex[:8]}", "role": "assistant", "status": "completed",
@@ -74,3 +69,8 @@ def _item(step: Step) -> dict[str, Any]:
 def shell(command: str) -> Step:
     """A step that runs a command."""
     return {"call": "exec_command", "args": {"cmd": command}}
+
+
+def patching(text: str) -> Step:
+    """A step that edits files by Codex's own patch program."""
+    return shell(f"apply_patch <<'EOF'\n*** Begin Patch\n{text}\n*** End Patch\nEOF")

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Step = dict[str, Any]
-"""`{"say": text}`, `{"call": tool, "args": {...}}`, `{"patch": text}`, `{"http": status, "message": text}`; any of them
+"""`{"say": text}`, `{"call": tool, "args": {...}}`, `{"http": status, "message": text}`; any of them
 may have `"hold": true`, and then it is answered only once the test lets go."""
 
 

@@ -159,6 +159,7 @@ class Agents:
             mode=order.mode,
             network=scope.policy.network,
             is_confined=boundary.holds,
+            where=order.cwd_path,
             model=order.model,
             thread_id=None if order.session is None else order.session.thread_id,
         )
@@ -306,9 +307,8 @@ def _ended_turn(turn: Turn, live: LiveTurn, ended: Ended, program: AgentProgram)
     stderr, _ = live.stderr.text(_MAX_STORED_OUTPUT)
     problem: TurnProblem | None = None
     if status == "failed":
-        found = program.problem(
-            ended.reason or (live.errors[-1] if live.errors else stderr[-2000:]) or "It gave no reason."
-        )
+        reason = ended.reason or (live.errors[-1] if live.errors else stderr[-2000:]) or "It gave no reason."
+        found = program.problem(reason, is_from_model=live.is_failed)
         problem = TurnProblem(code=found.code, message=found.message, remedy=found.remedy)
     return turn.model_copy(
         update={

@@ -49,7 +49,7 @@ class Claude:
     def parser(self) -> "ClaudeParser":
         return ClaudeParser()
 
-    def problem(self, errors: str) -> Problem:
+    def problem(self, errors: str, *, is_from_model: bool) -> Problem:
         low = errors.lower()
         if any(sign in low for sign in ("login", "api key", "401", "authenticat", "oauth")):
             remedy = (
@@ -59,7 +59,7 @@ class Claude:
         if "no conversation found" in low:
             remedy = "Claude Code no longer has this conversation; start a new one."
             return Problem("thread_not_found", clip(errors, 600), remedy)
-        if any(sign in low for sign in ("api error", "overloaded", "rate limit", "connect", "model", "status")):
+        if is_from_model:
             return Problem("model_failed", clip(errors, 600), "The model could not be reached or refused; retry later.")
         return Problem("failed", clip(errors, 600), "The events and `stderr` tell more.")
 

@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,17 @@ _PASSED = (
     "http_proxy",
     "no_proxy",
 )
+_LOGIN = ("401", "unauthorized", "not logged in", "codex login", "missing environment variable", "refresh token")
 _ALWAYS = (
     'approval_policy="never"',
-    # A folder's own settings could start programs; only the owner's count.
-    "projects={}",
     # Keys and tokens in the agent's environment are not for what it runs.
     "shell_environment_policy.ignore_default_excludes=false",
     "check_for_update_on_startup=false",
+    # Programs and services that settings could add beside the sandbox.
+    *(
+        f"features.{name}=false"
+        for name in ("hooks", "plugins", "apps", "computer_use", "browser_use", "daemon_auto_start")
+    ),
 )
 
 
@@ -40,12 +45,14 @@ class Codex:
 
     def line(self, ask: Ask, environ: Mapping[str, str], state: Path) -> Line:
         home = _home(environ)
-        settings = list(_ALWAYS)
+        settings = [*_ALWAYS, _untrusted(ask.where)]
         if ask.mode == "workspace-write":
             settings.append(f"sandbox_workspace_write.network_access={str(ask.network).lower()}")
+        if not ask.network:
+            settings.append('web_search="disabled"')
         # The agent's own tool servers run beside its sandbox, so they run only where ours holds all that is asked.
         if not (ask.is_confined and ask.network):
-            settings.append("mcp_servers={}")
+            settings += _without_servers(home)
         argv = ["codex", "exec", "--json", "--skip-git-repo-check", "--color", "never", "--sandbox", ask.mode]
         for setting in settings:
             argv += ["-c", setting]
@@ -61,12 +68,9 @@ class Codex:
     def parser(self) -> "CodexParser":
         return CodexParser()
 
-    def problem(self, errors: str) -> Problem:
+    def problem(self, errors: str, *, is_from_model: bool) -> Problem:
         low = errors.lower()
-        if any(
-            sign in low
-            for sign in ("401", "unauthorized", "not logged in", "codex login", "missing environment variable")
-        ):
+        if any(sign in low for sign in _LOGIN):
             return Problem(
                 "login_required", clip(errors, 600), "Run `codex login` as the user of this service, then retry."
             )
@@ -74,9 +78,7 @@ class Codex:
             return Problem(
                 "thread_not_found", clip(errors, 600), "Codex no longer has this conversation; start a new one."
             )
-        if any(
-            sign in low for sign in ("stream", "request", "status", "model", "server", "connect", "rate limit", "usage")
-        ):
+        if is_from_model:
             return Problem("model_failed", clip(errors, 600), "The model could not be reached or refused; retry later.")
         return Problem("failed", clip(errors, 600), "The events and `stderr` tell more.")
 
@@ -169,6 +171,29 @@ def _home(environ: Mapping[str, str]) -> str:
                 remedy="Set CODEX_HOME of the service to a folder outside the temporary folder.",
             )
     return home
+
+
+def _untrusted(where: str) -> str:
+    """The setting that keeps a folder's own settings out, though the owner may trust it elsewhere: they start programs."""
+    places = [where, *map(str, Path(where).parents)]
+    return "projects={" + ",".join(f'{json.dumps(place)}={{trust_level="untrusted"}}' for place in places) + "}"
+
+
+def _without_servers(home: str) -> list[str]:
+    """Settings that turn off each tool server the owner has set up; there is none for all of them at once."""
+    try:
+        config = tomllib.loads(Path(home, "config.toml").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise ProviderUnavailable(
+            "Codex's config.toml cannot be read.", reason="config", remedy=f"Correct the file: {error}"
+        ) from error
+    servers = config.get("mcp_servers")
+    names = list(servers) if isinstance(servers, dict) else []
+    return (
+        ["mcp_servers={" + ",".join(f"{json.dumps(name)}={{enabled=false}}" for name in names) + "}"] if names else []
+    )
 
 
 def _numbers(value: Any) -> dict[str, int]:

@@ -19,6 +19,8 @@ class Ask:
     """Whether what the agent runs may use the network; the agent itself always reaches its model."""
     is_confined: bool
     """True when a kernel boundary of ours holds around the agent."""
+    where: str
+    """The working folder, as an absolute path without links."""
     model: str | None = None
     thread_id: str | None = None
     """The conversation to go on with."""
@@ -78,6 +80,6 @@ class AgentProgram(Protocol):
 
     def parser(self) -> Parser: ...
 
-    def problem(self, errors: str) -> Problem:
-        """What the last error of a failed turn means."""
+    def problem(self, errors: str, *, is_from_model: bool) -> Problem:
+        """What the last error of a failed turn means. `is_from_model` when the turn itself was told to have failed."""
         ...
