@@ -3,12 +3,17 @@
 import re
 from dataclasses import dataclass, field
 
+_NOTHING = re.compile(r"(?!)")
+
+Levels = tuple[re.Pattern[str] | None, ...]
+"""One pattern a folder level; None stands for `**`, any number of levels."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One pattern line. `by_name` matches the last name alone, else the path below the .gitignore's folder."""
 
-    pattern: re.Pattern[str]
+    levels: Levels
     is_negated: bool
     folders_only: bool
     by_name: bool
@@ -30,11 +35,11 @@ class IgnoreFile:
         """True to ignore, False to keep, None when no pattern speaks of it."""
         if name in self.names or (self.suffixes and name.endswith(self.suffixes)):
             return True
-        below = path[len(self.base) :]
+        below = path[len(self.base) :].split("/")
         for rule in self.rules:
             if rule.folders_only and not is_folder:
                 continue
-            if rule.pattern.match(name if rule.by_name else below):
+            if _fits(rule.levels, [name] if rule.by_name else below):
                 return not rule.is_negated
         return None
 
@@ -83,44 +88,78 @@ def _rule(line: str) -> Rule | None:
     by_name = "/" not in body
     if body.startswith("/"):
         body = body[1:]
-    translated = _translate(body)
-    if translated is None:
-        return None
-    return Rule(re.compile(translated + r"\Z", re.DOTALL), is_negated, folders_only, by_name)
+    levels = _levels(body)
+    return None if levels is None else Rule(levels, is_negated, folders_only, by_name)
 
 
-def _translate(body: str) -> str | None:
-    """The pattern as a regular expression; None for one that git takes as matching nothing."""
-    out: list[str] = []
-    at = 0
-    while at < len(body):
-        if body.startswith("**/", at) and (at == 0 or body[at - 1] == "/"):
-            out.append(r"(?:[^/]+/)*")
-            at += 3
-        elif body[at:] == "**" and (at == 0 or body[at - 1] == "/"):
-            out.append(r".+")
-            at += 2
-        elif body[at] == "*":
-            while at < len(body) and body[at] == "*":
-                at += 1
-            out.append(r"[^/]*")
-        elif body[at] == "?":
-            out.append(r"[^/]")
+def _levels(body: str) -> Levels | None:
+    """One pattern a folder level, None for `**`; no answer at all for a pattern that git takes as matching nothing."""
+    found: list[re.Pattern[str] | None] = []
+    for name in body.split("/"):
+        if name == "**":
+            if not found or found[-1] is not None:
+                found.append(None)
+            continue
+        pattern = _name_regex(name)
+        if pattern is None:
+            return None
+        found.append(re.compile(pattern, re.DOTALL))
+    if found[-1] is None:
+        # "a/**" is everything inside a, not a itself.
+        found.append(re.compile(".+", re.DOTALL))
+    return tuple(found)
+
+
+def _fits(levels: Levels, names: list[str]) -> bool:
+    """Only the last `**` is ever retried, so the cost is bounded by the product of both lengths."""
+    at = name = 0
+    star = retry = -1
+    while name < len(names):
+        level = levels[at] if at < len(levels) else _NOTHING
+        if level is None:
+            star, retry = at, name
             at += 1
-        elif body[at] == "[":
-            found = _bracket(body, at)
+        elif level.fullmatch(names[name]):
+            at += 1
+            name += 1
+        elif star >= 0:
+            retry += 1
+            at, name = star + 1, retry
+        else:
+            return False
+    return all(level is None for level in levels[at:])
+
+
+def _name_regex(level: str) -> str | None:
+    """One name of the pattern. Each `*` but the last takes the nearest fit and never gives it back, so none is slow."""
+    chunks = [""]
+    at = 0
+    while at < len(level):
+        char = level[at]
+        if char == "*":
+            while at < len(level) and level[at] == "*":
+                at += 1
+            chunks.append("")
+            continue
+        if char == "?":
+            chunks[-1] += r"[^/]"
+        elif char == "[":
+            found = _bracket(level, at)
             if found is None:
                 return None
             text, at = found
-            out.append(text)
+            chunks[-1] += text
+            continue
         else:
-            if body[at] == "\\":
+            if char == "\\":
                 at += 1
-                if at == len(body):
+                if at == len(level):
                     return None
-            out.append(re.escape(body[at]))
-            at += 1
-    return "".join(out)
+            chunks[-1] += re.escape(level[at])
+        at += 1
+    if len(chunks) == 1:
+        return chunks[0]
+    return chunks[0] + "".join(f"(?>[^/]*?{chunk})" for chunk in chunks[1:-1]) + r"[^/]*" + chunks[-1]
 
 
 def _bracket(body: str, at: int) -> tuple[str, int] | None:
