@@ -93,6 +93,11 @@ def stop(process: "subprocess.Popen[bytes]") -> None:
             pipe.close()
 
 
+def tied(argv: list[str]) -> list[str]:
+    """The same program, which the kernel ends when this one is killed before it could."""
+    return ["setpriv", "--pdeathsig", "KILL", *argv] if shutil.which("setpriv") else argv
+
+
 def _quiet(extra: dict[str, Any]) -> dict[str, Any]:
     return {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **extra}
 
@@ -117,7 +122,7 @@ def _environment(display: str, folder: Path) -> dict[str, str]:
 def _start_xvfb(size: str, dpi: int) -> tuple["subprocess.Popen[bytes]", str]:
     reader, writer = os.pipe()
     argv = ["Xvfb", "-displayfd", str(writer), "-screen", "0", size, "-dpi", str(dpi), "-nolisten", "tcp", "-noreset"]
-    server = subprocess.Popen(argv, pass_fds=[writer], start_new_session=True, **_quiet({}))
+    server = subprocess.Popen(tied(argv), pass_fds=[writer], start_new_session=True, **_quiet({}))
     os.close(writer)
     number = _line(reader, server).strip()
     os.close(reader)
@@ -127,7 +132,7 @@ def _start_xvfb(size: str, dpi: int) -> tuple["subprocess.Popen[bytes]", str]:
 def _start_bus(env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", str]:
     reader, writer = os.pipe()
     argv = ["dbus-daemon", "--session", "--nofork", "--nopidfile", f"--print-address={writer}"]
-    bus = subprocess.Popen(argv, env=env, pass_fds=[writer], start_new_session=True, **_quiet({}))
+    bus = subprocess.Popen(tied(argv), env=env, pass_fds=[writer], start_new_session=True, **_quiet({}))
     os.close(writer)
     address = _line(reader, bus).strip()
     os.close(reader)
@@ -145,7 +150,7 @@ def _enable_accessibility(desktop: Desktop) -> None:
 def _start_openbox(desktop: Desktop) -> "subprocess.Popen[bytes]":
     # In the C locale openbox spends 8 ms a keymap change instead of 447.
     manager = subprocess.Popen(
-        ["openbox", "--sm-disable"], env={**desktop.env, "LC_ALL": "C"}, start_new_session=True, **_quiet({})
+        tied(["openbox", "--sm-disable"]), env={**desktop.env, "LC_ALL": "C"}, start_new_session=True, **_quiet({})
     )
     _until_managed(desktop, manager)
     return manager

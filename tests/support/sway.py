@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.desktop import Desktop, stop
+from support.desktop import Desktop, stop, tied
 
 _NOBODY = 65534
 _CONFIG = """output HEADLESS-1 resolution 1280x800 position 0 0
@@ -78,7 +78,7 @@ def _started(folder: Path, env: dict[str, str], outputs: int) -> "subprocess.Pop
         identity = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
     with (folder / "sway.log").open("wb") as log:
         return subprocess.Popen(
-            ["sway", "-c", str(config)], env={**env, **headless}, cwd=folder, start_new_session=True,
+            tied(["sway", "-c", str(config)]), env={**env, **headless}, cwd=folder, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, **identity,
         )  # fmt: skip
 
