@@ -15,6 +15,7 @@ from benchmarks.ratio import Ratio
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 ROUNDS = 5
+WAITS = 3
 PART = 100
 """xdotool gets only so many of the characters: it needs up to 20 ms for each."""
 WIDTH = 64
@@ -205,7 +206,7 @@ async def _wait(computer: Any, form: Any) -> Ratio:
     references, scope = References(), Scope(id="bench", type="computer")
     aiming = _aiming(computer, references)
     lags: list[float] = []
-    for number in range(1, ROUNDS + 1):
+    for number in range(1, WAITS + 1):
         aim = await _aim(aiming, form, role="button", name="Later")
         await click(aiming, aim, Click(), Witness(computer, None))
         condition = Condition(text_appears=f"Appeared {number}")
