@@ -1,27 +1,80 @@
-"""client: how to connect each client, and whether that works."""
+"""client: connect each client, take it back, and see whether it works."""
 
 import json
-from typing import Annotated, Any
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from computer_linker.cli.output import print_json, say
+from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.places import current_config, running_service, state_home
+
+if TYPE_CHECKING:
+    from computer_linker.service.clients.form import Client
+    from computer_linker.service.clients.setup import Service
+
+
+class Over(StrEnum):
+    """How a client reaches the service."""
+
+    stdio = "stdio"
+    http = "http"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+ShowToken = Annotated[bool, typer.Option("--show-token", help="Put the real token into what is shown or written.")]
+Name = Annotated[str, typer.Argument(help="A client that `client list` names.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add `client` and its commands."""
     group = typer.Typer(help="Connect an MCP client, and check that it works.", rich_markup_mode=None)
     app.add_typer(group, name="client", no_args_is_help=True)
+    group.command("list")(_list)
     group.command("setup")(_setup)
+    group.command("remove")(_remove)
+    group.command("bundle")(_bundle)
+    group.command("chatgpt")(_chatgpt)
     group.command("smoke")(_smoke)
 
 
+def _list(as_json: AsJson = False) -> None:
+    """Show which clients are installed, and which have an entry for this service."""
+    from computer_linker.service.clients.catalog import this_user
+    from computer_linker.service.clients.setup import list_clients
+
+    found = list_clients(this_user())
+    if as_json:
+        print_json({"clients": found})
+        return
+    rows = [
+        (
+            client["name"],
+            "connected" if client["connected"] else "installed" if client["installed"] else "not found",
+            client["file"],
+            client["problem"] or "",
+        )
+        for client in found
+    ]
+    table(rows, ("client", "", "settings", ""))
+    say("next: computer-linker client setup NAME --write")
+
+
 def _setup(
-    show_token: Annotated[bool, typer.Option("--show-token", help="Put the real token into the lines.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    name: Annotated[str | None, typer.Argument(help="A client that `client list` names; none for every line.")] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the entry into the client's settings.")] = False,
+    over: Annotated[Over, typer.Option("--over", help="Start the program, or connect to the service.")] = Over.stdio,
+    details: Annotated[bool, typer.Option("--details", help="Add the tools and instructions to paste.")] = False,
+    show_token: ShowToken = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Print the line or file that connects each client."""
+    """Print what connects a client; with a name and --write, write it, keeping a backup."""
+    if name is not None:
+        _set_up_one(name, over, write=write, show_token=show_token, as_json=as_json)
+        return
+    if write:
+        raise CliError("--write needs the name of a client", "computer-linker client list")
     from computer_linker.service.client_setup import client_setup
 
     home = state_home()
@@ -29,8 +82,116 @@ def _setup(
     answer = client_setup(current_config(home), home, url, show_token=show_token)
     if as_json:
         print_json(answer)
+        return
+    _show(answer)
+    if details:
+        say(
+            f"\nTools: {' '.join(answer['tools'])}\n\nInstructions to paste into a client:\n\n{answer['agentInstructions']}"
+        )
+
+
+def _set_up_one(name: str, over: Over, *, write: bool, show_token: bool, as_json: bool) -> None:
+    from computer_linker.service.clients.catalog import this_user
+    from computer_linker.service.clients.faults import CannotEdit
+    from computer_linker.service.clients.setup import set_up
+
+    client = _client(name)
+    try:
+        connection = _service().connection(over.value, with_token=show_token)
+        answer = set_up(client, this_user(), connection, write=write)
+    except CannotEdit as error:
+        raise _left_alone(client, error) from None
+    if as_json:
+        print_json(answer)
+        return
+    _show_change(answer, "has this entry already")
+    if answer["needed"] and not write:
+        note(f"Nothing was written. Write it with: computer-linker client setup {name} --write")
+
+
+def _remove(
+    name: Name,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change and write nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take this service's entry out of a client's settings, keeping a backup."""
+    from computer_linker.service.clients.catalog import this_user
+    from computer_linker.service.clients.faults import CannotEdit
+    from computer_linker.service.clients.setup import remove
+
+    client = _client(name)
+    try:
+        answer = remove(client, this_user(), write=not dry_run)
+    except CannotEdit as error:
+        raise _left_alone(client, error) from None
+    if as_json:
+        print_json(answer)
     else:
-        _show(answer)
+        _show_change(answer, "has no entry for this service")
+
+
+def _client(name: str) -> "Client":
+    from computer_linker.service.clients.catalog import known_clients
+
+    known = known_clients()
+    if name not in known:
+        hint = "computer-linker client chatgpt" if name == "chatgpt" else f"one of: {' '.join(known)}"
+        raise CliError(f"there is no client {name[:40]!r} whose settings can be written", hint, exit_code=2)
+    return known[name]
+
+
+def _service() -> "Service":
+    from computer_linker.service.clients.setup import Service
+
+    home = state_home()
+    return Service(current_config(home), home, (running_service(home) or {}).get("localUrl"))
+
+
+def _left_alone(client: "Client", error: Exception) -> CliError:
+    from computer_linker.service.clients.catalog import this_user
+
+    return CliError(
+        f"{client.file(this_user())} was left as it is: {error}", "computer-linker client setup prints the lines"
+    )
+
+
+def _show_change(answer: dict[str, Any], nothing: str) -> None:
+    if not answer["needed"]:
+        say(f"{answer['file']} {nothing}.")
+        return
+    say(answer["diff"])
+    if answer["written"]:
+        if answer["backup"]:
+            note(f"The file as it was: {answer['backup']}")
+        note(answer["after"])
+
+
+def _bundle(
+    file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("computer-linker.mcpb"),
+    as_json: AsJson = False,
+) -> None:
+    """Write an MCPB bundle for Claude Desktop; it is for this computer, for it starts the program that is installed here."""
+    from computer_linker.service.clients.bundle import write_bundle
+
+    write_bundle(file, state_home())
+    if as_json:
+        print_json({"file": str(file.absolute())})
+    else:
+        say(f"{file}: open it with Claude Desktop, on this computer")
+
+
+def _chatgpt(show_token: ShowToken = False, as_json: AsJson = False) -> None:
+    """Print what ChatGPT's connector form asks for."""
+    from computer_linker.service.client_setup import chatgpt_connector
+
+    answer = chatgpt_connector(current_config(state_home()), show_token=show_token)
+    if as_json:
+        print_json(answer)
+        return
+    for label, value in answer["fields"].items():
+        say(f"{label}: {value}")
+    for sentence in answer["notes"]:
+        say(sentence)
 
 
 def _show(answer: dict[str, Any]) -> None:
@@ -43,10 +204,11 @@ def _show(answer: dict[str, Any]) -> None:
     say(f"Over HTTP ({'running' if http['running'] else 'start it with: computer-linker start'}): {http['localUrl']}")
     for name, line in http["lines"].items():
         say(f"  {name}: {line}")
+    say("To write a client's settings for it: computer-linker client setup NAME --write")
     say(f"First prompt: {answer['firstPrompt']}")
 
 
-def _smoke(as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False) -> None:
+def _smoke(as_json: AsJson = False) -> None:
     """Connect as a client would, over stdio, and make one read-only call in each folder scope."""
     from computer_linker.cli.self_test import answer_with, smoke
 

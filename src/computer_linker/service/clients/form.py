@@ -1,0 +1,93 @@
+"""What a client needs to know of this service, and where each client keeps it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+NAME = "computer-linker"
+TOKEN_VARIABLE = "COMPUTER_LINKER_TOKEN"  # noqa: S105  # the variable's name, not a token
+"""The environment variable that clients which read the token from one are told of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stdio:
+    """The client starts our program itself."""
+
+    command: list[str]
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """The client connects to a running service. Without a token it signs in by OAuth, or needs nothing on loopback."""
+
+    url: str
+    token: str | None = None
+
+
+Connection = Stdio | Http
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Whose settings these are: a home folder, an environment and a system."""
+
+    home: Path
+    environment: Mapping[str, str]
+    system: Literal["linux", "darwin", "windows"]
+
+    def settings(self, *, linux: str) -> Path:
+        """The folder applications keep settings in on this system; `linux` is its place below the home folder there."""
+        if self.system == "darwin":
+            return self.home / "Library" / "Application Support"
+        if self.system == "windows":
+            return Path(self.environment.get("APPDATA") or self.home / "AppData" / "Roaming")
+        return Path(self.environment.get("XDG_CONFIG_HOME") or self.home / linux)
+
+
+class Document(Protocol):
+    """A settings file's language: how one entry is looked up, put in and taken out without touching the rest."""
+
+    def get(self, text: str, path: tuple[str, ...]) -> Any: ...
+
+    def put(self, text: str, path: tuple[str, ...], value: dict[str, Any]) -> str: ...
+
+    def drop(self, text: str, path: tuple[str, ...]) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client program and the form its settings have."""
+
+    name: str
+    title: str
+    programs: tuple[str, ...]
+    """The commands it is started by, for finding out whether it is installed."""
+    file: Callable[[User], Path]
+    document: Document
+    container: tuple[str, ...]
+    """The keys that lead to the table of servers."""
+    entry: Callable[[Connection], dict[str, Any]]
+    after: str = "Start a new session of the client; it reads its settings when it starts."
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The keys that lead to our own entry."""
+        return (*self.container, NAME)
+
+
+def bearer(connection: Http) -> dict[str, str]:
+    """The header that carries the token; nothing when there is none."""
+    return {} if connection.token is None else {"Authorization": f"Bearer {connection.token}"}
+
+
+def plain_entry(connection: Connection, *, typed: bool, url_key: str = "url") -> dict[str, Any]:
+    """The entry most clients share: command, args and env, or an address and headers."""
+    if isinstance(connection, Stdio):
+        entry: dict[str, Any] = {"type": "stdio"} if typed else {}
+        entry |= {"command": connection.command[0], "args": connection.command[1:]}
+        return entry | ({"env": connection.environment} if connection.environment else {})
+    entry = {"type": "http"} if typed else {}
+    entry[url_key] = connection.url
+    return entry | ({"headers": bearer(connection)} if connection.token is not None else {})

@@ -1,0 +1,141 @@
+"""Change a client's settings file: planned and shown first, backed up, replaced whole, never half."""
+
+import difflib
+import os
+import stat
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from computer_linker.service.clients.faults import CannotEdit
+from computer_linker.service.clients.form import Client, User
+
+_MAX_BYTES = 32 * 1024 * 1024
+_LONGEST_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What would become of one file. `before` and `after` are None where there is no file."""
+
+    file: Path
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def is_needed(self) -> bool:
+        return self.before != self.after
+
+    def diff(self, hide: str | None = None) -> str:
+        """The change as a unified diff, with as little of the rest as can be: other entries may hold secrets."""
+        lines = difflib.unified_diff(
+            _lines(self.before), _lines(self.after), f"{self.file} (now)", f"{self.file} (then)", n=1, lineterm=""
+        )
+        text = "\n".join(line if len(line) <= _LONGEST_SHOWN else line[:_LONGEST_SHOWN] + " ..." for line in lines)
+        return text.replace(hide, "YOUR_OWNER_TOKEN") if hide else text
+
+
+def plan_setup(client: Client, user: User, entry: dict[str, Any]) -> Change:
+    """The change that puts our entry in. Raises CannotEdit for a file that cannot be changed safely."""
+    file = _real(client.file(user))
+    before = _read(file)
+    text = _text(before)
+    if client.document.get(text, client.path) == entry:
+        return Change(file, before, before)
+    after = client.document.put(text, client.path, entry)
+    if client.document.get(after, client.path) != entry:
+        raise CannotEdit("the entry would not be read back as it was written")
+    return Change(file, before, after.encode())
+
+
+def plan_removal(client: Client, user: User) -> Change:
+    """The change that takes our entry out; a file that then says nothing at all goes too."""
+    file = _real(client.file(user))
+    before = _read(file)
+    if before is None:
+        return Change(file, None, None)
+    after = client.document.drop(_text(before), client.path)
+    if client.document.get(after, client.path) is not None:
+        raise CannotEdit("the entry would still be there")
+    says_nothing = "".join(after.split()) in ("", "{}")
+    return Change(file, before, None if says_nothing and after.encode() != before else after.encode())
+
+
+def present_entry(client: Client, user: User) -> Any:
+    """Our entry as the client's file has it; None when it has none. Raises CannotEdit for a file that cannot be read."""
+    before = _read(_real(client.file(user)))
+    return None if before is None else client.document.get(_text(before), client.path)
+
+
+def make(change: Change) -> Path | None:
+    """Write it; the backup's path, None when there was nothing to back up."""
+    if not change.is_needed:
+        return None
+    if _read(change.file) != change.before:
+        raise CannotEdit("it was changed by something else just now; try again")
+    backup = None if change.before is None else _back_up(change.file, change.before)
+    if change.after is None:
+        change.file.unlink()
+    else:
+        _replace(change.file, change.after)
+    return backup
+
+
+def _real(file: Path) -> Path:
+    """The file itself where its name is a link, so that a link into a folder of settings stays a link."""
+    return Path(os.path.realpath(file))
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
+            raise CannotEdit("it is not a plain file of a sensible size")
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _text(content: bytes | None) -> str:
+    try:
+        return (content or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        raise CannotEdit("it is not UTF-8 text") from None
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return _text(content).splitlines()
+
+
+def _back_up(file: Path, content: bytes) -> Path:
+    """A copy beside the file, as private as the file: settings of clients hold keys."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for number in range(1, 100):
+        backup = file.with_name(f"{file.name}.{stamp}{f'-{number}' if number > 1 else ''}.bak")
+        try:
+            handle = os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            continue
+        with os.fdopen(handle, "wb") as copy:
+            copy.write(content)
+        return backup
+    raise CannotEdit("there are too many backups of this second beside it")
+
+
+def _replace(file: Path, content: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    fresh = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as new:
+            new.write(content)
+            new.flush()
+            os.fsync(new.fileno())
+        fresh.chmod(mode)
+        fresh.replace(file)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise

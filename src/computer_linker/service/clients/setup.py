@@ -1,0 +1,98 @@
+"""`client list`, `client setup NAME` and `client remove NAME`: what is there, what would change, what was changed."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from computer_linker.auth.owner_token import is_digest
+from computer_linker.config.schema import Config
+from computer_linker.service.client_setup import NAME, environment, local_address, program
+from computer_linker.service.clients.catalog import known_clients
+from computer_linker.service.clients.faults import CannotEdit
+from computer_linker.service.clients.form import Client, Connection, Http, Stdio, User
+from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_entry
+
+Way = Literal["stdio", "http"]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The service that clients are to be connected to."""
+
+    config: Config
+    home: Path
+    local_url: str | None
+
+    def connection(self, way: Way, *, with_token: bool) -> Connection:
+        """How a client reaches it. A token is put in only when that is asked for; OAuth does without."""
+        if way == "stdio":
+            return Stdio([*_whole_program(), "stdio"], environment(self.home))
+        token = self.config.owner_token
+        if not with_token or token is None:
+            return Http(local_address(self.config, self.local_url))
+        if is_digest(token):
+            raise CannotEdit("only the token's digest is kept; connect over stdio or by OAuth, or rotate the token")
+        return Http(local_address(self.config, self.local_url), token)
+
+
+def list_clients(user: User) -> list[dict[str, Any]]:
+    """Every client we know: whether it is here, and whether it has an entry for us."""
+    return [_found(client, user) for client in known_clients().values()]
+
+
+def set_up(client: Client, user: User, connection: Connection, *, write: bool) -> dict[str, Any]:
+    """The entry, its file and the change; written when that is asked for. Raises CannotEdit, having written nothing."""
+    entry = client.entry(connection)
+    return _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write) | {"entry": entry}
+
+
+def remove(client: Client, user: User, *, write: bool) -> dict[str, Any]:
+    """Take our entry out again."""
+    return _done(client, plan_removal(client, user), None, write=write)
+
+
+def _done(client: Client, change: Change, secret: str | None, *, write: bool) -> dict[str, Any]:
+    diff = change.diff(hide=secret)
+    backup = make(change) if write else None
+    return {
+        "client": client.name,
+        "title": client.title,
+        "file": str(change.file),
+        "needed": change.is_needed,
+        "written": write and change.is_needed,
+        "backup": None if backup is None else str(backup),
+        "diff": diff,
+        "after": client.after,
+    }
+
+
+def _found(client: Client, user: User) -> dict[str, Any]:
+    places = [place for name in client.programs if (place := shutil.which(name, path=user.environment.get("PATH")))]
+    file = client.file(user)
+    try:
+        entry, problem = present_entry(client, user), None
+    except (CannotEdit, OSError) as error:
+        entry, problem = None, str(error)
+    return {
+        "name": client.name,
+        "title": client.title,
+        "installed": bool(places) or file.exists(),
+        "program": places[0] if places else None,
+        "file": str(file),
+        "connected": entry is not None,
+        "problem": problem,
+    }
+
+
+def _whole_program() -> list[str]:
+    """The program by its whole path: a client started from a desktop has another PATH than this terminal."""
+    first, *rest = program()
+    return [shutil.which(first) or first, *rest]
+
+
+def _secret_of(connection: Connection) -> str | None:
+    return connection.token if isinstance(connection, Http) else None
+
+
+__all__ = ["NAME", "Service", "Way", "list_clients", "remove", "set_up"]
