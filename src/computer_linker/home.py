@@ -9,6 +9,7 @@ import struct
 from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 SOCKET_NAME = "service.sock"
+BRIDGE_NAME = "bridge.sock"
 LOCK_NAME = "service.lock"
 LOG_NAME = "service.log"
 GREETING_FDS = b"computer-linker/1 mcp-descriptors\n"
@@ -22,10 +23,10 @@ def state_home() -> str:
     return os.path.abspath(os.path.expanduser(named or "~/.computer-linker"))  # noqa: PTH100, PTH111
 
 
-def connect(home: str) -> socket:
+def connect(home: str, name: str = SOCKET_NAME) -> socket:
     """Connect to the running service. Raises OSError when none listens, and when another user does."""
     link = socket(AF_UNIX, SOCK_STREAM)
-    folder, path = _short_path(home)
+    folder, path = _short_path(home, name)
     try:
         link.connect(path)
         if peer_uid(link) not in (os.getuid(), 0):
@@ -39,10 +40,10 @@ def connect(home: str) -> socket:
     return link
 
 
-def listen(home: str) -> socket:
+def listen(home: str, name: str = SOCKET_NAME) -> socket:
     """Listen on the private socket. The caller holds the lock, so a socket left behind is dead and is replaced."""
     listener = socket(AF_UNIX, SOCK_STREAM)
-    folder, path = _short_path(home)
+    folder, path = _short_path(home, name)
     if os.path.lexists(path):
         os.unlink(path)  # noqa: PTH108
     mask = os.umask(0o177)
@@ -62,10 +63,10 @@ def peer_uid(link: socket) -> int:
     return int(struct.unpack("3i", pid_uid_gid)[1])
 
 
-def _short_path(home: str) -> tuple[int | None, str]:
+def _short_path(home: str, name: str) -> tuple[int | None, str]:
     """A name of the socket that fits into sun_path however long the folder's own is, and the descriptor it needs."""
-    direct = os.path.join(home, SOCKET_NAME)  # noqa: PTH118
+    direct = os.path.join(home, name)  # noqa: PTH118
     if len(os.fsencode(direct)) < 100:
         return None, direct
     folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    return folder, f"/proc/self/fd/{folder}/{SOCKET_NAME}"
+    return folder, f"/proc/self/fd/{folder}/{name}"

@@ -12,6 +12,21 @@ SCHEMA_VERSION = 1
 DEFAULT_PORT = 3939
 
 
+class BridgeSettings(Model):
+    """The desktop bridge: which scope it acts in, where its evidence may lie, and whether a typed phrase counts as a yes."""
+
+    scope: str | None = None
+    workspace_root: str | None = None
+    allow_phrase: bool = False
+
+    @field_validator("workspace_root")
+    @classmethod
+    def _root_is_absolute(cls, value: str | None) -> str | None:
+        if value is not None and not (value.startswith("/") or (len(value) > 2 and value[1] == ":")):
+            raise ValueError("must be an absolute path")
+        return value
+
+
 class Config(Model):
     """One computer and its scopes."""
 
@@ -23,6 +38,9 @@ class Config(Model):
     owner_token: Annotated[str, Field(min_length=16, max_length=512)] | None = None
     public_base_url: str | None = None
     scopes: list[Scope] = []
+    bridge: BridgeSettings = BridgeSettings()
+    approval_page: bool = False
+    """A page on this service where a phone on the same network can answer, by a one-time link."""
 
     @field_validator("owner_token")
     @classmethod

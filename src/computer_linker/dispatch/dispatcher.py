@@ -6,7 +6,7 @@ Nothing else turns an exception into a failure, and nothing else audits.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -89,6 +89,12 @@ class Dispatcher:
             return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
         return await self.call(call, principal, report, ask)
 
+    def is_instant(self, value: dict[str, Any]) -> bool:
+        """True for a request that `call_wire` answers without ever waiting, so that a surface need not make a task for it."""
+        op, scope = value.get("op"), value.get("scope")
+        found = self.catalog.by_name.get(op) if type(op) is str else None
+        return found is not None and found.instant and not value.get("options") and type(scope) is str and "/" not in scope
+
     async def refuse(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
         """Audit and answer a request that a surface or the envelope's shape already rules out."""
         # Only names that exist here are kept: anything else may be whatever the caller sent.
@@ -121,10 +127,12 @@ class Dispatcher:
         report: Progress | None = None,
         ask: Approver | None = None,
         parent: str | None = None,
+        notes: Mapping[str, str] | None = None,
     ) -> Reply:
         """Run one call to its envelope; only cancellation and a question back (from `ask`, the client's dialog) are raised."""
         started = time.perf_counter()
         event = _event_for(call.scope, call.op, principal, parent)
+        event.summary.update(notes or {})
         self.under_way += 1
         try:
             return await self._run(call, Caller(principal, report, ask), event, started)
@@ -161,7 +169,10 @@ class Dispatcher:
             await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask)
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent)
-        result = await self._within_limits(ctx, op, arguments, intent)
+        if op.instant and not call.options and intent is None:
+            result = await op.run(ctx, **arguments)
+        else:
+            result = await self._within_limits(ctx, op, arguments, intent)
         return await self._succeeded(ctx, event, started, result)
 
     async def _elsewhere(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
@@ -236,7 +247,7 @@ class Dispatcher:
         event.ok = True
         event.effect = ctx.effect
         event.boundary = ctx.boundary
-        event.summary = ctx.notes
+        event.summary = {**event.summary, **ctx.notes} if event.summary else ctx.notes
         await self._close_effect(ctx, event, started)
         envelope: dict[str, Any] = {
             "ok": True,
@@ -258,8 +269,7 @@ class Dispatcher:
         if event.decision == "allow" and error.code in ("permission_denied", "path_out_of_scope"):
             event.decision = "deny"
             event.reason = str(error.details.get("rule") or error.code)
-        with anyio.CancelScope(shield=True):
-            await self._close_failure(event, started)
+        await self._close_failure(event, started)
         return Reply(
             {
                 "ok": False,
@@ -275,8 +285,7 @@ class Dispatcher:
     async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
         event.ok = False
         event.error_code = how.code
-        with anyio.CancelScope(shield=True):
-            await self._close_failure(event, started)
+        await self._close_failure(event, started)
 
     async def _close_effect(self, ctx: Context, event: Event, started: float) -> None:
         try:
@@ -288,6 +297,7 @@ class Dispatcher:
             ctx.warn(f"This was done, and its intent is in the history; its outcome is not there yet. {error.message}")
 
     async def _close_failure(self, event: Event, started: float) -> None:
+        # Not shielded: closing a record never waits, so a cancelled call is recorded all the same.
         try:
             await self._close(event, started)
         except AuditUnavailable as error:

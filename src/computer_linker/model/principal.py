@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Proof = Literal["local_user", "owner_token", "oauth", "loopback", "peer", "cli"]
+Proof = Literal["local_user", "owner_token", "oauth", "loopback", "peer", "cli", "bridge"]
 
 
 @dataclass(frozen=True, slots=True)

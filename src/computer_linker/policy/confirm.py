@@ -108,6 +108,12 @@ class Ledger:
         asked.state = "spent"
         self._forget(asked)
 
+    def waiting_token(self, token: str, who: Principal, digest: str, now: float) -> Asked | None:
+        """The request of a token while it waits for a person; None when it is not good for exactly this request."""
+        self.expire(now)
+        asked = self._by_token.get(_hash(token))
+        return asked if asked is not None and asked.state == "waiting" and _is_for(asked, who, digest) else None
+
     def spend_approval(self, who: Principal, digest: str, now: float) -> bool:
         """Use up a person's yes to exactly this request, asked for earlier without a token."""
         self.expire(now)

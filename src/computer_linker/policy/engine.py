@@ -34,7 +34,7 @@ def find_scope(config: Config, scope_id: str, principal: Principal) -> Scope:
 
 def judge(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     """Whether this operation may run in this scope for this caller, before its request is even parsed."""
-    if principal.grants is not None:
+    if principal.grants is not None or principal.proof == "bridge":
         return _judged(scope, rights, principal)
     verdict: Verdict | None = scope.decided.get(rights.name)
     if verdict is None:
@@ -51,6 +51,9 @@ def _judged(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
         return Verdict("deny", f"{rights.name} needs a {rights.on} scope; {scope.id} is a {scope.type} scope.", needs)
     if needs_confirmation(scope, rights.effect):
         return Verdict("ask", f"Scope {scope.id} asks a person before {rights.name}.", needs)
+    if principal.proof == "bridge" and rights.effect is Effect.ACT:
+        # The bridge's own rule, whatever the scope says: no act without a confirmation.
+        return Verdict("ask", f"The desktop bridge asks a person before {rights.name}.", needs)
     return Verdict("allow", f"Scope {scope.id} allows it.", needs)
 
 

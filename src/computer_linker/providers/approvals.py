@@ -75,7 +75,9 @@ class Approvals:
         asked = self.make_asked(call, op, who, WAIT_S)
         now = time.monotonic()
         if call.confirm is not None:
-            self.ledger.spend_token(call.confirm, who, asked.digest, now)
+            if self._approvers:
+                await self._until_answered(call.confirm, who, asked.digest)
+            self.ledger.spend_token(call.confirm, who, asked.digest, time.monotonic())
             return
         if self.ledger.has_standing(who, scope.id) or self.ledger.spend_approval(who, asked.digest, now):
             return
@@ -123,6 +125,18 @@ class Approvals:
         if asked is None or asked.principal != who.id or asked.connection != who.connection:
             raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
         self.answer(asked_id, answer or "no")
+
+    async def _until_answered(self, token: str, who: Principal, digest: str) -> None:
+        """Give the person who is there the time to answer about a token that waits for them."""
+        asked = self.ledger.waiting_token(token, who, digest, time.monotonic())
+        if asked is None:
+            return
+        answered = self._answered.setdefault(asked.id, anyio.Event())
+        try:
+            with anyio.move_on_after(asked.expires_at - time.monotonic()):
+                await answered.wait()
+        finally:
+            self._answered.pop(asked.id, None)
 
     async def _wait(self, asked: Asked, op: Rights, approvers: list[Approver]) -> None:
         waiting = self._answered[asked.id] = anyio.Event()

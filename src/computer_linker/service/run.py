@@ -23,6 +23,7 @@ from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.peers import PeerDesk
 from computer_linker.service.settings import live_config
 from computer_linker.service.start import take_lock
+from computer_linker.transports.bridge.server import Bridge
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Tools
 
@@ -76,6 +77,8 @@ async def _serve(
         introspection = ServiceIntrospection(app)
         tools = Tools(app.dispatcher, introspection)
         stop = asyncio.Event()
+        bridge = Bridge(app.services, app.dispatcher, app.computer)
+        await bridge.listen(home)
         peers = app.dispatcher.routes = PeerDesk(app)
         approvals = ApprovalDesk(app)
         controls = Controls(app, tools, stop, peers, approvals)
@@ -92,10 +95,11 @@ async def _serve(
         introspection.peers = peers
         await peers.start()
         if idle_exit_s is not None:
-            tasks.append(asyncio.create_task(_stop_when_idle(app, door, stop, idle_exit_s)))
+            tasks.append(asyncio.create_task(_stop_when_idle(app, (door, bridge), stop, idle_exit_s)))
         await _until_stopped(tasks, stop)
         _unlink_socket(home, listener)
         await door.close()
+        await bridge.aclose()
         await peers.aclose()
         await approvals.aclose()
 
@@ -113,11 +117,12 @@ async def _until_stopped(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -
             raise error
 
 
-async def _stop_when_idle(app: App, door: Door, stop: asyncio.Event, idle_exit_s: float) -> None:
+async def _stop_when_idle(app: App, doors: tuple[Door, Bridge], stop: asyncio.Event, idle_exit_s: float) -> None:
     """End a service that a shim started once nobody is connected and nothing is under way."""
+    door, bridge = doors
     while True:
-        quiet_for = time.monotonic() - door.last_active
-        busy = door.guests or app.dispatcher.under_way or await app.has_work()
+        quiet_for = time.monotonic() - max(door.last_active, bridge.last_active)
+        busy = door.guests or bridge.guests or app.dispatcher.under_way or await app.has_work()
         if not busy and quiet_for >= idle_exit_s:
             stop.set()
             return

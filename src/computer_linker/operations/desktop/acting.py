@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import Conflict, InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Known
 from computer_linker.providers.frames import Frames
 from computer_linker.providers.refs.store import References
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.executions import Executions
+from computer_linker.providers.ui.route import Route, follow
 from computer_linker.providers.ui.witness import Witness, witness
 from computer_linker.registry import Context
 
@@ -31,6 +32,9 @@ class ActInput(Model):
     target: Annotated[AimAt | None, Field(description="What to act on, when `target` does not say it.")] = None
     confirm: Annotated[
         dict[str, Any] | None, Field(description="Not read here: a person's yes travels in the envelope's confirm.")
+    ] = None
+    route: Annotated[
+        Route | str | None, Field(description="Without a target: where the keyboard must be; elsewhere is refused.")
     ] = None
 
 
@@ -66,6 +70,24 @@ def aim_at(target: str | AimAt | None, given: AimAt | None, *, needed: bool = Tr
     if isinstance(found, str) and not 0 < len(found) <= 40:
         raise InvalidRequest("`target` is not a reference.", field="target")
     return found
+
+
+async def check_keyboard(ctx: Context, aim: Aim | None, route: Route | str | None) -> None:
+    """Refuse keys that would go to another application than the request names.
+
+    Raises:
+        Conflict: the keyboard is elsewhere.
+    """
+    if route is None:
+        return
+    place = await follow(ctx.computer, ctx.scope, route)
+    pid = None if aim is None or aim.app is None else aim.app.pid
+    if pid is None and ctx.computer.capabilities().has("windows"):
+        front = await ctx.computer.windows.focused()
+        pid = None if front is None else front.pid
+    is_active = place.window is None or "active" in place.window.states
+    if pid is None or pid != place.app.pid or not is_active:
+        raise Conflict("The keyboard is in another window than the route says. Click into that one first.")
 
 
 @asynccontextmanager

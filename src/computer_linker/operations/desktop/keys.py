@@ -11,6 +11,7 @@ from computer_linker.operations.desktop.acting import (
     acted,
     aim_at,
     aiming_of,
+    check_keyboard,
     read_back,
 )
 from computer_linker.providers.ui.aim import AimAt
@@ -26,6 +27,8 @@ async def strike(
     aiming = aiming_of(ctx)
     async with act(ctx, options) as (name, watch):
         aim = await aiming.focused() if at is None else await aiming.take(at)
+        if at is None:
+            await check_keyboard(ctx, aim, input.route)
         if at is not None and aim is not None:
             if aim.element is None:
                 raise Conflict("Keys go to an element or to the focus, not to a point. Click the point first.")

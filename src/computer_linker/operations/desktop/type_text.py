@@ -6,7 +6,16 @@ from pydantic import Field
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, acted, aim_at, aiming_of, execution
+from computer_linker.operations.desktop.acting import (
+    Acted,
+    ActInput,
+    ActOptions,
+    acted,
+    aim_at,
+    aiming_of,
+    check_keyboard,
+    execution,
+)
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.writing import write, write_blindly
 from computer_linker.registry import Context, Example, operation
@@ -51,6 +60,8 @@ async def desktop_type_text(
     ctx.note(characters=len(input.text))
     async with execution(ctx, options.execution_id) as name:
         aim = await aiming.focused() if at is None else await aiming.take(at)
+        if at is None:
+            await check_keyboard(ctx, aim, input.route)
         if aim is not None and aim.point is not None:
             await ctx.computer.pointer.click(aim.point)
             aim = await aiming.focused()

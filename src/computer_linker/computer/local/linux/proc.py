@@ -17,3 +17,13 @@ def process_name(pid: int | None) -> str:
         return shown_title(Path(f"/proc/{pid}/comm").read_text(errors="replace").strip())
     except OSError:
         return ""
+
+
+def started_at(pid: int) -> int | None:
+    """When a process started, in the kernel's ticks since boot; None when it is gone. With the pid it names one process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    # The name in parentheses may hold anything, also parentheses: the fields after the last one are plain.
+    return int(stat.rpartition(")")[2].split()[19])

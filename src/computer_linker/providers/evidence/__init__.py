@@ -1,0 +1,1 @@
+"""Evidence: what each desktop execution leaves behind in the workspace."""

@@ -1,0 +1,100 @@
+"""One execution of a bridge request: how it is stopped, what it sends down the road, what it leaves behind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from pydantic_core import to_json
+
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import LinkError
+from computer_linker.model.base import Model
+from computer_linker.model.envelope import Call, Reply
+from computer_linker.model.json_text import read_json
+from computer_linker.model.principal import Principal
+from computer_linker.providers.approvals import Approver
+from computer_linker.providers.evidence.folder import Evidence
+from computer_linker.transports.bridge.faults import BridgeFault, fault_of_envelope
+
+
+@dataclass
+class Execution:
+    """One request that is under way."""
+
+    id: str
+    request_id: str
+    principal: Principal
+    dispatcher: Dispatcher
+    workspace: str
+    evidence: Evidence | None = None
+    stop: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    is_aborted: bool = False
+
+    async def send(self, call: Call, ask: Approver | None = None) -> tuple[dict[str, Any], Reply]:
+        """The data of a call that succeeds, as plain JSON values; a refusal is raised as the bridge says it."""
+        notes = {} if self.evidence is None else {"evidence": self.evidence.where}
+        reply = await self.dispatcher.call(call, self.principal, ask=ask, parent=self.id, notes=notes)
+        self._note(call.op, reply)
+        if not reply.ok:
+            raise fault_of_envelope(reply.envelope["error"])
+        return _plain(reply.envelope["data"]), reply
+
+    async def look(self, call: Call, name: str) -> str | None:
+        """Keep a picture of the place as evidence; None where the scope or the desktop gives none."""
+        try:
+            _, reply = await self.send(call)
+        except BridgeFault:
+            return None
+        return await self.keep_picture(reply, name)
+
+    async def keep_picture(self, reply: Reply, name: str) -> str | None:
+        """Keep the picture that came with a reply, masked as every capture is."""
+        for one in reply.attachments:
+            if one.mime == "image/png" and self.evidence is not None:
+                await to_thread.run_sync(self.evidence.write, name, one.data)
+                return name
+        return None
+
+    async def keep_tree(self, nodes: list[dict[str, Any]]) -> str | None:
+        """Keep the elements that were read."""
+        if self.evidence is not None:
+            await to_thread.run_sync(self.evidence.write, "ax.json", to_json({"nodes": nodes}, indent=1))
+        return None if self.evidence is None else "ax.json"
+
+    async def finish(self, result: Mapping[str, Any]) -> None:
+        """Write the result beside the evidence, also for what was stopped."""
+        evidence, self.evidence = self.evidence, None
+        if evidence is not None:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(evidence.finish, dict(result))
+
+    def shown_evidence(self, **files: str | None) -> dict[str, Any]:
+        """Where the evidence lies, as an answer says it."""
+        where = "" if self.evidence is None else self.evidence.where
+        found = {name: file for name, file in files.items() if file is not None}
+        return {"dir": f"{self.workspace.rstrip('/')}/{where}/", **found}
+
+    def _note(self, op: str, reply: Reply) -> None:
+        if self.evidence is not None:
+            error = None if reply.ok else reply.envelope["error"]["code"]
+            operation = str(reply.envelope["operationId"])
+            effect = reply.envelope.get("effect")
+            self.evidence.trace(op, operation=operation, ok=reply.ok, error=error, effect=effect)
+
+
+def _plain(data: Any) -> dict[str, Any]:
+    value = data.to_wire() if isinstance(data, Model) else read_json(to_json(data, by_alias=True))
+    if type(value) is not dict:
+        raise TypeError(value)
+    return value
+
+
+async def start_evidence(workspace: int, execution_id: str) -> Evidence:
+    """The evidence folder of an execution, made before anything is done."""
+    try:
+        return await to_thread.run_sync(Evidence.begin, workspace, execution_id)
+    except LinkError as error:
+        raise BridgeFault("DESKTOP_WORKSPACE_FORBIDDEN", error.message, details=error.details) from error

@@ -1,0 +1,56 @@
+"""The bridge's nine error codes, and which of ours each stands for."""
+
+from typing import Any
+
+from computer_linker.errors import LinkError
+
+CODES: dict[str, str] = {
+    "invalid_request": "DESKTOP_INVALID_REQUEST",
+    "unknown_operation": "DESKTOP_INVALID_REQUEST",
+    "already_exists": "DESKTOP_INVALID_REQUEST",
+    "limit_exceeded": "DESKTOP_INVALID_REQUEST",
+    "unknown_scope": "DESKTOP_HOST_NOT_READY",
+    "unsupported_platform": "DESKTOP_HOST_NOT_READY",
+    "provider_unavailable": "DESKTOP_HOST_NOT_READY",
+    "permission_denied": "DESKTOP_PERMISSION_MISSING",
+    "os_permission_required": "DESKTOP_PERMISSION_MISSING",
+    "path_out_of_scope": "DESKTOP_WORKSPACE_FORBIDDEN",
+    "confirm_required": "DESKTOP_CONFIRM_REQUIRED",
+    "element_not_found": "DESKTOP_ELEMENT_NOT_FOUND",
+    "stale_reference": "DESKTOP_ELEMENT_NOT_FOUND",
+    "not_found": "DESKTOP_ELEMENT_NOT_FOUND",
+    "conflict": "DESKTOP_ELEMENT_NOT_FOUND",
+    "timeout": "DESKTOP_TIMEOUT",
+    "aborted": "DESKTOP_ABORTED",
+    "execution_failed": "DESKTOP_INTERNAL_ERROR",
+    "process_not_found": "DESKTOP_INTERNAL_ERROR",
+}
+
+
+class BridgeFault(Exception):
+    """The error object of one answer."""
+
+    def __init__(
+        self, code: str, message: str, *, retryable: bool = False, details: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.error: dict[str, Any] = {
+            "code": code,
+            "message": message,
+            "retryable": retryable,
+            "details": details or {},
+        }
+
+
+def fault_of(error: LinkError) -> BridgeFault:
+    """A failure of ours as the bridge says it; `details.code` keeps our own name for it."""
+    return fault_of_envelope(
+        {"code": error.code, "message": error.message, "retryable": error.retryable, "details": error.details}
+    )
+
+
+def fault_of_envelope(error: dict[str, Any]) -> BridgeFault:
+    """The `error` of an envelope as the bridge says it."""
+    code = CODES.get(error["code"], "DESKTOP_INTERNAL_ERROR")
+    details = {**error["details"], "code": error["code"]}
+    return BridgeFault(code, error["message"], retryable=error["retryable"], details=details)

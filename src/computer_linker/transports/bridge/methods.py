@@ -1,0 +1,230 @@
+"""The bridge's methods, each a few calls on the one road and the evidence of them."""
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+from computer_linker import __version__
+from computer_linker.computer.base import Computer
+from computer_linker.config.schema import Config
+from computer_linker.errors import ConfirmRequired, InvalidRequest
+from computer_linker.model.envelope import Call
+from computer_linker.policy.confirm import Asked
+from computer_linker.policy.digest import canonical_request
+from computer_linker.providers.approvals import Answer, Approvals
+from computer_linker.registry.services import Services
+from computer_linker.registry.validation import explain_validation
+from computer_linker.transports.bridge import translate
+from computer_linker.transports.bridge.execution import Execution
+from computer_linker.transports.bridge.faults import BridgeFault, fault_of_envelope
+from computer_linker.transports.bridge.messages import (
+    ACTS,
+    Act,
+    Click,
+    Confirm,
+    Find,
+    Issue,
+    Meta,
+    Observe,
+    TypeText,
+    WaitUntil,
+)
+from computer_linker.transports.bridge.peer import Peer
+from computer_linker.transports.bridge.workspace import workspace_root
+
+_KEPT = 10_000
+_PURPOSES = {"accessibility": "AX observe/find/action", "screen": "Screenshot capture"}
+_NAMES = {"accessibility": "accessibility", "screen": "screenRecording"}
+
+
+class Methods:
+    """What each method does. One instance serves every connection."""
+
+    def __init__(self, services: Services, computer: Computer) -> None:
+        self._services = services
+        self._computer = computer
+        self._fingerprints: OrderedDict[str, str] = OrderedDict()
+        self._params: OrderedDict[bytes, str] = OrderedDict()
+
+    def scope(self) -> str:
+        """The computer scope the bridge acts in: the one the config names, else the only one there is."""
+        config: Config = self._services.config
+        if config.bridge.scope is not None:
+            return config.bridge.scope
+        found = [scope.id for scope in config.scopes if scope.type == "computer"]
+        if len(found) != 1:
+            raise BridgeFault(
+                "DESKTOP_HOST_NOT_READY", f"The config has {len(found)} computer scopes. Name one in bridge.scope."
+            )
+        return found[0]
+
+    async def health(self, peer: Peer) -> dict[str, Any]:
+        """Versions, grants, and who we think is asking."""
+        facts = await self._computer.facts.environment()
+        return {
+            "hostVersion": __version__,
+            "macos": facts.release if facts.system == "macos" else None,
+            "system": facts.system,
+            "release": facts.release,
+            "permissions": {_NAMES[facet]: "granted" if has else "denied" for facet, has in self._grants().items()},
+            "bridge": {"schemaVersion": 1},
+            "peer": peer.shown(),
+        }
+
+    def doctor(self, peer: Peer) -> dict[str, Any]:
+        """What is missing, and what would help."""
+        grants = self._grants()
+        states = self._computer.capabilities().facets
+        issues = [f"{states[facet].reason} {states[facet].remedy}".strip() for facet, has in grants.items() if not has]
+        if workspace_root(self._services.config) is None:
+            issues.append("No workspace root is set: bridge.workspaceRoot in the config, or WORKSPACE_ROOT.")
+        try:
+            self.scope()
+        except BridgeFault as fault:
+            issues.append(str(fault.error["message"]))
+        return {
+            "permissions": {
+                _NAMES[facet]: {"granted": has, "required": True, "purpose": _PURPOSES[facet]}
+                for facet, has in grants.items()
+            },
+            "issues": issues,
+            "healthy": not issues,
+            "peer": peer.shown(),
+        }
+
+    async def observe(self, run: Execution, body: Observe) -> dict[str, Any]:
+        """A picture and the controls, as evidence."""
+        data, reply = await run.send(translate.observing(self.scope(), body))
+        picture = await run.keep_picture(reply, "observe.png")
+        tree = await run.keep_tree(data["evidence"]["nodes"]) if body.options.include_ax_tree else None
+        taken = data["route"] or {}
+        return {
+            "executionId": run.id,
+            "routeResolved": {"frontmostBundleId": taken.get("app"), "windowTitle": taken.get("window"), "pid": taken.get("pid")},
+            "evidence": run.shown_evidence(screenshotPath=picture, axPath=tree),
+        }  # fmt: skip
+
+    async def find(self, run: Execution, body: Find) -> dict[str, Any]:
+        """The elements a selector means."""
+        data, _ = await run.send(translate.finding(self.scope(), body))
+        found = self._remembered(translate.elements_of(data))
+        tree = await run.keep_tree(data["elements"])
+        return {
+            "executionId": run.id,
+            "elementRefs": found,
+            "matched": data["matched"],
+            "evidence": run.shown_evidence(axPath=tree),
+        }
+
+    async def wait_until(self, run: Execution, body: WaitUntil) -> dict[str, Any]:
+        """Wait for an element to show."""
+        data, _ = await run.send(translate.waiting(self.scope(), body))
+        tree = await run.keep_tree(data["elements"])
+        return {
+            "executionId": run.id,
+            "ok": True,
+            "matched": data["matched"],
+            "elapsedMs": data["elapsedMs"],
+            "elementRefs": self._remembered(translate.elements_of(data)),
+            "evidence": run.shown_evidence(axPath=tree),
+        }
+
+    async def issue(self, run: Execution, body: Issue, peer: Peer) -> dict[str, Any]:
+        """A token for one act, worth nothing until a person approves it."""
+        params = {name: value for name, value in body.intent.params.items() if name not in ("meta", "confirm")}
+        with explain_validation("intent.params"):
+            act = ACTS[body.intent.method].from_wire(params)
+        call = translate.acting(self.scope(), act)
+        wanted = {"op": call.op, "target": call.target, "input": call.input, "options": call.options}
+        ttl = {"ttlSeconds": body.ttl_ms // 1000}
+        data, _ = await run.send(Call(call.scope, "confirm.issue", None, wanted, ttl))
+        digest = params_digest(body.intent.method, params)
+        _remember(self._params, _hash(data["token"]), digest)
+        return {
+            "token": data["token"],
+            "expiresAt": data["expiresAt"],
+            "scope": {"method": body.intent.method, "paramsDigest": digest, "requestDigest": data["digest"]},
+            "peer": peer.shown(),
+            "approvalId": data["approvalId"],
+            "approved": False,
+        }
+
+    async def act(
+        self, run: Execution, method: str, meta: Meta, confirm: Confirm, params: dict[str, Any], body: Act
+    ) -> dict[str, Any]:
+        """Do one confirmed act, with a picture before and after."""
+        call = translate.acting(self.scope(), body)
+        self._check_fingerprint(body)
+        if not await self._is_confirmed(run, call, method, meta, confirm, params):
+            refused = ConfirmRequired(
+                "This needs a person's yes: ask for a token with desktop.confirm.issue and send it as confirm.token."
+            )
+            reply = await run.dispatcher.refuse({"scope": call.scope, "op": call.op}, run.principal, refused)
+            raise fault_of_envelope(reply.envelope["error"])
+        look = translate.looking(call.scope, body.route)
+        before = await run.look(look, "before.png")
+        ask = _phrase_says_yes if confirm.token is None and confirm.phrase is not None else None
+        data, reply = await run.send(replace(call, confirm=confirm.token), ask)
+        after = await run.look(look, "after.png")
+        return {
+            "executionId": run.id,
+            translate.done_word(method): bool(data["delivered"]),
+            "method": data["method"],
+            "effect": reply.envelope.get("effect"),
+            "evidence": run.shown_evidence(beforeScreenshot=before, afterScreenshot=after),
+        }
+
+    async def _is_confirmed(
+        self, run: Execution, call: Call, method: str, meta: Meta, confirm: Confirm, params: dict[str, Any]
+    ) -> bool:
+        """True when the dispatcher may be asked: it still spends the token, once, for exactly this call."""
+        if confirm.token is not None:
+            # Refused before a picture is taken or a folder made: guessing must cost nothing here.
+            return self._params.get(_hash(confirm.token)) == params_digest(method, params)
+        if confirm.phrase is not None:
+            is_phrase = confirm.phrase in ("CONFIRM", f"CONFIRM:{meta.request_id}")
+            return is_phrase and self._services.config.bridge.allow_phrase and not run.principal.is_remote
+        return self._services.use(Approvals).ledger.has_standing(run.principal, call.scope)
+
+    def _check_fingerprint(self, body: Act) -> None:
+        target = body.target if isinstance(body, Click | TypeText) else None
+        given = None if target is None else target.element_ref
+        if given is None or given.fingerprint is None:
+            return
+        if self._fingerprints.get(given.element_id) != given.fingerprint:
+            raise BridgeFault(
+                "DESKTOP_ELEMENT_NOT_FOUND", "The fingerprint is not that of this element. Find it again.",
+                details={"elementId": given.element_id},
+            )  # fmt: skip
+
+    def _remembered(self, refs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for ref in refs:
+            _remember(self._fingerprints, ref["elementId"], ref["fingerprint"])
+        return refs
+
+    def _grants(self) -> dict[str, bool]:
+        known = self._computer.capabilities()
+        return {"accessibility": known.has("accessibility"), "screen": known.has("screen")}
+
+
+def params_digest(method: str, params: dict[str, Any]) -> str:
+    """The full digest of a method's own parameters in their canonical form; never cut short."""
+    if not all(isinstance(name, str) for name in params):
+        raise InvalidRequest("Parameters are an object.")
+    return hashlib.sha256(canonical_request("", method, None, params, None)).hexdigest()
+
+
+async def _phrase_says_yes(asked: Asked) -> Answer | None:
+    return "yes"
+
+
+def _remember(kept: "OrderedDict[Any, str]", key: Any, value: str) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > _KEPT:
+        kept.popitem(last=False)
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
