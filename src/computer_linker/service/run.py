@@ -15,6 +15,7 @@ from typing import Any
 from computer_linker import home as places
 from computer_linker.config.store import ensure
 from computer_linker.errors import CannotServe, LinkError
+from computer_linker.service.actions import service_actions
 from computer_linker.service.app import App, open_app
 from computer_linker.service.approvals import ApprovalDesk
 from computer_linker.service.control import Controls
@@ -88,7 +89,9 @@ async def _serve(
         if http is not None:
             from computer_linker.transports.http.server import HttpServer
 
-            server = HttpServer(app.services, app.dispatcher, tools, introspection)
+            server = HttpServer(
+                app.services, app.dispatcher, tools, introspection, actions=service_actions(app, controls)
+            )
             await server.listen(*http)
             introspection.http, controls.local_url = server, server.local_url
             tasks.append(asyncio.create_task(server.serve()))

@@ -31,12 +31,17 @@ _STATUS = {
 class JsonApi:
     """Answers one control request. The envelope tells the outcome; the HTTP status only hints at it."""
 
-    def __init__(self, dispatcher: Dispatcher, introspection: Introspection) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, introspection: Introspection, actions: dict[str, Action] | None = None
+    ) -> None:
+        """`actions` are those the service adds."""
         self._dispatcher = dispatcher
+        self._introspection = introspection
         self.actions: dict[str, Action] = {
             "get_computer_info": introspection.computer_info,
             "get_operation_history": introspection.operation_history,
             "computer_operation": dispatcher.call_wire,
+            **(actions or {}),
         }
 
     async def control(self, body: bytes, principal: Principal) -> tuple[int, dict[str, Any]]:
@@ -54,10 +59,17 @@ class JsonApi:
         if type(request) is not dict:
             raise InvalidRequest("A control request is an object {action, ...}.")
         name = request.get("action")
-        action = self.actions.get(name) if type(name) is str else None
+        action = (self.actions.get(name) or self._older(name)) if type(name) is str else None
         if action is None:
             raise InvalidRequest("There is no such action.", actions=sorted(self.actions))
         return action, {key: value for key, value in request.items() if key != "action"}
+
+    def _older(self, name: str) -> Action | None:
+        from computer_linker.transports.compatibility.surface import Compatibility
+        from computer_linker.transports.http.compatibility import older_action
+
+        older = Compatibility(self._dispatcher, self._introspection)
+        return older_action(name, older, self._introspection.operation_history)
 
 
 def status_of(reply: Reply) -> int:

@@ -30,7 +30,7 @@ from computer_linker.transports.http.guards import (
     places_of,
 )
 from computer_linker.transports.http.guesses import Guesses
-from computer_linker.transports.http.json_api import JsonApi
+from computer_linker.transports.http.json_api import Action, JsonApi
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
 from computer_linker.transports.http.refusals import RefusalNotes
@@ -55,14 +55,18 @@ class HttpServer:
         tools: Tools,
         introspection: Introspection,
         build_server: "BuildSdkServer | None" = None,
+        actions: dict[str, Action] | None = None,
         **manager_options: Any,
     ) -> None:
-        """`build_server` and `manager_options` (an event store, say) are for servers with more than our tools."""
+        """`actions` are what the service adds to the JSON API.
+
+        `build_server` and `manager_options` (an event store, say) are for servers with more than our tools.
+        """
         from computer_linker.transports.mcp.sdk import build_server as ours
 
         build = build_server or ours
         self._services = services
-        self._api = JsonApi(dispatcher, introspection)
+        self._api = JsonApi(dispatcher, introspection, actions)
         self.mcp = McpEndpoint(
             Lane(tools), lambda who: build(tools, who), answers_handshake=build_server is None, **manager_options
         )

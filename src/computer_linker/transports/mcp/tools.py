@@ -48,7 +48,7 @@ class Tools:
     def __init__(self, dispatcher: Dispatcher, introspection: Introspection, surface: str | None = None) -> None:
         self._dispatcher = dispatcher
         self._introspection = introspection
-        self.surface = surface or os.environ.get("COMPUTER_LINKER_MCP_TOOL_SURFACE") or "default"
+        self.surface = surface or _surface_asked_for()
         self.listed: list[dict[str, Any]] = []
         self._run: dict[str, Run] = {}
         self.always_structured: set[str] = set()
@@ -119,6 +119,15 @@ class Tools:
             "get_operation_history", "Operation history", _HISTORY_TEXT, HISTORY_INPUT, self._history,
             output=HISTORY_OUTPUT, observes=True,
         )  # fmt: skip
+        if self.surface == "compatibility":
+            self._add_older()
+
+    def _add_older(self) -> None:
+        from computer_linker.transports.compatibility.surface import Compatibility
+        from computer_linker.transports.mcp.compatibility import older_tools
+
+        for tool in older_tools(Compatibility(self._dispatcher, self._introspection)):
+            self._add(tool.name, tool.title, tool.description, tool.schema, tool.run, observes=tool.observes)
 
     def _add(
         self,
@@ -190,6 +199,12 @@ class Tools:
             error = PermissionDenied(f"{name} changes something. computer_observe runs only operations that observe.")
             return await self._dispatcher.refuse(arguments, principal, error)
         return await self._dispatcher.call_wire(arguments, principal, report, ask)
+
+
+def _surface_asked_for() -> str:
+    """The surface of the environment, under its present or its older name."""
+    names = ("COMPUTER_LINKER_MCP_TOOL_SURFACE", "LOCALPORT_MCP_TOOL_SURFACE")
+    return next((os.environ[name] for name in names if os.environ.get(name)), "default")
 
 
 def check_arguments(arguments: Any) -> dict[str, Any]:

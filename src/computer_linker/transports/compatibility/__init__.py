@@ -1,0 +1,1 @@
+"""The older surface (workspaces, underscored operations) on the same dispatcher. It adds names, never rights."""

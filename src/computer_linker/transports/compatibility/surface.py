@@ -1,0 +1,157 @@
+"""What the older tools and actions answer: the same facts and the same results in their older shape."""
+
+from typing import Any, Protocol
+
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import InvalidRequest, LinkError, UnknownScope
+from computer_linker.model.base import Model
+from computer_linker.model.envelope import Reply
+from computer_linker.model.principal import Principal
+from computer_linker.policy.engine import sees_scope
+from computer_linker.providers.approvals import Approver
+from computer_linker.registry.context import Progress
+from computer_linker.transports.compatibility.names import OLDER
+from computer_linker.transports.compatibility.translate import translate
+
+_PLACE = ("workspace", "workspaceId", "scope")
+_FLAGS = {
+    "read": "fs:read",
+    "write": "fs:write",
+    "shell": "command:run",
+    "codex": "codex:run",
+    "screen": "screen:capture",
+}
+_EVERYTHING = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
+CONTRACT = {
+    "request": ["scope", "op", "target", "input", "options", "confirm"],
+    "success": ["ok", "operationId", "scope", "op", "startedAt", "durationMs", "data", "warnings", "effect"],
+    "failure": ["ok", "operationId", "scope", "op", "startedAt", "durationMs", "error"],
+}
+
+
+class Telling(Protocol):
+    """The tool that tells what there is."""
+
+    async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply: ...
+
+
+class Compatibility:
+    """The older surface of one service."""
+
+    def __init__(self, dispatcher: Dispatcher, introspection: Telling) -> None:
+        self._dispatcher = dispatcher
+        self._introspection = introspection
+
+    async def capabilities(self, arguments: dict[str, Any], principal: Principal) -> Reply:
+        """Everything at once: computer, workspaces, programs, operations."""
+        reply = await self._introspection.computer_info({"include": _EVERYTHING}, principal)
+        if not reply.envelope.get("ok", True):
+            return reply
+        info = reply.envelope
+        readiness: dict[str, dict[str, Any]] = {}
+        for name, tool in info["tools"].items():
+            readiness.setdefault(tool.get("need", "optional"), {})[name] = tool
+        return Reply(
+            {
+                **info,
+                "workspaces": [_workspace(scope) for scope in info["scopes"]],
+                "toolReadiness": readiness,
+                "computerOperationContract": CONTRACT,
+                "computerOperationRegistry": info["operations"],
+                "operationSafety": [{"operation": op["name"], "boundary": op["boundary"]} for op in info["operations"]],
+            }
+        )
+
+    async def list_workspaces(self, arguments: dict[str, Any], principal: Principal) -> Reply:
+        """The scopes this caller sees, as workspaces."""
+        reply = await self._introspection.computer_info({"include": ["identity", "scopes"]}, principal)
+        if not reply.envelope.get("ok", True):
+            return reply
+        names = {name: reply.envelope[name] for name in ("machineId", "machineName")}
+        return Reply({**names, "workspaces": [_workspace(scope) for scope in reply.envelope["scopes"]]})
+
+    async def open_workspace(self, arguments: dict[str, Any], principal: Principal) -> Reply:
+        """One workspace by its id, name or exact path. Its id is the scope's: nothing is held open."""
+        given = next((arguments[name] for name in (*_PLACE, "path", "name") if name in arguments), None)
+        wanted = self._scope_id(given, principal)
+        reply = await self.list_workspaces({}, principal)
+        if not reply.envelope.get("ok", True):
+            return reply
+        for workspace in reply.envelope["workspaces"]:
+            if workspace["id"] == wanted:
+                return Reply({"workspaceId": wanted, "workspace": workspace})
+        return await self._dispatcher.refuse({}, principal, UnknownScope("There is no such workspace."))
+
+    async def operation(
+        self,
+        arguments: dict[str, Any],
+        principal: Principal,
+        report: Progress | None = None,
+        ask: Approver | None = None,
+    ) -> Reply:
+        """One older operation; its data directly, or the envelope of a failure."""
+        try:
+            call = self._call(arguments, principal)
+        except LinkError as error:
+            return await self._dispatcher.refuse(arguments, principal, error)
+        reply = await self._dispatcher.call_wire(call, principal, report, ask)
+        return reply if not reply.ok else _older_shape(reply)
+
+    async def registry(self, arguments: dict[str, Any], principal: Principal) -> Reply:
+        """The operations as they are named now, or with `contract: workspace` as they were."""
+        reply = await self._introspection.computer_info({"include": ["operations"]}, principal)
+        if not reply.envelope.get("ok", True):
+            return reply
+        known = {op["name"]: op for op in reply.envelope["operations"]}
+        if arguments.get("contract", "computer") != "workspace":
+            return Reply({"contract": "computer", "shape": CONTRACT, "operations": list(known.values())})
+        older = [
+            {**known[was.op], "name": name, "op": was.op, "permission": was.permission}
+            for name, was in OLDER.items()
+            if was.op in known
+        ]
+        return Reply({"contract": "workspace", "operations": older})
+
+    def _call(self, arguments: dict[str, Any], principal: Principal) -> dict[str, Any]:
+        fields = dict(arguments)
+        places = [fields.pop(name) for name in _PLACE if name in fields]
+        names = [fields.pop(name) for name in ("operation", "op") if name in fields]
+        confirm = fields.pop("confirm", None)
+        if len(places) != 1:
+            raise InvalidRequest("`workspace` names one of the workspaces that list_workspaces lists.")
+        if len(names) != 1:
+            raise InvalidRequest("`operation` names what to do, such as read or git_diff.")
+        call = translate(self._dispatcher.catalog, names[0], fields)
+        call["scope"] = self._scope_id(places[0], principal)
+        return call if confirm is None else {**call, "confirm": confirm}
+
+    def _scope_id(self, given: Any, principal: Principal) -> Any:
+        """The id of the scope with this id, name or exact root; what is none of these is left for the dispatcher to refuse."""
+        if type(given) is not str:
+            return given
+        seen = [scope for scope in self._dispatcher.services.config.scopes if sees_scope(principal, scope.id)]
+        if any(scope.id == given for scope in seen):
+            return given
+        alike = [scope.id for scope in seen if scope.name == given or given in scope.roots]
+        return alike[0] if len(alike) == 1 else given
+
+
+def _workspace(scope: dict[str, Any]) -> dict[str, Any]:
+    granted = scope["capabilityPolicy"]["granted"]
+    allowed = scope["allowedOperations"]
+    return {
+        "id": scope["id"],
+        "name": scope["name"],
+        "type": scope["type"],
+        "permissions": {flag: capability in granted for flag, capability in _FLAGS.items()},
+        "allowedOperations": [*allowed, *(name for name, was in OLDER.items() if was.op in allowed)],
+        "capabilityPolicy": scope["capabilityPolicy"],
+    }
+
+
+def _older_shape(reply: Reply) -> Reply:
+    data = reply.envelope["data"]
+    plain = data.to_wire() if isinstance(data, Model) else dict(data)
+    if reply.envelope["warnings"]:
+        plain["warnings"] = reply.envelope["warnings"]
+    return Reply(plain, reply.attachments)
