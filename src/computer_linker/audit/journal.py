@@ -47,6 +47,7 @@ class Journal:
         self._lock = os.open(folder / "lock", flags, 0o600)
         self._head_file = os.open(folder / "head", flags, 0o600)
         self._file = -1
+        self._is_locked = self._is_current = False
         self._held = threading.Lock()
         """Held while the open segment is synced or replaced, which happen in different threads."""
         self.head = Head(0, GENESIS, 1, 0, 0, self._boot)
@@ -60,21 +61,37 @@ class Journal:
             if self._lock >= 0:
                 lock.give(self._lock)
 
-    def append(self, bodies: list[str]) -> int:
-        """Add records in one write; the last one's number. Raises AuditUnavailable, having added none."""
-        lock.take(self._lock)
+    def append(self, bodies: list[str], *, keep_lock: bool = False) -> int:
+        """Add records in one write; the last one's number. Raises AuditUnavailable, having added none.
+
+        With `keep_lock` the next append finds the lock still held; the caller soon calls `give_way`.
+        """
+        if not self._is_locked:
+            lock.take(self._lock)
+            self._is_locked = True
         try:
             # Every append and every rotation by another process changes the size of the segment we hold.
-            if os.fstat(self._file).st_size != self.head.offset:
-                self._recover()
+            if not self._is_current:
+                if os.fstat(self._file).st_size != self.head.offset:
+                    self._recover()
+                self._is_current = True
             if self.head.offset >= self.segment_bytes:
                 self._rotate()
             return self._write(bodies if self.head.offset else [self._heading(), *bodies])
         except OSError as error:
+            keep_lock = False
             raise unwritable(error) from error
         except AuditDamaged as error:
+            keep_lock = False
             raise AuditUnavailable(error.message) from error
         finally:
+            if not keep_lock:
+                self.give_way()
+
+    def give_way(self) -> None:
+        """Let other processes append."""
+        if self._is_locked:
+            self._is_locked = self._is_current = False
             lock.give(self._lock)
 
     def sync(self) -> None:
@@ -86,6 +103,7 @@ class Journal:
 
     def rotate_if_older(self, before: str | None) -> None:
         """Begin a new segment when the newest record is older than this, so that all before it can go."""
+        self.give_way()
         lock.take(self._lock)
         try:
             if os.fstat(self._file).st_size != self.head.offset:

@@ -58,6 +58,7 @@ class AuditStore:
         self._indexed = self.journal.head.number
         self._prune_at = time.monotonic() + 60
         self._timer: asyncio.TimerHandle | None = None
+        self._gives_way_soon = False
         self._catching_up: threading.Thread | None = None
 
     @classmethod
@@ -114,6 +115,7 @@ class AuditStore:
 
     async def aclose(self) -> None:
         """Write what is still owed and let go of the files."""
+        self.journal.give_way()
         if self._timer is not None:
             self._timer.cancel()
         if self._catching_up is not None:
@@ -132,10 +134,18 @@ class AuditStore:
     def _append(self, body: str) -> None:
         if self._flood:
             self._owed.extend(_left_out(self._flood.due()))
-        self.journal.append([*self._owed, body] if self._owed else [body])
+        # The lock is kept for the rest of this turn of the loop: what comes in together is written under one.
+        self.journal.append([*self._owed, body] if self._owed else [body], keep_lock=True)
         self._owed.clear()
+        if not self._gives_way_soon:
+            self._gives_way_soon = True
+            asyncio.get_running_loop().call_soon(self._give_way)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_IDLE_S, self._idle, self.journal.head.number)
+
+    def _give_way(self) -> None:
+        self._gives_way_soon = False
+        self.journal.give_way()
 
     def _idle(self, number: int) -> None:
         """Index what has come in once nobody is asking for anything, so that a question finds little left to do."""

@@ -43,6 +43,8 @@ class Operation:
     lane: str | None
     deadline_s: float | None
     destructive: bool
+    instant: bool
+    """Without options it never waits for anything, so it needs neither a task nor a deadline of its own."""
     awaits_intent: bool
     """The body prepares while the intent is made durable, and awaits `ctx.durable_intent()` before its effect."""
     examples: tuple[Example, ...]
@@ -121,6 +123,7 @@ def operation(
     deadline_s: float | None = 60,
     destructive: bool = False,
     awaits_intent: bool = False,
+    instant: bool = False,
     aliases: Iterable[str] = (),
     unavailable: Callable[[], str | None] | None = None,
     facets: Iterable[FacetName] = (),
@@ -143,6 +146,7 @@ def operation(
             deadline_s=deadline_s,
             destructive=destructive,
             awaits_intent=awaits_intent,
+            instant=instant,
             examples=tuple(examples),
             aliases=tuple(aliases),
             unavailable=unavailable,

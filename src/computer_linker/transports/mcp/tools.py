@@ -69,6 +69,15 @@ class Tools:
         """Run one tool. The caller has checked that there is such a tool. Raises NeedsInput when `ask` does."""
         return await self._run[name](arguments, principal, report, ask)
 
+    def is_instant(self, name: str, arguments: dict[str, Any]) -> bool:
+        """True for a call that is answered without ever waiting."""
+        if name == "computer_operation":
+            return self._dispatcher.is_instant(arguments)
+        if name != "get_computer_info" or arguments.keys() != {"include"}:
+            return False
+        parts = arguments["include"]
+        return type(parts) is list and all(type(part) is str and part in _INSTANT_PARTS for part in parts)
+
     def may_ask(self, arguments: dict[str, Any]) -> bool:
         """True when a call with these arguments could need a person's yes."""
         scope = self._dispatcher.services.config.scope(str(arguments.get("scope")))
@@ -216,6 +225,7 @@ def check_arguments(arguments: Any) -> dict[str, Any]:
     return arguments
 
 
+_INSTANT_PARTS = frozenset({"identity", "platform", "service", "policy", "exposure"})
 _INFO_TEXT = (
     "What this computer is, which scopes you may use, what each allows, which programs are there, and whether it is ready. "
     'Call it first. include=["operations"] adds the whole operation catalogue with schemas and examples.'

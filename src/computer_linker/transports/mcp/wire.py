@@ -99,9 +99,15 @@ class Wire:
             return
         *lines, rest = bytes(self._pending).split(b"\n")
         self._pending = bytearray(rest)
+        gathers = len(lines) > 1 and self._sending == "idle"
+        if gathers:
+            # What is answered at once leaves in one write behind the loop.
+            self._sending = "soon"
         for line in lines:
             if line.strip():
                 self._message_or_fault(line)
+        if gathers:
+            self._flush()
         if len(self._running) >= _MAX_UNDER_WAY:
             self._pause()
 
@@ -148,6 +154,8 @@ class Wire:
         if message["method"] == "tools/call":
             call = self._lane.tool_call(message, self._talk)
             if call is not None:
+                if self._answered_at_once(request_id, call):
+                    return
                 self._scopes[request_id] = anyio.CancelScope()
                 self._running[request_id] = self._loop.create_task(self._call(request_id, call))
                 return
@@ -161,6 +169,22 @@ class Wire:
                 self._error(request_id, METHOD_NOT_FOUND, "Method not found")
                 return
         self._hand_over(message)
+
+    def _answered_at_once(self, request_id: str | int, call: ToolCall) -> bool:
+        """Run a call that never waits here and now: a task would cost more than the call."""
+        if call.state is not None or not self._lane.tools.is_instant(call.name, call.arguments):
+            return False
+        who = self._who
+        if who is None or self._talk.era == "modern":
+            who = self._who = self._principal(self._talk)
+        work = self._lane.run(call, self._talk, who, None, None)
+        try:
+            work.send(None)
+        except StopIteration as done:
+            self._send_result(request_id, done.value)
+            return True
+        work.close()
+        raise RuntimeError(f"{call.name} waited although it is said never to")
 
     async def _call(self, request_id: str | int, call: ToolCall) -> None:
         try:
