@@ -46,7 +46,7 @@ class Program:
 @contextmanager
 def codex_on(model: Model, config: str = "") -> Iterator[Program]:
     """Codex with a folder of its own. It lies outside the temporary folder, where Codex would not work."""
-    home = Path(tempfile.mkdtemp(prefix="codex-home-", dir="/var/tmp"))  # noqa: S108
+    home = Path(tempfile.mkdtemp(prefix="codex-home-", dir="/var/tmp"))
     try:
         (home / "config.toml").write_text(_CONFIG.format(port=model.port) + config)
         yield Program("codex", _needed("codex"), {"CODEX_HOME": str(home)})
@@ -58,6 +58,7 @@ def codex_on(model: Model, config: str = "") -> Iterator[Program]:
 def claude_on(model: Model) -> Iterator[Program]:
     """Claude Code with a key that only the scripted model knows."""
     address = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.port}", "ANTHROPIC_API_KEY": "scripted"}
+    address["CLAUDE_CODE_MAX_RETRIES"] = "0"
     yield Program("claude", _needed("claude"), address)
 
 

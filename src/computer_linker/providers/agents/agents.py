@@ -164,6 +164,13 @@ class Agents:
             thread_id=None if order.session is None else order.session.thread_id,
         )
         line = program.line(ask, self._preparation.environ, self._homes / scope.id)
+        if line.holds and boundary.kind == "landlock":
+            # Its own sandbox cannot be made there, and without it what it runs could reach its login and the network.
+            raise ProviderUnavailable(
+                f"{program.name} cannot make its own sandbox inside Landlock, the only boundary here.",
+                reason="sandbox",
+                remedy="Install bubblewrap: apt-get install bubblewrap",
+            )
         _make_private(line.home)
         keeping = Keeping(
             writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)

@@ -47,7 +47,7 @@ class Codex:
         home = _home(environ)
         settings = [*_ALWAYS, _untrusted(ask.where)]
         if ask.mode == "workspace-write":
-            settings.append(f"sandbox_workspace_write.network_access={str(ask.network).lower()}")
+            settings += _workspace(ask)
         if not ask.network:
             settings.append('web_search="disabled"')
         # The agent's own tool servers run beside its sandbox, so they run only where ours holds all that is asked.
@@ -171,6 +171,15 @@ def _home(environ: Mapping[str, str]) -> str:
                 remedy="Set CODEX_HOME of the service to a folder outside the temporary folder.",
             )
     return home
+
+
+def _workspace(ask: Ask) -> list[str]:
+    """The folder alone is writable, whatever the owner's own settings add; inside ours the temporary folder is private."""
+    section = "sandbox_workspace_write."
+    settings = [f"{section}network_access={str(ask.network).lower()}", f"{section}writable_roots=[]"]
+    if not ask.is_confined:
+        settings += [f"{section}exclude_slash_tmp=true", f"{section}exclude_tmpdir_env_var=true"]
+    return settings
 
 
 def _untrusted(where: str) -> str:

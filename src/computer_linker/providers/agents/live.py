@@ -1,6 +1,7 @@
 """One turn while it runs: the agent's process, its output turned into events, and how it ended."""
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import anyio
@@ -14,6 +15,7 @@ from computer_linker.providers.processes.runner import stopped
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_quietly, drained
 
 _MAX_LINE = 8 << 20
+_THREAD_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{7,63}")
 _GRACE_S = 3.0
 
 
@@ -22,7 +24,6 @@ class LiveTurn:
 
     def __init__(self, child: Child, parser: Parser, log: EventLog, where: str, max_output: int) -> None:
         self.log = log
-        self.thread_id: str | None = None
         self.final_message = ""
         self.errors: list[str] = []
         self.usage: dict[str, int] = {}
@@ -118,9 +119,9 @@ class LiveTurn:
     def _learn(self, event: Event) -> None:
         match event["type"]:
             case "thread":
-                self.thread_id = event["threadId"]
-                if self.on_thread is not None:
-                    self.on_thread(self.thread_id)
+                # It becomes an argument when the session goes on, so it must look like nothing else.
+                if _THREAD_ID.fullmatch(event["threadId"]) and self.on_thread is not None:
+                    self.on_thread(event["threadId"])
             case "message":
                 self.final_message = event["text"]
             case "error":
