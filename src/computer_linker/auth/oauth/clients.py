@@ -34,7 +34,14 @@ class ClientDocuments:
             async with asyncio.timeout(_DEADLINE_S):
                 body = await self._get(url)
             client = _client_of(url, json.loads(body))
-        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
+        except (
+            OSError,
+            ValueError,
+            TimeoutError,
+            RecursionError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+        ):
             return None
         if client is not None:
             if len(self._kept) > 100:
