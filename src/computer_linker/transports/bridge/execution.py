@@ -35,7 +35,7 @@ class Execution:
 
     async def send(self, call: Call, ask: Approver | None = None) -> tuple[dict[str, Any], Reply]:
         """The data of a call that succeeds, as plain JSON values; a refusal is raised as the bridge says it."""
-        notes = {} if self.evidence is None else {"evidence": self.evidence.where}
+        notes = {} if self.evidence is None else {"evidence": self.id}
         reply = await self.dispatcher.call(call, self.principal, ask=ask, parent=self.id, notes=notes)
         self._note(call.op, reply)
         if not reply.ok:

@@ -94,6 +94,9 @@ class Bridge:
                 await self._serve(peer, reader, writer)
         except (ConnectionError, TimeoutError):
             pass
+        except asyncio.CancelledError:
+            # Only `aclose` cancels a guest; the streams module would log it as a failure.
+            return
         finally:
             self._guests.discard(task)
             self.last_active = time.monotonic()
