@@ -22,7 +22,7 @@ def read_json(raw: bytes | str) -> Any:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
     except UnicodeDecodeError:
         raise NotJson("The message is not valid UTF-8.") from None
-    if text.count("[") + text.count("{") > MAX_DEPTH or text.count(",") > MAX_PARTS:
+    if text.count("[") + text.count("{") > MAX_DEPTH or text.count(",") >= MAX_PARTS:
         _check_shape(text)
     try:
         value = _DECODER.decode(text)
