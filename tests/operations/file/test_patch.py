@@ -290,3 +290,22 @@ async def test_what_git_diff_writes_applies(patched: Road, tmp_path: Path) -> No
     shutil.rmtree(work / ".git")
     await patched.data("file.patch", input={"diff": diff})
     assert state(patched.root) == state(work)
+
+
+async def test_edits_that_multiply_are_refused_before_they_grow(patched: Road) -> None:
+    """Four replacements of one letter by a thousand would otherwise make a terabyte of one byte."""
+    many = [{"oldText": "a", "newText": "a" * 1000, "replaceAll": True}] * 4
+    (patched.root / "one.txt").write_text("a")
+    refused = await patched.call("file.patch", "one.txt", input={"edits": many})
+    assert refused["error"]["code"] == "limit_exceeded"
+    assert (patched.root / "one.txt").read_text() == "a"
+
+
+async def test_edits_of_many_files_that_multiply_are_refused_together(patched: Road) -> None:
+    names = [f"part{number}.txt" for number in range(8)]
+    for name in names:
+        (patched.root / name).write_text("a" * 1000)
+    grow = {"oldText": "a", "newText": "b" * 19_000, "replaceAll": True}
+    refused = await patched.call("file.patch", input={"edits": [{"path": name, **grow} for name in names]})
+    assert refused["error"]["code"] == "limit_exceeded"
+    assert {(patched.root / name).read_text() for name in names} == {"a" * 1000}

@@ -224,6 +224,8 @@ async def _from_edits(ctx: Context, target: str | None, edits: list[Edit]) -> li
         )
         draft.additions += count * _line_count(edit.new_text)
         draft.deletions += count * _line_count(edit.old_text)
+        if sum(len(draft.old) + len(draft.new) for draft in drafts.values()) > _MAX_TOTAL:
+            raise LimitExceeded("The files of this patch are too large together.", maxBytes=_MAX_TOTAL)
     return list(drafts.values())
 
 

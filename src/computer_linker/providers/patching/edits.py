@@ -1,7 +1,10 @@
 """Literal edits: an exact text replaced by another, once or everywhere."""
 
-from computer_linker.errors import Conflict, InvalidRequest
+from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded
 from computer_linker.providers.patching.nearest import nearest
+
+MAX_TEXT = 20_000_000
+"""The longest text an edit may leave: a short request that replaces often could otherwise grow without end."""
 
 
 def apply_edit(
@@ -9,7 +12,8 @@ def apply_edit(
 ) -> tuple[str, int]:
     """The new text and how often it was replaced. Both texts are literal; nothing in them is a pattern.
 
-    Raises Conflict when `old` is not there, or is there more than once and `replace_all` was not asked for.
+    Raises Conflict when `old` is not there, or is there more than once and `replace_all` was not asked for, and
+    LimitExceeded when the new text would be too long.
     """
     if not old:
         raise InvalidRequest("`oldText` must not be empty.", path=shown)
@@ -28,6 +32,8 @@ def apply_edit(
             matches=count,
             lines=_lines_of(text, old),
         )
+    if len(text) + count * (len(new) - len(old)) > MAX_TEXT:
+        raise LimitExceeded(f"{shown} would be longer than {MAX_TEXT} characters.", path=shown, maxCharacters=MAX_TEXT)
     return text.replace(old, new), count
 
 
