@@ -28,6 +28,7 @@ class StartedAgent(Model):
     needs={Capability.CODEX_RUN},
     effect=Effect.CHANGE,
     boundary="sandboxed",
+    deadline_s=180,
     destructive=True,
     awaits_intent=True,
     examples=[

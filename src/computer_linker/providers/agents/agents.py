@@ -201,7 +201,9 @@ class Agents:
         if order.mode == "read-only":
             return None, []
         try:
-            return await self._shadow.take(order.cwd), []
+            taken = await self._shadow.take(order.cwd)
+            inside = f"{taken.repositories} repositories inside the folder are not part of the diff, nor of an undo."
+            return taken.tree, [inside] if taken.repositories else []
         except LinkError as error:
             return None, [f"There will be no diff and no undo of this run: {error.message}"]
 
@@ -256,12 +258,12 @@ class Agents:
             log.exception("the turn of %s failed", running.session.session_id)
             turn = turn.model_copy(update={"status": "failed", "ended_at": now()})
         finally:
-            running.prepared.plan.release()
             running.session = running.session.with_last(turn)
-            self.sessions.save(running.session)
             del self._running[running.session.session_id]
             running.done.set()
             running.live.close()
+            running.prepared.plan.release()
+            self._remember(running.session)
 
     async def _with_changes(self, turn: Turn, running: Running, order: Order) -> Turn:
         if order.mode == "read-only":
@@ -271,7 +273,7 @@ class Agents:
             return turn
         try:
             after = await self._shadow.take(order.cwd)
-            found = await self._shadow.compare(order.cwd, running.before, after, _MAX_PATCH)
+            found = await self._shadow.compare(order.cwd, running.before, after.tree, _MAX_PATCH)
             entry = self._journal.begin(order.operation_id, order.scope.id, order.op)
             takeback = Takeback(self._journal, self._computer.files, self._shadow)
             undoable = await takeback.record(order.cwd, found.changed, entry)
@@ -280,6 +282,12 @@ class Agents:
             return turn.model_copy(update={"warnings": [*turn.warnings, warning]})
         self.sessions.save_diff(running.session.session_id, found.patch)
         return turn.model_copy(update={"diff_summary": summary_of(found, order.cwd.shown, undoable=undoable)})
+
+    def _remember(self, session: Session) -> None:
+        try:
+            self.sessions.save(session)
+        except OSError as error:
+            log.error("the record of %s cannot be written: %s", session.session_id, error.strerror)
 
     def _settled(self, session: Session | None) -> Session | None:
         """A stored session as it is now: a turn that is said to run and does not was lost with its service."""

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from computer_linker.model.base import Model
-from computer_linker.providers.agents.events import Event, size_of
+from computer_linker.providers.agents.events import Event, clip, size_of
 
 Status = Literal["running", "completed", "failed", "stopped", "timed_out", "lost"]
 Workflow = Literal["run", "plan", "review", "fix", "test", "continue"]
@@ -88,11 +88,22 @@ class Session(Model):
         return self.turns[-1]
 
     def with_turn(self, turn: Turn) -> "Session":
-        """The session with a further turn; the oldest make room."""
-        return self.model_copy(update={"turns": [*self.turns[-_KEPT_TURNS + 1 :], turn]})
+        """The session with a further turn; the oldest make room, and only the newest keeps all it printed."""
+        before = [_shortened(each) for each in self.turns[-_KEPT_TURNS + 1 :]]
+        return self.model_copy(update={"turns": [*before, turn]})
 
     def with_last(self, turn: Turn) -> "Session":
         return self.model_copy(update={"turns": [*self.turns[:-1], turn]})
+
+
+def _shortened(turn: Turn) -> Turn:
+    texts = {
+        "stdout": "",
+        "stderr": "",
+        "prompt": clip(turn.prompt, 2000),
+        "final_message": clip(turn.final_message, 4000),
+    }
+    return turn.model_copy(update=texts)
 
 
 class Sessions:
@@ -147,7 +158,7 @@ class EventLog:
         self._path = path
         self._events: deque[tuple[Event, int]] = deque()
         self._bytes = 0
-        self._lines = 0
+        self._written = 0
         self.end = 0
         self._file: int | None = None
         self._is_torn = False
@@ -162,11 +173,9 @@ class EventLog:
             self._file = os.open(self._path, flags, 0o600)
             if self._is_torn:
                 os.write(self._file, b"\n")
-        os.write(
-            self._file, json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-        )
-        self._lines += 1
-        if self._lines > 2 * _MAX_EVENTS:
+        line = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        self._written += os.write(self._file, line)
+        if self._written > 3 * _MAX_EVENT_BYTES:
             self._compact()
 
     def since(self, cursor: int, max_bytes: int) -> tuple[list[Event], int, int]:
@@ -203,7 +212,7 @@ class EventLog:
             return
         lines = data.splitlines()
         self._is_torn = not data.endswith(b"\n")
-        self._lines = len(lines)
+        self._written = len(data)
         for line in lines[-_MAX_EVENTS:]:
             try:
                 event = json.loads(line)
@@ -217,7 +226,7 @@ class EventLog:
         self.close()
         text = "".join(json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n" for event, _ in self._events)
         _write(self._path, text)
-        self._lines = len(self._events)
+        self._written = len(text)
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ holds the very bytes of the files. Ignored files, secrets and repositories insid
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,14 @@ _EXCLUDED = ("node_modules/", ".venv/", "__pycache__/", ".env.*", "*.pem", "*.ke
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A folder at one moment. Repositories inside it are left out, and counted."""
+
+    tree: str
+    repositories: int
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """One file that differs between two snapshots."""
 
@@ -74,8 +83,8 @@ class Shadow:
         self._folder = folder
         self._locks: dict[str, anyio.Lock] = {}
 
-    async def take(self, cwd: RootedPath) -> str:
-        """The snapshot's name. Raises when the folder is too large to hold, or git is missing."""
+    async def take(self, cwd: RootedPath) -> Snapshot:
+        """The folder as it is now. Raises when it is too large to hold, or git is missing."""
         return await self._within(cwd, _Work.take)
 
     async def compare(self, cwd: RootedPath, before: str, after: str, max_bytes: int) -> Comparison:
@@ -113,13 +122,13 @@ class _Work:
         self._git_dir = git_dir
         self._git_fd = git_fd
 
-    def take(self) -> str:
+    def take(self) -> Snapshot:
         # A snapshot that was cut short by a kill left its lock; nobody else works here.
         (self._git_dir / "index.lock").unlink(missing_ok=True)
         self._start_anew_when_full()
-        self._refuse_too_much()
+        inside = self._look_first()
         self._git("add", "--all", "--", ".")
-        return self._git("write-tree").decode("ascii").strip()
+        return Snapshot(self._git("write-tree").decode("ascii").strip(), inside)
 
     def compare(self, before: str, after: str, max_bytes: int) -> Comparison:
         raw = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", "--numstat", before, after)
@@ -154,8 +163,12 @@ class _Work:
         hidden = [each for each in changed if is_hidden_by((*path.parts, *each.parts), path.rules)]
         return [each for each in changed if each not in hidden], ["/".join(each.parts) for each in hidden]
 
-    def _refuse_too_much(self) -> None:
-        """Look at what is new or differs before any of it is read, so that a huge folder costs little."""
+    def _look_first(self) -> int:
+        """Look at what is new or differs before any of it is read, so that a huge folder costs little.
+
+        Gives how many repositories lie inside; git would refuse or half read them, so they are left out.
+        """
+        _write_excluded(self._git_dir, ())
         out = self._git("ls-files", "-z", "--others", "--modified", "--exclude-standard")
         names = out.split(b"\0")
         size = 0
@@ -168,6 +181,9 @@ class _Work:
             raise LimitExceeded(
                 "The folder holds too much to compare it before and after.", files=len(names), bytes=size
             )
+        inside = [os.fsdecode(name) for name in names if name.endswith(b"/")]
+        _write_excluded(self._git_dir, inside)
+        return len(inside)
 
     def _start_anew_when_full(self) -> None:
         told = self._git("count-objects", "-v").decode("ascii", "replace")
@@ -184,7 +200,7 @@ class _Work:
         return out
 
     def _run(self, args: list[str], stdin: bytes | None, limit: int) -> tuple[bytes, bool]:
-        extra = {"GIT_DIR": str(self._git_dir), "GIT_WORK_TREE": ".", "GIT_LITERAL_PATHSPECS": "0"}
+        extra = {"GIT_DIR": str(self._git_dir), "GIT_WORK_TREE": "."}
         spec = Spec(
             [needed_program(), "--no-pager", *args], self._place.cwd, environment(extra), stdin=stdin,
             max_memory=4 << 30, enter=self._fence(),
@@ -243,9 +259,15 @@ def _make(git_dir: Path) -> None:
     git_dir.chmod(0o700)
     (git_dir / "config").write_text(_CONFIG, encoding="utf-8")
     (git_dir / "info" / "attributes").write_text(_ATTRIBUTES, encoding="utf-8")
-    (git_dir / "info" / "exclude").write_text("\n".join(_EXCLUDED) + "\n", encoding="utf-8")
+    _write_excluded(git_dir, ())
     # Last, because its presence says that the rest is there.
     (git_dir / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+
+
+def _write_excluded(git_dir: Path, inside: Sequence[str]) -> None:
+    named = ["/" + re.sub(r"([\\*?\[\] ])", r"\\\1", path) for path in inside if "\n" not in path]
+    text = "\n".join((*_EXCLUDED, *named)) + "\n"
+    (git_dir / "info" / "exclude").write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def _make_room(folder: Path) -> None:
