@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from computer_linker.computer.local.probe import this_computer
+from computer_linker.model.geometry import Point
 from support.bridge import BridgeClient
 from support.bridge_host import Host
 from support.desktop import Desktop
@@ -196,3 +197,35 @@ async def test_no_key_is_sent_once_a_cancelled_call_has_returned(desktop: Deskto
     finally:
         desktop.end(harness.process)
         await computer.aclose()
+
+
+async def test_a_hand_on_the_mouse_makes_the_next_act_wait(live: Host, form: Form, desktop: Desktop) -> None:
+    person = this_computer(desktop.env)
+    try:
+        await live.act("desktop.click", **at(form, "AXButton", "Press me"))
+        params = at(form, "AXButton", "Press me")
+        token = await live.token("desktop.click", **params)
+        with anyio.fail_after(10):
+            # Until it has been noticed: what comes right after an act is taken for the act's own.
+            while not live.app.dispatcher.lanes.is_paused:
+                await person.pointer.move(Point(x=5, y=5))
+                await person.pointer.move(Point(x=9, y=9))
+        moved = anyio.current_time()
+        before = len(form.events("clicked"))
+        await live.client.result("desktop.click", confirm={"token": token}, **params)
+        assert anyio.current_time() - moved > 1.0
+        await form.told("clicked", lambda one: one["count"] == before + 1)
+    finally:
+        await person.aclose()
+
+
+async def test_halt_refuses_every_act_until_the_person_resumes(live: Host, form: Form) -> None:
+    params = at(form, "AXButton", "Press me")
+    before = len(form.events())
+    live.app.dispatcher.lanes.halt()
+    token = await live.token("desktop.click", **params)
+    assert await live.client.code("desktop.click", confirm={"token": token}, **params) == "DESKTOP_ABORTED"
+    assert len(form.events()) == before
+    assert live.app.dispatcher.lanes.resume()
+    await live.act("desktop.click", **params)
+    await form.told("clicked", lambda one: one["count"] > 0)

@@ -19,6 +19,7 @@ from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.intent import Intent
 from computer_linker.dispatch.lanes import Lanes
+from computer_linker.dispatch.person import PersonWatch
 from computer_linker.errors import (
     Aborted,
     ConfigInvalid,
@@ -75,7 +76,8 @@ class Dispatcher:
         self.services = services
         self.computer = computer
         self.audit = audit
-        self.lanes = Lanes()
+        self.lanes = Lanes(services.home / "desktop-halted")
+        self.person = PersonWatch(computer, self.lanes)
         self.routes: Routes | None = None
         self.under_way = 0
 
@@ -214,9 +216,22 @@ class Dispatcher:
             report=caller.report,
         )
 
+    async def aclose(self) -> None:
+        """Stop listening for the person at the machine."""
+        await self.person.aclose()
+
     async def _within_limits(
         self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None
     ) -> Any:
+        """Run it in its lane, when it has one, and within its time; waiting for the lane does not count."""
+        if op.lane is None:
+            return await self._within_time(ctx, op, arguments, intent)
+        self.person.wake()
+        async with self.lanes.hold(op.lane, ctx.principal):
+            return await self._within_time(ctx, op, arguments, intent)
+        raise AssertionError("a lane that ends its body raises")
+
+    async def _within_time(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         limit = ctx.scope.policy.max_runtime_seconds
         # An operation that keeps its own time gets a little more, so that its own answer comes first.
         seconds = limit + 10 if op.deadline_s is None else min(op.deadline_s, limit)
@@ -225,10 +240,7 @@ class Dispatcher:
             loop = asyncio.get_running_loop()
             arming = loop.call_soon(_arm, scope, loop.time() + seconds)
             try:
-                if op.lane is None:
-                    return await self._after_intent(ctx, op, arguments, intent)
-                async with self.lanes.hold(op.lane, ctx.principal):
-                    return await self._after_intent(ctx, op, arguments, intent)
+                return await self._after_intent(ctx, op, arguments, intent)
             except TimeoutError:
                 pass
             finally:

@@ -35,6 +35,10 @@ class Controls:
             case "stop":
                 self._stop.set()
                 return {"ok": True}
+            case "halt":
+                return {"ok": True, "ended": self._app.dispatcher.lanes.halt()}
+            case "resume":
+                return {"ok": True, "resumed": self._app.dispatcher.lanes.resume()}
             case str(action) if action.startswith("peer."):
                 return await self._peers.control(action, request)
             case str(action) if action.startswith("approvals."):

@@ -1,0 +1,41 @@
+"""halt and resume: take the desktop back from every client, and give it back."""
+
+from typing import Annotated, Any
+
+import typer
+
+from computer_linker.cli.output import CliError, print_json, say
+from computer_linker.cli.places import state_home
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `halt` and `resume`."""
+
+    @app.command()
+    def halt(as_json: AsJson = False) -> None:
+        """Stop every act on the desktop now, release what is held, and refuse new ones until `resume`."""
+        answer = _ask("halt")
+        if as_json:
+            print_json(answer)
+        else:
+            say(f"Halted; {answer['ended']} ended. Nobody acts on the desktop until: computer-linker resume")
+
+    @app.command()
+    def resume(as_json: AsJson = False) -> None:
+        """Let clients act on the desktop again."""
+        answer = _ask("resume")
+        if as_json:
+            print_json(answer)
+        else:
+            say("Clients may act on the desktop again." if answer["resumed"] else "Nothing was halted.")
+
+
+def _ask(action: str) -> dict[str, Any]:
+    from computer_linker.client.socket_client import ask_or_start
+
+    answer = ask_or_start(state_home(), {"action": action})
+    if not answer.get("ok"):
+        raise CliError(str(answer.get("error", "the service did not answer")))
+    return answer
