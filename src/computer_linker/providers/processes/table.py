@@ -93,6 +93,10 @@ class ProcessTable:
         """The held process of an id that `listed` gave."""
         return self._managed.get(process_id)
 
+    def is_busy(self) -> bool:
+        """True while something runs that a service which ends itself when idle would take along."""
+        return any(managed.is_running for managed in self._managed.values())
+
     async def aclose(self) -> None:
         """Stop everything; the records say so."""
         async with anyio.create_task_group() as group:
