@@ -68,7 +68,9 @@ async def test_file_undo_takes_a_run_back_where_there_is_no_repository(tmp_path:
     (root / "a.txt").write_bytes(b"one\r\ntwo\n")
     (root / "a.txt").chmod(0o750)
     (root / "sub" / "x.txt").write_text("x\n")
-    steps = (shell("printf new > a.txt; rm -r sub; mkdir fresh; echo y > fresh/y.txt"), {"say": "ok"})
+    (root / "idle").mkdir()
+    line = "printf new > a.txt; rm -r sub; mkdir fresh; echo y > fresh/y.txt; echo z > idle/z.txt"
+    steps = (shell(line), {"say": "ok"})
     async with codex_road(tmp_path, *steps) as (road, _):
         envelope = await road.call("codex.run", ".", input={"prompt": "go"})
         assert envelope["data"]["diffSummary"]["undoable"], envelope
@@ -78,7 +80,7 @@ async def test_file_undo_takes_a_run_back_where_there_is_no_repository(tmp_path:
     assert (root / "a.txt").read_bytes() == b"one\r\ntwo\n"
     assert (root / "a.txt").stat().st_mode & 0o777 == 0o750
     assert (root / "sub" / "x.txt").read_text() == "x\n"
-    assert not (root / "fresh" / "y.txt").exists()
+    assert sorted(path.name for path in root.iterdir()) == ["a.txt", "idle", "sub"]
 
 
 async def test_file_undo_refuses_when_a_file_has_changed_since(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ async def test_counts_are_those_of_git(tmp_path: Path) -> None:
     (root / "bin.dat").write_bytes(b"\0" * 300)
     (root / "sub" / "x.txt").rename(root / "sub" / "y.txt")
     (root / 'odd "name"\n.txt').write_text("odd\n")
-    found = await shadow.compare(at(root), before.tree, (await shadow.take(at(root))).tree, 100_000)
+    found = await shadow.compare(at(root), before, await shadow.take(at(root)), 100_000)
     git(root, "add", "-A", "-N")
     told = git(root, "diff", "--numstat", "--no-renames", "-z", "HEAD").split("\0")
     expected = {tuple(line.split("\t", 2)) for line in told if line}
@@ -54,7 +54,7 @@ async def test_bytes_survive_line_ending_rules_and_filters_never_run(tmp_path: P
     shadow = Shadow(tmp_path / "shadow")
     before = await shadow.take(at(root))
     (root / "a.txt").write_bytes(b"gone")
-    found = await shadow.compare(at(root), before.tree, (await shadow.take(at(root))).tree, 1000)
+    found = await shadow.compare(at(root), before, await shadow.take(at(root)), 1000)
     blob = found.changed[0].old_blob
     assert (await shadow.contents(at(root), [blob]))[blob] == b"one\r\ntwo\n"
     assert not mark.exists()
@@ -78,9 +78,7 @@ async def test_secrets_ignored_files_and_inner_repositories_are_left_out(tmp_pat
     (root / "private").mkdir()
     (root / "private" / "p.txt").write_text("CANARY")
     (root / "seen.txt").write_text("seen\n")
-    found = await shadow.compare(
-        at(root, rules=rules), before.tree, (await shadow.take(at(root, rules=rules))).tree, 10_000
-    )
+    found = await shadow.compare(at(root, rules=rules), before, await shadow.take(at(root, rules=rules)), 10_000)
     assert [each.parts for each in found.changed] == [("seen.txt",)]
     assert "CANARY" not in found.patch
     assert not any(b"TOKEN=CANARY" in path.read_bytes() for path in (tmp_path / "shadow").rglob("*") if path.is_file())
@@ -94,7 +92,7 @@ async def test_a_link_is_not_followed_and_a_large_folder_is_refused(tmp_path: Pa
     shadow = Shadow(tmp_path / "shadow")
     before = await shadow.take(at(root))
     (root / "link").symlink_to(outside)
-    found = await shadow.compare(at(root), before.tree, (await shadow.take(at(root))).tree, 10_000)
+    found = await shadow.compare(at(root), before, await shadow.take(at(root)), 10_000)
     assert [each.parts for each in found.changed] == [("link",)] and "CANARY" not in found.patch
     with (root / "huge").open("wb") as file:
         os.truncate(file.fileno(), 1 << 30)
@@ -110,3 +108,16 @@ async def test_a_lock_left_by_a_kill_does_not_stop_the_next_snapshot(tmp_path: P
     place = next((tmp_path / "shadow").iterdir())
     (place / "index.lock").write_text("")
     assert await shadow.take(at(root)) == first
+
+
+async def test_new_folders_are_told_and_old_empty_ones_are_not(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "old" / "empty").mkdir(parents=True)
+    shadow = Shadow(tmp_path / "shadow")
+    before = await shadow.take(at(root))
+    (root / "new" / "deep").mkdir(parents=True)
+    (root / "new" / "deep" / "f.txt").write_text("f\n")
+    (root / "old" / "empty" / "g.txt").write_text("g\n")
+    (root / "bare").mkdir()
+    found = await shadow.compare(at(root), before, await shadow.take(at(root)), 10_000)
+    assert found.new_folders == [("new", "deep"), ("new",), ("bare",)]

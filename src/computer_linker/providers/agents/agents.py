@@ -37,7 +37,7 @@ from computer_linker.providers.agents.sessions import (
     Turn,
     TurnProblem,
 )
-from computer_linker.providers.agents.shadow import Shadow
+from computer_linker.providers.agents.shadow import Shadow, Snapshot
 from computer_linker.providers.agents.versions import Versions
 from computer_linker.providers.agents.workflows import prompt_for
 from computer_linker.providers.git.run import Git
@@ -59,7 +59,7 @@ _STOP_S = 3.0
 class Running:
     """A turn under way: the session as it is now, the live process, and its end."""
 
-    def __init__(self, session: Session, live: LiveTurn, prepared: Prepared, before: str | None) -> None:
+    def __init__(self, session: Session, live: LiveTurn, prepared: Prepared, before: Snapshot | None) -> None:
         self.session = session
         self.live = live
         self.prepared = prepared
@@ -197,18 +197,18 @@ class Agents:
         text = await prompt_for(order.workflow, order.wish, order.cwd, earlier, self._git, may_see_git=may_see_git)
         return text.encode("utf-8", "replace")
 
-    async def _before(self, order: Order) -> tuple[str | None, list[str]]:
+    async def _before(self, order: Order) -> tuple[Snapshot | None, list[str]]:
         if order.mode == "read-only":
             return None, []
         try:
             taken = await self._shadow.take(order.cwd)
             inside = f"{taken.repositories} repositories inside the folder are not part of the diff, nor of an undo."
-            return taken.tree, [inside] if taken.repositories else []
+            return taken, [inside] if taken.repositories else []
         except LinkError as error:
             return None, [f"There will be no diff and no undo of this run: {error.message}"]
 
     async def _spawned(
-        self, order: Order, program: AgentProgram, line: Line, prepared: Prepared, before: str | None
+        self, order: Order, program: AgentProgram, line: Line, prepared: Prepared, before: Snapshot | None
     ) -> Running:
         child = await self._runner.spawn(prepared.plan, prepared.env, stdin=True)
         session = order.session or Session(
@@ -273,10 +273,10 @@ class Agents:
             return turn
         try:
             after = await self._shadow.take(order.cwd)
-            found = await self._shadow.compare(order.cwd, running.before, after.tree, _MAX_PATCH)
+            found = await self._shadow.compare(order.cwd, running.before, after, _MAX_PATCH)
             entry = self._journal.begin(order.operation_id, order.scope.id, order.op)
             takeback = Takeback(self._journal, self._computer.files, self._shadow)
-            undoable = await takeback.record(order.cwd, found.changed, entry)
+            undoable = await takeback.record(order.cwd, found, entry)
         except LinkError as error:
             warning = f"There is no diff and no undo of this run: {error.message}"
             return turn.model_copy(update={"warnings": [*turn.warnings, warning]})

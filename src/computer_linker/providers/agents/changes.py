@@ -46,8 +46,9 @@ class Takeback:
         self._files = files
         self._shadow = shadow
 
-    async def record(self, cwd: RootedPath, changed: list[Changed], entry: Entry) -> bool:
+    async def record(self, cwd: RootedPath, found: Comparison, entry: Entry) -> bool:
         """True when all of the changes can be taken back; then their record is in the journal, else nothing is."""
+        changed = found.changed
         replaced = [each for each in changed if each.action != "A"]
         if not changed or len(changed) > _MAX_UNDOABLE or not all(stat.S_ISREG(each.old_mode) for each in replaced):
             return False
@@ -62,6 +63,8 @@ class Takeback:
         except (LinkError, OSError):
             self._journal.kept.drop([step["kept"] for step in steps if "kept" in step])
             return False
+        for parts in found.new_folders[:_MAX_UNDOABLE]:
+            steps.append({"do": "rmdir", "root": cwd.root, "path": [*cwd.parts, *parts]})
         entry.commit(steps)
         return True
 

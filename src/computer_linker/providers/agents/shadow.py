@@ -49,6 +49,8 @@ class Snapshot:
 
     tree: str
     repositories: int
+    empty: frozenset[str]
+    """Folders without files, which a tree does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Comparison:
     changed: list[Changed] = field(default_factory=list)
     patch: str = ""
     is_cut: bool = False
+    new_folders: list[tuple[str, ...]] = field(default_factory=list)
+    """Folders that were not there before, the deepest first."""
 
 
 class Shadow:
@@ -87,7 +91,7 @@ class Shadow:
         """The folder as it is now. Raises when it is too large to hold, or git is missing."""
         return await self._within(cwd, _Work.take)
 
-    async def compare(self, cwd: RootedPath, before: str, after: str, max_bytes: int) -> Comparison:
+    async def compare(self, cwd: RootedPath, before: Snapshot, after: Snapshot, max_bytes: int) -> Comparison:
         """What changed between two snapshots, with at most `max_bytes` of the patch."""
         return await self._within(cwd, lambda work: work.compare(before, after, max_bytes))
 
@@ -128,21 +132,27 @@ class _Work:
         self._start_anew_when_full()
         inside = self._look_first()
         self._git("add", "--all", "--", ".")
-        return Snapshot(self._git("write-tree").decode("ascii").strip(), inside)
+        tree = self._git("write-tree").decode("ascii").strip()
+        # Whatever is still unknown after all files were added is a folder without any.
+        others = self._git("ls-files", "-z", "--others", "--directory", "--exclude-standard").split(b"\0")
+        empty = frozenset(os.fsdecode(name).rstrip("/") for name in others if name.endswith(b"/"))
+        return Snapshot(tree, inside, empty)
 
-    def compare(self, before: str, after: str, max_bytes: int) -> Comparison:
+    def compare(self, old: Snapshot, new: Snapshot, max_bytes: int) -> Comparison:
+        before, after = old.tree, new.tree
+        folders = self._new_folders(old, new)
         raw = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", "--numstat", before, after)
         shown, hidden = self._shown(_records(raw))
         leave_out = [":(top,exclude,literal)" + path for path in hidden[:500]]
         if not shown or len(hidden) > 500:
-            return Comparison(shown)
+            return Comparison(shown, new_folders=folders)
         patch, is_cut = self._run(
             ["diff-tree", "-r", "-p", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv", "-O/dev/null", before,
              after, "--", ".", *leave_out], None, max_bytes,
         )  # fmt: skip
         if is_cut:
             patch = patch[: patch.rfind(b"\n") + 1] or patch
-        return Comparison(shown, patch.decode("utf-8", "replace"), is_cut)
+        return Comparison(shown, patch.decode("utf-8", "replace"), is_cut, folders)
 
     def contents(self, blobs: Sequence[str]) -> dict[str, bytes]:
         wanted = list(dict.fromkeys(blobs))
@@ -157,6 +167,16 @@ class _Work:
             found[blob] = out[end + 1 : end + 1 + size]
             at = end + 2 + size
         return found
+
+    def _new_folders(self, old: Snapshot, new: Snapshot) -> list[tuple[str, ...]]:
+        # What lay inside a folder without files is not known, so nothing in one counts as new.
+        unknown = tuple(f"{path}/" for path in old.empty)
+        found = sorted(path for path in self._folders(new) - self._folders(old) if not path.startswith(unknown))
+        return [tuple(path.split("/")) for path in reversed(found)]
+
+    def _folders(self, snapshot: Snapshot) -> set[str]:
+        listed = self._git("ls-tree", "-r", "-d", "-z", "--name-only", snapshot.tree).split(b"\0")
+        return {os.fsdecode(name) for name in listed if name} | snapshot.empty
 
     def _shown(self, changed: list[Changed]) -> tuple[list[Changed], list[str]]:
         path = self._place.path
