@@ -5,6 +5,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from computer_linker.audit.journal import Journal
@@ -140,6 +142,8 @@ async def test_an_edited_index_is_found_and_made_again(tmp_path: Path, change: s
     for number in range(10):
         made = event(ok=number % 2 == 0, error_code=None if number % 2 == 0 else "not_found")
         await store.record(made)
+    # The head is kept at the end of each turn of the loop.
+    await anyio.lowlevel.checkpoint()
     store.index.catch_up()
     assert verify(tmp_path, store.journal.key, store.index).ok
     with sqlite3.connect(tmp_path / "index.db") as database:

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import os
 import threading
 from datetime import UTC, datetime
@@ -28,6 +29,8 @@ from computer_linker.audit.reading import BrokenLink, lines_after
 from computer_linker.audit.retention import first_kept
 from computer_linker.audit.secret import load_key
 
+log = logging.getLogger(__name__)
+
 FORMAT = 1
 SEGMENT_BYTES = 8 << 20
 _datasync = getattr(os, "fdatasync", os.fsync)
@@ -47,7 +50,7 @@ class Journal:
         self._lock = os.open(folder / "lock", flags, 0o600)
         self._head_file = os.open(folder / "head", flags, 0o600)
         self._file = -1
-        self._is_locked = self._is_current = False
+        self._is_locked = self._is_current = self._head_is_behind = False
         self._held = threading.Lock()
         """Held while the open segment is synced or replaced, which happen in different threads."""
         self.head = Head(0, GENESIS, 1, 0, 0, self._boot)
@@ -77,7 +80,7 @@ class Journal:
                 self._is_current = True
             if self.head.offset >= self.segment_bytes:
                 self._rotate()
-            return self._write(bodies if self.head.offset else [self._heading(), *bodies])
+            return self._write(bodies if self.head.offset else [self._heading(), *bodies], with_head=not keep_lock)
         except OSError as error:
             keep_lock = False
             raise unwritable(error) from error
@@ -89,8 +92,17 @@ class Journal:
                 self.give_way()
 
     def give_way(self) -> None:
-        """Let other processes append."""
-        if self._is_locked:
+        """Keep the head and let other processes append."""
+        if not self._is_locked:
+            return
+        try:
+            if self._head_is_behind:
+                self._head_is_behind = False
+                write_head(self._head_file, self.key, self.head)
+        except OSError as error:
+            # The records are there; whoever appends next finds them behind the head and moves it.
+            log.warning("the head of the history could not be kept: %s", error)
+        finally:
             self._is_locked = self._is_current = False
             lock.give(self._lock)
 
@@ -128,7 +140,7 @@ class Journal:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return f'"kind":"segment","format":{FORMAT},"at":"{now}","machine":{self._machine}'
 
-    def _write(self, bodies: list[str]) -> int:
+    def _write(self, bodies: list[str], *, with_head: bool = True) -> int:
         head = self.head
         number, seal, seal_of = head.number, head.seal, self.key.seal
         lines = bytearray()
@@ -140,6 +152,9 @@ class Journal:
         before = (head.number, head.seal, head.offset)
         self._all_or_none(lines)
         head.number, head.seal, head.offset = number, seal, head.offset + len(lines)
+        self._head_is_behind = not with_head
+        if not with_head:
+            return number
         try:
             write_head(self._head_file, self.key, head)
         except OSError:

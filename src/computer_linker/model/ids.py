@@ -6,18 +6,26 @@ import time
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
-_last = 0
+_BLOCK = 1 << 20
+_millisecond = 0
+_prefix = ""
+_next = _BLOCK
 
 
 def new_ulid() -> str:
-    """A ULID; ids made by one process are strictly increasing."""
-    global _last
-    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
-    if value <= _last:
-        value = _last + 1
-    _last = value
-    pairs = _PAIRS
-    return "".join([pairs[(value >> shift) & 1023] for shift in range(120, -1, -10)])
+    """A ULID; ids made by one process are strictly increasing. Those of one millisecond share a random start and count on."""
+    global _millisecond, _prefix, _next
+    now = time.time_ns() // 1_000_000
+    if now > _millisecond or _next >= _BLOCK:
+        # A clock that was set back, or a full block, goes on in the next millisecond.
+        _millisecond = now if now > _millisecond else _millisecond + 1
+        high = _millisecond << 60 | int.from_bytes(os.urandom(8), "big") >> 4
+        # The low 20 bits count; they start in the lower half, so that there is room to count.
+        _prefix = "".join([_PAIRS[(high >> shift) & 1023] for shift in range(100, -1, -10)])
+        _next = int.from_bytes(os.urandom(3), "big") & (_BLOCK // 2 - 1)
+    value = _next
+    _next += 1
+    return _prefix + _PAIRS[value >> 10] + _PAIRS[value & 1023]
 
 
 def new_handle(prefix: str) -> str:

@@ -1,6 +1,6 @@
 """The two tools that tell rather than do: get_computer_info and get_operation_history."""
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, get_args
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
 from computer_linker.service.info import InfoPart, computer_info
 from computer_linker.service.peers import PeerDesk
+
+_KNOWN_PARTS = frozenset(get_args(InfoPart))
 
 
 class InfoRequest(Model):
@@ -45,10 +47,9 @@ class ServiceIntrospection:
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
-            with explain_validation("arguments"):
-                request = InfoRequest.from_wire(arguments)
+            include = _parts(arguments)
             url = self.http.local_url if self.http else None
-            answer = await computer_info(self._app, principal, request.include, url)
+            answer = await computer_info(self._app, principal, include, url)
             if self.peers is not None and "scopes" in answer and principal.grants is None:
                 answer["computers"] = self.peers.computers()
             return answer
@@ -88,3 +89,13 @@ class ServiceIntrospection:
 
     def _visible_scopes(self, principal: Principal) -> set[str]:
         return {scope.id for scope in self._app.config.scopes if holds(principal, scope, Capability.HISTORY_READ)}
+
+
+def _parts(arguments: dict[str, Any]) -> list[InfoPart] | None:
+    """Which parts were asked for. The commonest call is plainly right, and is not worth a model."""
+    parts = arguments.get("include")
+    is_plain = arguments.keys() == {"include"} and type(parts) is list and all(type(part) is str for part in parts)
+    if is_plain and _KNOWN_PARTS.issuperset(parts):
+        return parts
+    with explain_validation("arguments"):
+        return InfoRequest.from_wire(arguments).include

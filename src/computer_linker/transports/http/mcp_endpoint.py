@@ -116,7 +116,10 @@ class McpEndpoint:
 
     async def _at_once(self, message: dict[str, Any], request: Request) -> bool:
         """True when the message was a plain one that needs no work: the handshake, a ping, the list of tools."""
-        if not self._answers_handshake or message.get("jsonrpc") != "2.0" or type(message.get("method")) is not str:
+        method = message.get("method")
+        if not self._answers_handshake or message.get("jsonrpc") != "2.0" or type(method) is not str:
+            return False
+        if method == "tools/call":
             return False
         if "id" not in message:
             return await self._noted(message, request)
@@ -191,7 +194,10 @@ class McpEndpoint:
             return False
         who = replace(who, client=talk.client) if talk.client else who
         work = self._lane.run(call, talk, who, None, ask_by_result if asks and talk.era == "modern" else None)
-        await self._call(message["id"], work, request)
+        if call.state is None and self._lane.tools.is_instant(call.name, call.arguments):
+            await self._answer(message["id"], await work, request)
+        else:
+            await self._call(message["id"], work, request)
         return True
 
     async def _nothing_to_cancel(self, request: Request) -> bool:
@@ -224,7 +230,7 @@ class McpEndpoint:
 
     async def _call(self, request_id: str | int, work: Coroutine[Any, Any, bytes], request: Request) -> None:
         scope = anyio.CancelScope()
-        session_id, send = request.session_id, request.send
+        session_id = request.session_id
         if session_id is not None:
             self._running[session_id, request_id] = scope
         try:
@@ -233,11 +239,14 @@ class McpEndpoint:
             if session_id is not None:
                 self._running.pop((session_id, request_id), None)
         if result is None:
-            await _protocol_error(send, 200, -32800, "Request cancelled", request_id)
+            await _protocol_error(request.send, 200, -32800, "Request cancelled", request_id)
             return
+        await self._answer(request_id, result, request)
+
+    async def _answer(self, request_id: str | int, result: bytes, request: Request) -> None:
         body = b'{"jsonrpc":"2.0","id":' + to_json(request_id) + b',"result":' + result + b"}"
-        extra = [(b"mcp-session-id", session_id)] if session_id is not None else None
-        await answer_json(send, 200, body, extra)
+        extra = [(b"mcp-session-id", request.session_id)] if request.session_id is not None else None
+        await answer_json(request.send, 200, body, extra)
 
     async def _hand_over(self, request: Request, message: Any) -> None:
         """Leave the request to the SDK, in the session it has there."""
