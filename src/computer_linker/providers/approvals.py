@@ -86,7 +86,7 @@ class Approvals:
         approvers = [*([ask] if ask is not None else []), *self._approvers.values()]
         if not approvers:
             raise _nobody(asked, op)
-        await self._wait(asked, op, approvers)
+        await self._wait(asked, approvers)
 
     def answer(self, asked_id: str, answer: Answer) -> Asked | None:
         """Take a person's answer, from whichever way it came first."""
@@ -125,6 +125,9 @@ class Approvals:
         if asked is None or asked.principal != who.id or asked.connection != who.connection:
             raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
         self.answer(asked_id, answer or "no")
+        if answer is None or answer == "no":
+            # A no ends this call too; to run it would only put the same question again.
+            raise _not_allowed(asked)
 
     async def _until_answered(self, token: str, who: Principal, digest: str) -> None:
         """Give the person who is there the time to answer about a token that waits for them."""
@@ -138,7 +141,7 @@ class Approvals:
         finally:
             self._answered.pop(asked.id, None)
 
-    async def _wait(self, asked: Asked, op: Rights, approvers: list[Approver]) -> None:
+    async def _wait(self, asked: Asked, approvers: list[Approver]) -> None:
         waiting = self._answered[asked.id] = anyio.Event()
         left = len(approvers)
         question: NeedsInput | None = None
@@ -174,7 +177,7 @@ class Approvals:
             return
         if question is not None and state == "waiting":
             raise question
-        raise _not_allowed(asked, op)
+        raise _not_allowed(asked)
 
     def _announce(self) -> None:
         self._changed.set()
@@ -200,9 +203,9 @@ def seconds_left(asked: Asked) -> int:
     return max(0, round(asked.expires_at - time.monotonic()))
 
 
-def _not_allowed(asked: Asked, op: Rights) -> ConfirmRequired:
+def _not_allowed(asked: Asked) -> ConfirmRequired:
     said_no = asked.state == "denied"
-    message = f"A person said no to {op.name}." if said_no else f"Nobody answered the question about {op.name}."
+    message = f"A person said no to {asked.op}." if said_no else f"Nobody answered the question about {asked.op}."
     return ConfirmRequired(message, approvalId=asked.id, answer="no" if said_no else "none")
 
 

@@ -1,0 +1,122 @@
+"""The client's own dialog, with the MCP SDK's client: both eras, over stdio and HTTP; the answer decides, exactly once."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
+
+from support.road import folder_scope
+from support.service import TOKEN, Service, serving
+
+pytestmark = pytest.mark.anyio
+
+ERAS = {"legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
+ALLOW, SESSION, DENY = "Allow once", "Allow for this session and scope", "Do not allow"
+
+
+class Person:
+    """Answers the dialog, and remembers what it showed."""
+
+    def __init__(self, *answers: str | None) -> None:
+        self.answers = list(answers)
+        self.shown: list[str] = []
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+        self.shown.append(params.message)
+        answer = self.answers.pop(0)
+        if answer is None:
+            return ElicitResult(action="cancel")
+        if answer == "decline":
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content={"decision": answer})
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("dialogs")
+    with serving(folder, token=TOKEN, scopes=[folder_scope(folder / "root", confirm="all")]) as running:
+        yield running
+
+
+@asynccontextmanager
+async def talking(service: Service, way: str, era: str, person: Person) -> AsyncIterator[Client]:
+    if way == "stdio":
+        env = {"COMPUTER_LINKER_HOME": str(service.home)}
+        server: Any = StdioServerParameters(command=sys.executable, args=["-m", "computer_linker", "stdio"], env=env)
+        async with Client(server, mode=era, elicitation_callback=person) as client:
+            yield client
+        return
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        server = streamable_http_client(service.url, http_client=http)
+        async with Client(server, mode=era, elicitation_callback=person) as client:
+            yield client
+
+
+async def delete(client: Client) -> dict[str, Any]:
+    arguments = {"scope": "app", "op": "file.delete", "target": "keep.txt"}
+    result = await client.call_tool("computer_operation", arguments)
+    envelope: dict[str, Any] = json.loads(result.content[0].text)  # type: ignore[union-attr]  # our replies begin with text
+    return envelope
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("way", ["stdio", "http"])
+async def test_the_persons_answer_in_the_dialog_decides(service: Service, way: str, era: str) -> None:
+    keep = service.root / "keep.txt"
+    keep.write_text("kept")
+    person = Person(DENY, "decline", None, "something else", ALLOW, DENY)
+    async with talking(service, way, era, person) as client:
+        assert client.protocol_version == ERAS[era]
+        for _ in range(4):
+            refused = await delete(client)
+            assert refused["error"]["code"] == "confirm_required", refused
+            assert keep.exists()
+        assert (await delete(client))["ok"]
+        assert not keep.exists()
+        keep.write_text("again")
+        assert (await delete(client))["error"]["code"] == "confirm_required"
+        assert keep.exists()
+    assert len(person.shown) == 6
+    assert all('"keep.txt"' in shown and "sha256" in shown for shown in person.shown)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_yes_for_the_session_is_asked_once(service: Service, era: str) -> None:
+    keep, person = service.root / "keep.txt", Person(SESSION)
+    async with talking(service, "stdio", era, person) as client:
+        for _ in range(3):
+            keep.write_text("kept")
+            assert (await delete(client))["ok"]
+            assert not keep.exists()
+    assert len(person.shown) == 1
+
+
+async def test_an_answer_from_another_connection_does_not_count(service: Service) -> None:
+    """2026-07-28: the state names a question; only the caller that was asked can bring its answer."""
+    keep = service.root / "keep.txt"
+    keep.write_text("kept")
+    stolen: list[str] = []
+
+    async with talking(service, "stdio", "2026-07-28", Person()) as asked:
+        result = await asked.session.call_tool(
+            "computer_operation", {"scope": "app", "op": "file.delete", "target": "keep.txt"}, allow_input_required=True
+        )
+        stolen.append(result.request_state)  # type: ignore[union-attr,arg-type]  # an InputRequiredResult
+        async with talking(service, "http", "2026-07-28", Person()) as thief:
+            answer = await thief.session.call_tool(
+                "computer_operation",
+                {"scope": "app", "op": "file.delete", "target": "keep.txt"},
+                input_responses={"confirm": ElicitResult(action="accept", content={"decision": ALLOW})},
+                request_state=stolen[0],
+                allow_input_required=True,
+            )
+    assert answer.is_error, answer  # type: ignore[union-attr]
+    assert keep.exists()
