@@ -158,6 +158,39 @@ async def test_secrets_and_denied_parts_of_a_root_are_closed(tmp_path: Path) -> 
         assert (await sh(road, "cat .env"))["stdout"] == CANARY
 
 
+async def test_secrets_and_denied_parts_are_closed_however_deep(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    deep, deeper = "a/b/c/d/e/f", "/".join("x" * 20)
+    for folder in (deep, f"{deeper}/private"):
+        (root / folder).mkdir(parents=True)
+    for name in (f"{deep}/.env", f"{deeper}/private/note.txt"):
+        (root / name).write_text(CANARY)
+    async with boundary(tmp_path, "bubblewrap", deniedPaths=[f"{deeper}/private/**"]) as road:
+        ran = await sh(road, f"cat {deep}/.env {deeper}/private/note.txt; ls {deeper}/private")
+        assert CANARY not in ran["stdout"] and "note.txt" not in ran["stdout"]
+
+
+async def test_a_folder_above_a_denied_part_keeps_its_name(tmp_path: Path) -> None:
+    """Under another name the denied part would be open to every operation that comes after."""
+    root = tmp_path / "root"
+    for folder in ("sub/in/private", ".config/gh"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "note.txt").write_text(CANARY)
+    async with boundary(tmp_path, "bubblewrap", deniedPaths=["sub/in/private"]) as road:
+        await sh(road, "mv sub sub2; mv sub/in sub/in2; mv .config config; touch sub/in/fresh; true")
+        for name in ("sub", "sub/in", "sub/in/fresh", ".config/gh"):
+            assert (root / name).exists()
+        assert sorted(path.name for path in root.iterdir()) == [".config", "sub"]
+
+
+async def test_a_folder_too_large_to_look_through_is_told(tmp_path: Path) -> None:
+    for number in range(2100):
+        (tmp_path / "root" / f"d{number}").mkdir(parents=True)
+    async with boundary(tmp_path, "bubblewrap") as road:
+        ran = await road.call("command.run", ".", input={"command": ["true"]})
+        assert any("too large" in warning for warning in ran["warnings"])
+
+
 async def test_the_service_state_is_closed_even_inside_a_root(tmp_path: Path) -> None:
     scope = folder_scope(tmp_path, allowedCommands=["*"], sandbox="required")
     async with Road.open(tmp_path, [scope]) as road:

@@ -132,8 +132,14 @@ def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, i
     for name in masks.empty_files:
         path = f"{folder.path.rstrip('/')}/{name}"
         world.add(path, 4, "--ro-bind", "/dev/null", path)
+    for name in masks.held:
+        _mount_again(world, folder, name, "--bind")
     for name in masks.read_only:
-        _close_for_writing(world, folder, name)
+        _mount_again(world, folder, name, "--ro-bind")
+    if masks.is_partial:
+        world.warnings.append(
+            "The scope's folder is too large to look through: secrets deep inside it are not closed off."
+        )
     if masks.links:
         world.warnings.append(f"{len(masks.links)} protected names here are links, which cannot be closed off.")
 
@@ -148,17 +154,18 @@ def _close_folder(world: _World, folder: Folder, name: str, placeholders: Placeh
     world.add(path, 4, "--perms", "0555", "--tmpfs", path)
 
 
-def _close_for_writing(world: _World, folder: Folder, name: str) -> None:
+def _mount_again(world: _World, folder: Folder, name: str, how: str) -> None:
+    """Mount a part of the root on itself, so that it can be neither renamed nor (with `--ro-bind`) written."""
     path = f"{folder.path.rstrip('/')}/{name}"
     if len(world.fds) >= _MAX_FDS:
-        world.add(path, 4, "--ro-bind-try", path, path)
+        world.add(path, 4, f"{how}-try", path, path)
         return
     try:
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
     except OSError:
         return
     world.opened.append(fd)
-    world.add(path, 4, "--ro-bind-fd", world.keep(fd), path)
+    world.add(path, 4, f"{how}-fd", world.keep(fd), path)
 
 
 def _is_shown(path: str, confinement: Confinement) -> bool:

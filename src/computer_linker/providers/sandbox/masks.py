@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -25,7 +26,7 @@ _IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
 _SKIPPED = frozenset(
     {"node_modules", "target", "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".cache", "vendor"}
 )
-_MAX_DEPTH = 4
+_MAX_DEPTH = 16
 _MAX_ENTRIES = 2000
 
 
@@ -38,16 +39,21 @@ class Masks:
     empty_files: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     """Protected names that are links: a link itself cannot be closed."""
+    held: list[str] = field(default_factory=list)
+    """Folders above something that is closed by its whole path: under another name it would be open."""
+    is_partial: bool = False
+    """True when the folder holds more than was looked at."""
 
 
 def masks_of(folder: Folder, *, is_writable: bool) -> Masks:
     """What exists in the root and must stay closed: its top whole, the rest as far as a bounded look goes."""
     masks = Masks()
     top: set[str] = set()
-    for parts, entry in _walk(folder.fd):
+    for parts, entry in _walk(folder.fd, masks):
         if len(parts) == 1:
             top.add(entry.name)
         _judge(masks, folder.above, parts, entry, folder.rules)
+    _close_named(masks, folder)
     if not is_writable:
         masks.read_only.clear()
         return masks
@@ -55,8 +61,22 @@ def masks_of(folder: Folder, *, is_writable: bool) -> Masks:
         wanted = tuple(sorted(PROTECTED_NAMES)) if os.path.realpath(folder.path) == home() else _IN_ANY_PROJECT
         masks.empty_folders += [name for name in wanted if name not in top]
     size = len(folder.above)
-    masks.read_only += ["/".join(parts[size:]) for parts in folder.rules.read_only if parts[:size] == folder.above]
+    narrower = ["/".join(parts[size:]) for parts in folder.rules.read_only if parts[:size] == folder.above]
+    masks.read_only += narrower
+    closed = [path for path in (*masks.empty_files, *masks.empty_folders) if _is_closed_by_its_place(path, folder)]
+    masks.held = _folders_above([*narrower, *closed])
     return masks
+
+
+def _is_closed_by_its_place(path: str, folder: Folder) -> bool:
+    """True when the last name alone would not be closed."""
+    name = (path.rpartition("/")[2],)
+    return not is_sensitive(name) and not (is_protected(name) and not folder.rules.allow_protected)
+
+
+def _folders_above(paths: list[str]) -> list[str]:
+    names = [path.split("/") for path in paths]
+    return sorted({"/".join(parts[:size]) for parts in names for size in range(1, len(parts))})
 
 
 def _judge(
@@ -82,29 +102,57 @@ def _judge(
             masks.read_only.append(path)
 
 
-def _walk(root_fd: int) -> Iterator[tuple[tuple[str, ...], os.DirEntry[str]]]:
-    """Entries of the root, breadth first and bounded, by descriptor and without following links."""
-    waiting: list[tuple[tuple[str, ...], int]] = [((), os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root_fd))]
-    seen = 0
+def _close_named(masks: Masks, folder: Folder) -> None:
+    """Close what the owner denies by its plain path, however deep it lies."""
+    size = len(folder.above)
+    for pattern in folder.rules.denied:
+        parts = tuple(part for part in pattern.removesuffix("/**").split("/") if part)
+        if any(char in pattern.removesuffix("/**") for char in "*?[") or parts[:size] != folder.above:
+            continue
+        below = parts[size:]
+        kind = _kind_of(folder.fd, below) if below else 0
+        known = masks.empty_folders if stat.S_ISDIR(kind) else masks.empty_files
+        if (stat.S_ISDIR(kind) or stat.S_ISREG(kind)) and "/".join(below) not in known:
+            known.append("/".join(below))
+
+
+def _kind_of(root_fd: int, parts: tuple[str, ...]) -> int:
+    fd = _open_below(root_fd, parts[:-1])
+    if fd is None:
+        return 0
     try:
-        while waiting:
-            above, fd = waiting.pop(0)
-            try:
-                with os.scandir(fd) as entries:
-                    for entry in entries:
-                        seen += 1
-                        if above and seen > _MAX_ENTRIES:
-                            return
-                        parts = (*above, entry.name)
-                        yield parts, entry
-                        if len(parts) < _MAX_DEPTH and seen < _MAX_ENTRIES and _is_worth_a_look(entry):
-                            inner = _open_folder(entry.name, fd)
-                            if inner is not None:
-                                waiting.append((parts, inner))
-            finally:
-                os.close(fd)
+        return os.stat(parts[-1], dir_fd=fd, follow_symlinks=False).st_mode
+    except OSError:
+        return 0
     finally:
-        for _, fd in waiting:
+        os.close(fd)
+
+
+def _walk(root_fd: int, masks: Masks) -> Iterator[tuple[tuple[str, ...], os.DirEntry[str]]]:
+    """Entries of the root, breadth first and bounded, by descriptor and without following links."""
+    waiting: deque[tuple[str, ...]] = deque([()])
+    seen = 0
+    while waiting:
+        above = waiting.popleft()
+        # Opened only now: a folder of a thousand folders must not take a thousand descriptors.
+        fd = _open_below(root_fd, above)
+        if fd is None:
+            continue
+        try:
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    seen += 1
+                    if above and seen > _MAX_ENTRIES:
+                        masks.is_partial = True
+                        return
+                    parts = (*above, entry.name)
+                    yield parts, entry
+                    if _is_worth_a_look(entry):
+                        if len(parts) < _MAX_DEPTH and len(waiting) < _MAX_ENTRIES:
+                            waiting.append(parts)
+                        else:
+                            masks.is_partial = True
+        finally:
             os.close(fd)
 
 
@@ -112,6 +160,15 @@ def _is_worth_a_look(entry: os.DirEntry[str]) -> bool:
     if entry.name in _SKIPPED or not entry.is_dir(follow_symlinks=False):
         return False
     return folded(entry.name) not in PROTECTED_NAMES
+
+
+def _open_below(root_fd: int, parts: tuple[str, ...]) -> int | None:
+    fd: int | None = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root_fd)
+    for name in parts:
+        above, fd = fd, _open_folder(name, fd) if fd is not None else None
+        if above is not None:
+            os.close(above)
+    return fd
 
 
 def _open_folder(name: str, fd: int) -> int | None:
