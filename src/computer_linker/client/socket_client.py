@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def ask_or_start(home: Path, request: dict[str, Any]) -> dict[str, Any]:
     """The service's answer, from an on-demand service when none runs yet."""
     answer = ask_service(home, request)
     if answer is None:
-        _start(home)
+        start_service(home)
         answer = ask_service(home, request)
     if answer is None:
         raise ServiceUnreachable(_last_error(home))
@@ -63,7 +64,7 @@ def _line(link: Any) -> bytes:
     return b"".join(chunks)
 
 
-def _start(home: Path) -> None:
+def start_service(home: Path) -> None:
     """Start an on-demand service, as the stdio shim does, and wait until it listens."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (home / places.LOG_NAME).open("ab") as log:
@@ -79,6 +80,8 @@ def _start(home: Path) -> None:
     while time.monotonic() < deadline:
         try:
             places.connect(os.fspath(home)).close()
+            # The service outlives this call; someone must take note of its end, or it stays as a zombie of ours.
+            threading.Thread(target=child.wait, daemon=True).start()
             return
         except (FileNotFoundError, ConnectionRefusedError):
             if child.poll() not in (None, 0, 75):

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from computer_linker.client.channel import ClientFailed
+
 _PROTOCOL = "2025-11-25"
 
-
-class ClientFailed(Exception):
-    """The other side did not answer as MCP has it; the message says how."""
+__all__ = ["ClientFailed", "StdioClient"]
 
 
 class StdioClient:

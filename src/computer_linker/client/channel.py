@@ -1,0 +1,67 @@
+"""What every way to the service has in common: requests that are complete in themselves (MCP 2026-07-28)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from computer_linker import __version__
+
+VERSION = "2026-07-28"
+Report = Callable[[str, float, float | None], None]
+"""Told of progress: a sentence, how far, and of how much."""
+Decision = Literal["once", "session", "no"]
+
+
+class ClientFailed(Exception):
+    """The other side could not be reached or did not answer as it should; the message says how."""
+
+
+class NotAuthorized(ClientFailed):
+    """The service wants a credential, or another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked before an act: the exact request, in words."""
+
+    text: str
+
+
+Asking = Callable[[Question], Awaitable[Decision]]
+"""Shows the question to a person and brings the decision."""
+
+
+class Channel(Protocol):
+    """A way to send one request and have its result."""
+
+    @property
+    def next_number(self) -> int: ...
+
+    async def request(self, method: str, params: dict[str, Any], report: Report | None) -> dict[str, Any]: ...
+
+
+def with_meta(params: dict[str, Any], *, can_ask: bool, progress_token: int | None) -> dict[str, Any]:
+    """The parameters with what 2026-07-28 wants to know of the client, each time."""
+    meta: dict[str, Any] = {
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientInfo": {"name": "computer-linker-python", "version": __version__},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}} if can_ask else {},
+    }
+    if progress_token is not None:
+        meta["progressToken"] = progress_token
+    return {**params, "_meta": meta}
+
+
+def tell(report: Report | None, message: dict[str, Any]) -> None:
+    """Pass on a progress notification."""
+    if report is not None and message.get("method") == "notifications/progress":
+        params = message["params"]
+        report(str(params.get("message", "")), float(params["progress"]), params.get("total"))
+
+
+def result_of(message: dict[str, Any], method: str) -> dict[str, Any]:
+    """The result of an answer. Raises ClientFailed for a protocol error."""
+    if "error" in message:
+        raise ClientFailed(f"{method} was answered with an error: {message['error'].get('message')}")
+    result: dict[str, Any] = message["result"]
+    return result
