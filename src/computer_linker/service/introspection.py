@@ -93,9 +93,9 @@ class ServiceIntrospection:
 
 def _parts(arguments: dict[str, Any]) -> list[InfoPart] | None:
     """Which parts were asked for. The commonest call is plainly right, and is not worth a model."""
-    parts = arguments.get("include")
+    parts: Any = arguments.get("include")
     is_plain = arguments.keys() == {"include"} and type(parts) is list and all(type(part) is str for part in parts)
     if is_plain and _KNOWN_PARTS.issuperset(parts):
-        return parts
+        return list(parts)
     with explain_validation("arguments"):
         return InfoRequest.from_wire(arguments).include
