@@ -283,7 +283,7 @@ def test_the_consent_page_cannot_be_framed_and_shows_who_asks(service: Service) 
     status, client = browser.json(
         "/register", {"redirect_uris": [WEB], "client_name": "<script>alert(1)</script>\u202e"}
     )
-    status, headers, _ = browser.send("GET", query(service, client["client_id"], pkce()[1], redirect_uri=WEB))
+    _, headers, _ = browser.send("GET", query(service, client["client_id"], pkce()[1], redirect_uri=WEB))
     where = urlsplit(headers["location"])
     _status, headers, page = browser.send("GET", f"{where.path}?{where.query}")
     assert "frame-ancestors 'none'" in headers["content-security-policy"]

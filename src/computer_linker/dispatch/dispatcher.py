@@ -95,7 +95,9 @@ class Dispatcher:
         """True for a request that `call_wire` answers without ever waiting, so that a surface need not make a task for it."""
         op, scope = value.get("op"), value.get("scope")
         found = self.catalog.by_name.get(op) if type(op) is str else None
-        return found is not None and found.instant and not value.get("options") and type(scope) is str and "/" not in scope
+        return (
+            found is not None and found.instant and not value.get("options") and type(scope) is str and "/" not in scope
+        )
 
     async def refuse(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
         """Audit and answer a request that a surface or the envelope's shape already rules out."""

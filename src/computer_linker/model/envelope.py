@@ -48,7 +48,8 @@ def parse_call(value: Any) -> Call:
     if not value.keys() <= _CALL_FIELDS:
         unknown = sorted(value.keys() - _CALL_FIELDS)
         raise InvalidRequest(
-            f"Unknown field {unknown[0]!r}. The envelope has scope, op, target, input, options and confirm.", unknown=unknown
+            f"Unknown field {unknown[0]!r}. The envelope has scope, op, target, input, options and confirm.",
+            unknown=unknown,
         )
     scope, op = value.get("scope"), value.get("op")
     if type(scope) is not str or not scope:

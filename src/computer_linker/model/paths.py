@@ -52,7 +52,7 @@ def split_target(target: str) -> tuple[str, ...]:
         raise InvalidRequest(f"A target has at most {_MAX_PATH} characters.")
     if "\0" in target:
         raise InvalidRequest("A target cannot contain a NUL character.")
-    if target.startswith("/") or target.startswith("\\\\") or target[1:3] in (":\\", ":/"):
+    if target.startswith(("/", "\\\\")) or target[1:3] in (":\\", ":/"):
         raise PathOutOfScope("Targets are relative to the scope's root; absolute paths are refused.")
     parts: list[str] = []
     for name in target.split("/"):

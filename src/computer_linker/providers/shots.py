@@ -22,6 +22,8 @@ class Shot:
     window_id: str | None = None
     hidden: int = 0
     """How many areas were painted over."""
+    all_asked: bool = True
+    """False when some application in sight could not say where its password fields are."""
 
 
 async def shoot(
@@ -39,11 +41,14 @@ async def shoot(
         pixmap = await computer.screen.capture(area, cursor=cursor)
     else:
         pixmap = await computer.screen.capture_window(window.id, cursor=cursor)
-    hide = await password_areas(computer, before)
+    passwords = await password_areas(computer, before)
+    hide = list(passwords.areas)
     if excluded and window is None:
         # A window may move while it is captured: hide where it was before and where it is after.
         hide += excluded_areas(before, excluded) + excluded_areas(await stack_of(computer), excluded)
-    return Shot(masked(pixmap, hide), before, displays, window and window.id, len(hide))
+    return Shot(
+        masked(pixmap, hide), before, displays, None if window is None else window.id, len(hide), passwords.is_complete
+    )
 
 
 async def stack_of(computer: Computer) -> list[Window]:

@@ -28,7 +28,7 @@ async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: C
         pixmap = await to_thread.run_sync(draw, pixmap, marks)
     image = await encoded(pixmap, options)
     frame = ctx.use(Frames).keep(ctx.scope.id, image.map, shot.windows, shot.displays, shot.window_id)
-    _tell(ctx, pixmap.map, image.map, shot.hidden)
+    _tell(ctx, pixmap.map, image.map, shot)
     ctx.note(width=image.map.width, height=image.map.height, bytes=len(image.data), hidden=shot.hidden)
     text, path = None, None
     match options.returns:
@@ -78,8 +78,12 @@ def _marked_windows(shot: Shot, area: Rect, excluded: Sequence[str]) -> list[Win
     return list(found.values())[:_MAX_APPS]
 
 
-def _tell(ctx: Context, full: ImageMap, given: ImageMap, hidden: int) -> None:
+def _tell(ctx: Context, full: ImageMap, given: ImageMap, shot: Shot) -> None:
     if given.width < full.width:
         ctx.warn(f"Scaled from {full.width} x {full.height} to {given.width} x {given.height} pixels.")
-    if hidden:
-        ctx.warn(f"{hidden} areas with passwords or excluded applications are painted over.")
+    if shot.hidden:
+        ctx.warn(f"{shot.hidden} areas with passwords or excluded applications are painted over.")
+    if not shot.all_asked:
+        ctx.warn(
+            "Some applications in sight could not say where their password fields are; such fields are not hidden."
+        )

@@ -54,7 +54,7 @@ def _fast_deflate() -> Any:
     return isal_zlib.compressobj(1)
 
 
-def _numpy():  # type: ignore[no-untyped-def]  # the module itself, loaded late: it is large
+def _numpy() -> Any:  # the module itself, loaded late: it is large
     try:
         import numpy
     except ImportError as error:

@@ -15,6 +15,7 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
 from computer_linker.model.principal import Principal
 from computer_linker.registry.services import Services
+from computer_linker.transports.http.approval_page import ApprovalPage
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, read_body
 from computer_linker.transports.http.guards import (
     LOOPBACK,
@@ -142,6 +143,11 @@ class HttpServer:
         base = base_of(config, headers, is_public=is_public)
         if is_oauth_path(path):
             await self._oauth.serve(scope, receive, send, headers, base)
+            return
+        if (path == "/approve" or path.startswith("/approve/")) and not is_public:
+            if came_through_a_proxy(headers):
+                raise Refused(404, "There is nothing here.")
+            await self._services.use(ApprovalPage).serve(scope, receive, send, headers)
             return
         if path not in ("/mcp", "/api/v1/control") or (is_public and path != "/mcp"):
             raise Refused(404, "There is nothing here.")
