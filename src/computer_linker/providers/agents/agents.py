@@ -272,7 +272,7 @@ class Agents:
         if running.before is None:
             return turn
         try:
-            after = await self._shadow.take(order.cwd)
+            after = await self._shadow.take(order.cwd, with_empty=False)
             found = await self._shadow.compare(order.cwd, running.before, after, _MAX_PATCH)
             entry = self._journal.begin(order.operation_id, order.scope.id, order.op)
             takeback = Takeback(self._journal, self._computer.files, self._shadow)

@@ -31,6 +31,11 @@ _MAX_STORED_KIB = 2 << 20
 _MAX_FOLDERS = 32
 _MAX_BLOBS = 64 << 20
 _READABLE = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
+_NAMES_ROOM = 16 << 20
+_DIFF = (
+    "diff-tree", "-r", "-z", "--raw", "--numstat", "--patch", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv",
+    "-O/dev/null",
+)  # fmt: skip
 _CONFIG = """[core]
 \trepositoryformatversion = 0
 \tbare = false
@@ -49,8 +54,8 @@ class Snapshot:
 
     tree: str
     repositories: int
-    empty: frozenset[str]
-    """Folders without files, which a tree does not know."""
+    empty: frozenset[str] = frozenset()
+    """Folders without files, which a tree does not know; looked for only where asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +91,16 @@ class Shadow:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._locks: dict[str, anyio.Lock] = {}
+        self._newest: dict[str, str] = {}
 
-    async def take(self, cwd: RootedPath) -> Snapshot:
+    async def take(self, cwd: RootedPath, *, with_empty: bool = True) -> Snapshot:
         """The folder as it is now. Raises when it is too large to hold, or git is missing."""
-        return await self._within(cwd, _Work.take)
+        key = _key(cwd)
+        # Taken out meanwhile: where this fails half way, the next one starts from the files again.
+        newest = self._newest.pop(key, None)
+        taken = await self._within(cwd, lambda work: work.take(newest, with_empty=with_empty))
+        self._newest[key] = taken.tree
+        return taken
 
     async def compare(self, cwd: RootedPath, before: Snapshot, after: Snapshot, max_bytes: int) -> Comparison:
         """What changed between two snapshots, with at most `max_bytes` of the patch."""
@@ -126,32 +137,29 @@ class _Work:
         self._git_dir = git_dir
         self._git_fd = git_fd
 
-    def take(self) -> Snapshot:
+    def take(self, newest: str | None, *, with_empty: bool) -> Snapshot:
         # A snapshot that was cut short by a kill left its lock; nobody else works here.
         (self._git_dir / "index.lock").unlink(missing_ok=True)
-        self._start_anew_when_full()
-        inside = self._look_first()
-        self._git("add", "--all", "--", ".")
-        tree = self._git("write-tree").decode("ascii").strip()
-        # Whatever is still unknown after all files were added is a folder without any.
-        others = self._git("ls-files", "-z", "--others", "--directory", "--exclude-standard").split(b"\0")
-        empty = frozenset(os.fsdecode(name).rstrip("/") for name in others if name.endswith(b"/"))
-        return Snapshot(tree, inside, empty)
+        differs, inside = self._look_first()
+        tree = newest
+        if tree is None or differs:
+            if tree is None:
+                self._start_anew_when_full()
+            self._git("add", "--all", "--", ".")
+            tree = self._git("write-tree").decode("ascii").strip()
+        return Snapshot(tree, inside, self._empty() if with_empty else frozenset())
 
     def compare(self, old: Snapshot, new: Snapshot, max_bytes: int) -> Comparison:
-        before, after = old.tree, new.tree
-        folders = self._new_folders(old, new)
-        raw = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", "--numstat", before, after)
-        shown, hidden = self._shown(_records(raw))
-        leave_out = [":(top,exclude,literal)" + path for path in hidden[:500]]
-        if not shown or len(hidden) > 500:
-            return Comparison(shown, new_folders=folders)
-        patch, is_cut = self._run(
-            ["diff-tree", "-r", "-p", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv", "-O/dev/null", before,
-             after, "--", ".", *leave_out], None, max_bytes,
-        )  # fmt: skip
-        if is_cut:
-            patch = patch[: patch.rfind(b"\n") + 1] or patch
+        if old.tree == new.tree:
+            return Comparison()
+        changed, patch, is_cut = self._difference(old, new, [], max_bytes)
+        shown, hidden = self._shown(changed)
+        if hidden:
+            leave_out = [":(top,exclude,literal)" + path for path in hidden]
+            _, patch, is_cut = (
+                self._difference(old, new, leave_out, max_bytes) if len(hidden) <= 500 else ([], b"", True)
+            )
+        folders = self._new_folders(old, shown)
         return Comparison(shown, patch.decode("utf-8", "replace"), is_cut, folders)
 
     def contents(self, blobs: Sequence[str]) -> dict[str, bytes]:
@@ -168,25 +176,47 @@ class _Work:
             at = end + 2 + size
         return found
 
-    def _new_folders(self, old: Snapshot, new: Snapshot) -> list[tuple[str, ...]]:
+    def _difference(
+        self, old: Snapshot, new: Snapshot, leave_out: list[str], max_bytes: int
+    ) -> tuple[list[Changed], bytes, bool]:
+        """The changed files and the patch of them from one run, so that both speak of the same."""
+        out, is_cut = self._run([*_DIFF, old.tree, new.tree, "--", ".", *leave_out], None, max_bytes + _NAMES_ROOM)
+        raw, between, patch = out.partition(b"\0\0")
+        if is_cut and not between:
+            raise LimitExceeded("More files changed than can be compared.")
+        if is_cut or len(patch) > max_bytes:
+            patch, is_cut = patch[:max_bytes], True
+            patch = patch[: patch.rfind(b"\n") + 1] or patch
+        return _records(raw), patch, is_cut
+
+    def _empty(self) -> frozenset[str]:
+        """Whatever is still unknown after all files were added is a folder without any."""
+        others = self._git("ls-files", "-z", "--others", "--directory", "--exclude-standard").split(b"\0")
+        return frozenset(os.fsdecode(name).rstrip("/") for name in others if name.endswith(b"/"))
+
+    def _new_folders(self, old: Snapshot, changed: list[Changed]) -> list[tuple[str, ...]]:
+        """Folders that files were added in and that were not there before."""
+        added = [each.parts for each in changed if each.action == "A"]
+        above = {"/".join(parts[:size]) for parts in added for size in range(1, len(parts))}
+        if not above:
+            return []
+        listed = self._git("ls-tree", "-r", "-d", "-z", "--name-only", old.tree).split(b"\0")
+        known = {os.fsdecode(name) for name in listed} | old.empty
         # What lay inside a folder without files is not known, so nothing in one counts as new.
         unknown = tuple(f"{path}/" for path in old.empty)
-        found = sorted(path for path in self._folders(new) - self._folders(old) if not path.startswith(unknown))
+        found = sorted(path for path in above - known if not path.startswith(unknown))
         return [tuple(path.split("/")) for path in reversed(found)]
-
-    def _folders(self, snapshot: Snapshot) -> set[str]:
-        listed = self._git("ls-tree", "-r", "-d", "-z", "--name-only", snapshot.tree).split(b"\0")
-        return {os.fsdecode(name) for name in listed if name} | snapshot.empty
 
     def _shown(self, changed: list[Changed]) -> tuple[list[Changed], list[str]]:
         path = self._place.path
         hidden = [each for each in changed if is_hidden_by((*path.parts, *each.parts), path.rules)]
         return [each for each in changed if each not in hidden], ["/".join(each.parts) for each in hidden]
 
-    def _look_first(self) -> int:
+    def _look_first(self) -> tuple[bool, int]:
         """Look at what is new or differs before any of it is read, so that a huge folder costs little.
 
-        Gives how many repositories lie inside; git would refuse or half read them, so they are left out.
+        Tells whether anything differs, and how many repositories lie inside: git would refuse or half read those, so they are
+        left out.
         """
         _write_excluded(self._git_dir, ())
         out = self._git("ls-files", "-z", "--others", "--modified", "--exclude-standard")
@@ -203,7 +233,7 @@ class _Work:
             )
         inside = [os.fsdecode(name) for name in names if name.endswith(b"/")]
         _write_excluded(self._git_dir, inside)
-        return len(inside)
+        return any(name and not name.endswith(b"/") for name in names), len(inside)
 
     def _start_anew_when_full(self) -> None:
         told = self._git("count-objects", "-v").decode("ascii", "replace")
