@@ -125,3 +125,25 @@ def chatgpt_connector(config: Config, *, show_token: bool = False) -> dict[str, 
         "agentInstructions": AGENT_INSTRUCTIONS,
         "notes": notes,
     }
+
+
+def connection_profile(
+    config: Config, home: Path, local_url: str | None, *, show_token: bool = False
+) -> dict[str, Any]:
+    """Which computer this is and every way to it, for clients that keep several apart."""
+    local = local_address(config, local_url).removesuffix("/mcp")
+    public = config.public_base_url.rstrip("/") if config.public_base_url else None
+    token = config.owner_token if show_token else _HIDDEN
+    return {
+        "machineId": config.machine_id,
+        "machineName": config.machine_name,
+        "stdio": shlex.join([*program(), "stdio"]),
+        "environment": environment(home),
+        "localMcpUrl": f"{local}/mcp",
+        "localApiUrl": f"{local}/api/v1/control",
+        "publicMcpUrl": None if public is None else f"{public}/mcp",
+        # A public name reaches /mcp and nothing else.
+        "publicApiUrl": None,
+        "authorization": None if config.owner_token is None else f"Bearer {token}",
+        "running": local_url is not None,
+    }

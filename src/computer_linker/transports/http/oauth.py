@@ -201,6 +201,9 @@ class OAuthRoutes:
         if len({name for name, _ in fields}) != len(fields):
             await answer_json(send, 400, {"error": "invalid_request", "error_description": "a field is given twice"})
             return
+        if scope["path"] == "/revoke" and "client_secret" not in dict(fields):
+            # The SDK's form wants the field even from clients that have no secret, which are all of ours.
+            body += b"&client_secret="
         authenticator = ClientAuthenticator(self.provider)
         handler: Any = (
             TokenHandler(self.provider, authenticator)
