@@ -55,7 +55,7 @@ async def _run(folder: Path) -> Ratio:
         job=f"codex.run in {_FILES} files",
         ours=statistics.median(ours),
         limit=statistics.median(bare),
-        reach=1.4,
+        reach=1.5,
         note="against bare codex exec; ours adds two snapshots, a second sandbox, and durable records",
     )
 

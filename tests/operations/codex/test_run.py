@@ -226,6 +226,12 @@ async def test_a_missing_program_and_an_old_one_are_told_with_a_remedy(tmp_path:
         old = (await road.call("codex.run", ".", input={"prompt": "x"}))["error"]
         assert (old["code"], old["details"]["reason"]) == ("provider_unavailable", "version")
     assert not mark.exists()
+    # One that tells no version is tried, and what it does not know tells the rest.
+    for script in ("echo \"error: unexpected argument '--json' found\" >&2; exit 2", "echo hello"):
+        (programs / "codex").write_text(f"#!/bin/sh\n{script}\n")
+        async with road_with(tmp_path, environ, scopes) as road:
+            other = (await road.call("codex.run", ".", input={"prompt": "x"}))["error"]
+            assert (other["code"], other["details"]["reason"]) == ("provider_unavailable", "version"), other
     Path("/var/tmp/absent-codex-home").rmdir()
 
 

@@ -92,7 +92,7 @@ def fail_if_nothing_ran(session: Session, *, did_something: bool) -> None:
     problem = session.last.problem
     if problem is None or did_something:
         return
-    kind = ProviderUnavailable if problem.code == "login_required" else ExecutionFailed
+    kind = ProviderUnavailable if problem.code in ("login_required", "version") else ExecutionFailed
     raise kind(
         f"{session.agent} could not do anything: {problem.message}",
         reason=problem.code,

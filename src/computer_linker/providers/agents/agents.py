@@ -27,7 +27,7 @@ from computer_linker.providers.agents.codex import Codex
 from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.live import LiveTurn, background
 from computer_linker.providers.agents.order import Order
-from computer_linker.providers.agents.program import AgentProgram, Ask, Line
+from computer_linker.providers.agents.program import NO_EVENTS, AgentProgram, Ask, Line
 from computer_linker.providers.agents.sessions import (
     DiffSummary,
     EventLog,
@@ -316,13 +316,13 @@ def _ended_turn(turn: Turn, live: LiveTurn, ended: Ended, program: AgentProgram)
         status = "timed_out"
     elif live.was_stopped:
         status = "stopped"
-    elif live.is_failed or ended.exit_code != 0 or ended.reason is not None:
+    elif live.is_failed or ended.exit_code != 0 or ended.reason is not None or not live.is_understood:
         status = "failed"
     stdout, _ = live.stdout.text(_MAX_STORED_OUTPUT)
     stderr, _ = live.stderr.text(_MAX_STORED_OUTPUT)
     problem: TurnProblem | None = None
     if status == "failed":
-        reason = ended.reason or (live.errors[-1] if live.errors else stderr[-2000:]) or "It gave no reason."
+        reason = ended.reason or (live.errors[-1] if live.errors else stderr[-2000:]) or NO_EVENTS
         found = program.problem(reason, is_from_model=live.is_failed)
         problem = TurnProblem(code=found.code, message=found.message, remedy=found.remedy)
     return turn.model_copy(

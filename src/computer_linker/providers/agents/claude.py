@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.providers.agents.events import MAX_OUTPUT, Event, Progress, changes_of, clip
-from computer_linker.providers.agents.program import Ask, Line, Problem
+from computer_linker.providers.agents.program import Ask, Line, Problem, not_understood
 
 _PASSED = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN",
@@ -52,6 +52,8 @@ class Claude:
 
     def problem(self, errors: str, *, is_from_model: bool) -> Problem:
         low = errors.lower()
+        if (problem := not_understood(errors, self.install)) is not None:
+            return problem
         if any(sign in low for sign in ("login", "api key", "401", "authenticat", "oauth")):
             remedy = (
                 "Give the service ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN from `claude setup-token`, then retry."

@@ -10,7 +10,7 @@ from typing import Any
 
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.agents.events import MAX_OUTPUT, Event, Progress, changes_of, clip
-from computer_linker.providers.agents.program import Ask, Line, Problem
+from computer_linker.providers.agents.program import Ask, Line, Problem, not_understood
 
 _PASSED = (
     "OPENAI_API_KEY",
@@ -70,6 +70,8 @@ class Codex:
 
     def problem(self, errors: str, *, is_from_model: bool) -> Problem:
         low = errors.lower()
+        if (problem := not_understood(errors, self.install)) is not None:
+            return problem
         if any(sign in low for sign in _LOGIN):
             return Problem(
                 "login_required", clip(errors, 600), "Run `codex login` as the user of this service, then retry."

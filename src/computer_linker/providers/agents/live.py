@@ -28,6 +28,7 @@ class LiveTurn:
         self.errors: list[str] = []
         self.usage: dict[str, int] = {}
         self.is_failed = False
+        self.is_understood = False
         self.did_something = False
         self.was_stopped = False
         self.timed_out = False
@@ -117,6 +118,7 @@ class LiveTurn:
         self.tell()
 
     def _learn(self, event: Event) -> None:
+        self.is_understood = True
         match event["type"]:
             case "thread":
                 # It becomes an argument when the session goes on, so it must look like nothing else.

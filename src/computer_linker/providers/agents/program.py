@@ -43,9 +43,20 @@ class Line:
 class Problem:
     """Why a turn did not succeed, and what would help."""
 
-    code: Literal["login_required", "model_failed", "thread_not_found", "failed"]
+    code: Literal["login_required", "model_failed", "thread_not_found", "version", "failed"]
     message: str
     remedy: str
+
+
+def not_understood(errors: str, install: str) -> Problem | None:
+    """The problem of a program that does not know our arguments, or of whose output nothing was known."""
+    low = errors.lower()
+    if any(sign in low for sign in ("unexpected argument", "unknown option", "unrecognized option", NO_EVENTS.lower())):
+        return Problem("version", errors[:600], f"The program is too old or too new for this service. {install}")
+    return None
+
+
+NO_EVENTS = "It ended without one event that is known here."
 
 
 class Parser(Protocol):

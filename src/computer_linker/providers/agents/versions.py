@@ -20,14 +20,14 @@ class Versions:
         self._known: dict[tuple[str, int], str] = {}
 
     async def check(self, program: AgentProgram, path: str, search_path: str) -> None:
-        """Raise ProviderUnavailable when the program is older than what is known of it, or tells no version."""
+        """Raise ProviderUnavailable when the program is older than what is known of it. One that tells no version is tried."""
         told = await self._told(path, search_path)
-        if tuple(int(part) for part in told.split(".")) < program.oldest if told else True:
+        if told and tuple(int(part) for part in told.split(".")) < program.oldest:
             wanted = ".".join(map(str, program.oldest))
             raise ProviderUnavailable(
-                f"{program.name} {told or 'of unknown version'} cannot be used; {wanted} or newer is needed.",
+                f"{program.name} {told} cannot be used; {wanted} or newer is needed.",
                 reason="version",
-                found=told or None,
+                found=told,
                 needed=wanted,
                 remedy=program.install,
             )
