@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     approvals.command("allow")(_allow)
     approvals.command("deny")(_deny)
     approvals.command("revoke")(_revoke)
+    approvals.command("phone")(_phone)
 
 
 def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
@@ -88,6 +89,28 @@ def _deny(asked: Id) -> None:
 def _revoke() -> None:
     """Take back every yes that was given for a session."""
     say(f"Took back {_ask('approvals.revoke')['revoked']}.")
+
+
+def _phone(as_json: AsJson = False) -> None:
+    """Make a link that opens the approval page once, for a phone on the same network."""
+    answer = _ask("approvals.link")
+    if as_json:
+        print_json(answer)
+        return
+    _draw(answer["url"])
+    say(answer["url"])
+    note(f"It opens once, within {answer['expiresInSeconds'] // 60} minutes. Whoever opens it can answer for you.")
+
+
+def _draw(url: str) -> None:
+    """The link as a picture that a phone's camera reads, where the terminal and an optional package allow it."""
+    try:
+        import segno
+    except ImportError:
+        note("For a picture to scan: pip install 'computer-linker[phone]'.")
+        return
+    if sys.stdout.isatty():
+        segno.make_qr(url, error="m").terminal(out=sys.stdout, compact=True)
 
 
 def _show(item: dict[str, Any]) -> None:

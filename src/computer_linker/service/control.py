@@ -8,6 +8,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.service.app import App
 from computer_linker.service.approvals import ApprovalDesk
 from computer_linker.service.peers import PeerDesk
+from computer_linker.transports.http.approval_page import LINK_S, ApprovalPage
 from computer_linker.transports.mcp.tools import Tools, check_arguments
 
 
@@ -41,6 +42,8 @@ class Controls:
                 return {"ok": True, "resumed": self._app.dispatcher.lanes.resume()}
             case str(action) if action.startswith("peer."):
                 return await self._peers.control(action, request)
+            case "approvals.link":
+                return self._link()
             case str(action) if action.startswith("approvals."):
                 return await self._approvals.control(action, request)
             case _:
@@ -55,6 +58,15 @@ class Controls:
             raise InvalidRequest("There is no such tool.")
         reply = await self._tools.call(name, check_arguments(request.get("arguments")), principal)
         return reply.envelope
+
+    def _link(self) -> dict[str, Any]:
+        """A one-time link to the approval page, when the owner switched it on."""
+        if not self._app.config.approval_page:
+            raise InvalidRequest("The approval page is off. Switch it on with approvalPage: true in the config.")
+        if self.local_url is None:
+            raise InvalidRequest("The page needs the HTTP service: computer-linker serve --host ADDRESS.")
+        path = self._app.services.use(ApprovalPage).new_link()
+        return {"ok": True, "url": self.local_url.removesuffix("/mcp") + path, "expiresInSeconds": int(LINK_S)}
 
     def _make_way(self) -> dict[str, Any]:
         """An on-demand service ends for one that a person starts; a service with a port of its own stays."""

@@ -13,7 +13,7 @@ from computer_linker.auth.oauth.scopes import group_of
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.registry.services import Services
 from computer_linker.transports.http.approval_page import ApprovalPage
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, read_body
@@ -107,8 +107,8 @@ class HttpServer:
                 yield
 
         config = uvicorn.Config(
-            self, http=protocol(), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
-            date_header=False, timeout_keep_alive=75, proxy_headers=False, timeout_graceful_shutdown=5,
+            self, http=protocol(), ws="none", lifespan="off", log_config=None, log_level="warning", access_log=False,
+            server_header=False, date_header=False, timeout_keep_alive=75, proxy_headers=False, timeout_graceful_shutdown=5,
         )  # fmt: skip
         server = Server(config)
         assert self._socket is not None, "listen() comes before serve()"
@@ -205,9 +205,12 @@ class HttpServer:
 def _principal(id: str, proof: Any, grants: frozenset[str] | None, headers: Headers, peer: str) -> Principal:
     session = headers.get(b"mcp-session-id")
     # A digest: the session id itself is a handle, and handles are not kept in the history.
-    label = hashlib.sha256(session).hexdigest()[:16] if session else "stateless"
+    if session is None and proof == "oauth":
+        # An OAuth client has a credential of its own, so it is one conversation by itself.
+        session = id.encode()
+    label = f"http-{hashlib.sha256(session).hexdigest()[:16]}" if session else NO_SESSION
     agent = headers.get(b"user-agent", b"").decode("latin-1")[:80] or None
-    return Principal(id, proof, session=f"http-{label}", connection=f"http-{peer}", client=agent, grants=grants)
+    return Principal(id, proof, session=label, connection=f"http-{peer}", client=agent, grants=grants)
 
 
 def _only(scope: Scope, *methods: str) -> None:

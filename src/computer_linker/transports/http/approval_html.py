@@ -1,0 +1,70 @@
+"""How the approval page looks: each request exactly as it is, escaped, with three large buttons; made for a phone."""
+
+from html import escape
+
+from computer_linker.policy.confirm import Asked
+from computer_linker.policy.preview import escaped
+from computer_linker.providers.approvals import seconds_left
+
+_STYLE = """
+:root{color-scheme:light dark}
+body{font:17px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:#1a1a1a;background:#f6f6f7}
+h1{font-size:1.25rem;margin:.2rem 0 1rem}h2{font-size:1.15rem;margin:0;overflow-wrap:anywhere}
+section{background:#fff;border:1px solid #d5d5da;border-radius:14px;padding:1rem;margin:0 0 1rem}
+p{margin:.3rem 0;overflow-wrap:anywhere}.quiet{color:#5b5b63}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;font:14px/1.45 ui-monospace,monospace;background:#f0f0f3;border-radius:10px;
+padding:.7rem;margin:.7rem 0}
+button{font:inherit;font-weight:600;width:100%;min-height:3rem;margin:.3rem 0;border-radius:12px;border:1px solid #8a8a93;
+background:transparent;color:inherit}
+.yes{background:#0b57d0;border-color:#0b57d0;color:#fff}.no{background:#b3261e;border-color:#b3261e;color:#fff}
+@media(prefers-color-scheme:dark){body{color:#eee;background:#141416}section{background:#202024;border-color:#3a3a40}
+pre{background:#141416}.quiet{color:#a9a9b2}}
+"""
+
+
+def list_page(waiting: list[Asked], csrf: str, machine: str) -> str:
+    """What waits for an answer now. It asks for itself again, sooner while there is nothing to read."""
+    inner = "".join(_request(asked, csrf) for asked in waiting)
+    nothing = (
+        '<section><p>Nothing waits for your answer.</p><p class="quiet">This page looks again by itself.</p></section>'
+    )
+    return _document(f"<h1>{_text(machine)} asks you</h1>{inner or nothing}", refresh_s=20 if waiting else 3)
+
+
+def closed_page() -> str:
+    """For a browser that came without a link that still opens."""
+    return _document(
+        "<h1>This link no longer opens</h1><section><p>A link opens this page once. Make a new one at the computer:</p>"
+        "<pre>computer-linker approvals phone</pre></section>"
+    )
+
+
+def _request(asked: Asked, csrf: str) -> str:
+    hidden = f'<input type="hidden" name="csrf" value="{_text(csrf)}"><input type="hidden" name="id" value="{_text(asked.id)}">'
+    return f"""<section><h2>{_text(asked.op)}</h2>
+<p>in <strong>{_text(asked.scope)}</strong>, asked by {_text(asked.client or asked.principal)}</p>
+<p class="quiet">{seconds_left(asked)} seconds left; silence means no.</p>
+<pre>{_lines(asked.preview)}</pre>
+<form method="post" action="/approve">{hidden}
+<button class="yes" name="answer" value="allow">Allow once</button>
+<button class="no" name="answer" value="deny">Do not allow</button>
+<button name="answer" value="session">Allow for this session and scope</button></form></section>"""
+
+
+def _lines(preview: str) -> str:
+    """The preview is cut into lines for a terminal; a phone breaks them itself, only the last line stands apart."""
+    *text, digest = preview.split("\n")
+    return f"{_text(''.join(text))}\n\n{_text(digest)}"
+
+
+def _text(value: str) -> str:
+    return escape(escaped(value), quote=True)
+
+
+def _document(body: str, refresh_s: int | None = None) -> str:
+    again = "" if refresh_s is None else f'<meta http-equiv="refresh" content="{refresh_s}">'
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1">{again}'
+        f"<title>Approvals</title><style>{_STYLE}</style></head><body><main>{body}</main></body></html>"
+    )

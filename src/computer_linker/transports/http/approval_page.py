@@ -1,0 +1,164 @@
+"""The approval page for a phone on the same network: opened by a one-time link, plain HTML, no script, off by default."""
+
+import asyncio
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import parse_qs
+
+import anyio
+
+from computer_linker.policy.confirm import Asked
+from computer_linker.providers.approvals import Answer, Approvals
+from computer_linker.registry.services import Services
+from computer_linker.transports.http.approval_html import closed_page, list_page
+from computer_linker.transports.http.body import Receive, Scope, Send, read_body
+from computer_linker.transports.http.guards import Headers, Refused
+
+PATH = "/approve"
+LINK_S = 300.0
+_IDLE_S, _WHOLE_S = 600.0, 12 * 3600.0
+_PRESENT_S = 25.0
+_MAX_BODY = 4096
+_ANSWERS: dict[str, Answer] = {"allow": "yes", "session": "yes_for_session", "deny": "no"}
+_HEADERS = [
+    (b"content-type", b"text/html; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    # Not `no-referrer`: a browser then sends the form with the origin `null`, which is refused.
+    (b"referrer-policy", b"same-origin"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    ),
+]
+
+
+@dataclass(slots=True)
+class _Phone:
+    """One browser that came by a link."""
+
+    csrf: str
+    opened: float
+    seen: float
+
+
+class ApprovalPage:
+    """The links that were made, the browsers that came by them, and their presence, which makes calls wait for them."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._approvals = services.use(Approvals)
+        self._links: dict[bytes, float] = {}
+        self._phones: dict[bytes, _Phone] = {}
+        self._present_until = 0.0
+        self._presence: asyncio.Task[None] | None = None
+
+    @classmethod
+    def open(cls, services: Services) -> Self:
+        return cls(services)
+
+    async def aclose(self) -> None:
+        """Nobody is there any more."""
+        if self._presence is not None:
+            self._presence.cancel()
+            await asyncio.wait([self._presence], timeout=5)
+
+    def new_link(self) -> str:
+        """The path of a link that opens the page once, within five minutes. An older one no longer does."""
+        secret = secrets.token_urlsafe(24)
+        self._links = {_hash(secret): time.monotonic() + LINK_S}
+        return f"{PATH}/{secret}"
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
+        """Answer one request beneath /approve."""
+        if not self._services.config.approval_page:
+            raise Refused(404, "There is nothing here.")
+        path, method = scope["path"], scope["method"]
+        if path != PATH:
+            await self._come_in(path.removeprefix(PATH + "/"), method, send)
+            return
+        phone = self._phone(headers)
+        if phone is None:
+            await _answer(send, 403, closed_page())
+        elif method == "POST":
+            await self._take_answer(phone, headers, receive, send)
+        elif method == "GET":
+            self._be_present()
+            waiting = self._approvals.waiting()
+            await _answer(send, 200, list_page(waiting, phone.csrf, self._services.config.machine_name))
+        else:
+            raise Refused(405, "Only GET and POST here.")
+
+    async def _come_in(self, secret: str, method: str, send: Send) -> None:
+        """Spend a link for a cookie."""
+        until = self._links.pop(_hash(secret), 0.0) if method == "GET" else 0.0
+        now = time.monotonic()
+        if now >= until:
+            await _answer(send, 403, closed_page())
+            return
+        name = secrets.token_urlsafe(32)
+        self._phones[_hash(name)] = _Phone(secrets.token_urlsafe(24), now, now)
+        cookie = f"approve={name}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={int(_WHOLE_S)}"
+        await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
+
+    async def _take_answer(self, phone: _Phone, headers: Headers, receive: Receive, send: Send) -> None:
+        if headers.get(b"content-type", b"").split(b";")[0].strip() != b"application/x-www-form-urlencoded":
+            raise Refused(415, "The page's own form is sent here, and nothing else.")
+        body = await read_body(receive)
+        form = parse_qs(body[:_MAX_BODY].decode("utf-8", "replace"), max_num_fields=8)
+        given = {name: values[0] for name, values in form.items()}
+        if not secrets.compare_digest(given.get("csrf", "").encode(), phone.csrf.encode()):
+            raise Refused(403, "This form is not from your page. Open the page again.")
+        answer = _ANSWERS.get(given.get("answer", ""))
+        if answer is None:
+            raise Refused(400, "The answer is one of allow, session and deny.")
+        # An id that nothing waits under any more changes nothing, and the list then says so.
+        self._approvals.answer(given.get("id", ""), answer)
+        await _answer(send, 303, "", [(b"location", PATH.encode())])
+
+    def _phone(self, headers: Headers) -> _Phone | None:
+        now = time.monotonic()
+        for part in headers.get(b"cookie", b"").split(b";"):
+            name, _, value = part.strip().partition(b"=")
+            phone = self._phones.get(hashlib.sha256(value).digest()) if name == b"approve" else None
+            if phone is None:
+                continue
+            if now - phone.seen < _IDLE_S and now - phone.opened < _WHOLE_S:
+                phone.seen = now
+                return phone
+            del self._phones[hashlib.sha256(value).digest()]
+        return None
+
+    def _be_present(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._present_until = loop.time() + _PRESENT_S
+        if self._presence is None or self._presence.done():
+            self._presence = loop.create_task(self._stay())
+
+    async def _stay(self) -> None:
+        """Count as an approver while the page is open: it asks for itself again before this runs out."""
+
+        async def person(asked: Asked) -> Answer | None:
+            await anyio.sleep_forever()
+            return None
+
+        loop = asyncio.get_running_loop()
+        async with self._approvals.attached("page", person):
+            # Each look at the page moves the end; there is nothing to be woken by before it.
+            while (left := self._present_until - loop.time()) > 0:  # noqa: ASYNC110
+                await asyncio.sleep(left)
+
+
+async def _answer(send: Send, status: int, html: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
+    body = html.encode()
+    headers = [*_HEADERS, (b"content-length", str(len(body)).encode()), *(more or [])]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

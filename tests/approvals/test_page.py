@@ -1,0 +1,127 @@
+"""The approval page: off by default, opened once by a link, and a person's thumb decides in a real browser at phone width."""
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.browser import phone
+from support.road import folder_scope
+from support.service import PROGRAM, Service, environment, serving, wait_for
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("page")
+    with serving(folder, scopes=[folder_scope(folder / "root", confirm="all")], approvalPage=True) as running:
+        yield running
+
+
+def link(service: Service) -> str:
+    done = subprocess.run(
+        [*PROGRAM, "approvals", "phone", "--json"], env=environment(service.home), capture_output=True, text=True, timeout=60
+    )  # fmt: skip
+    url: str = json.loads(done.stdout)["url"]
+    return url
+
+
+def path_of(url: str) -> str:
+    return "/approve/" + url.rpartition("/")[2]
+
+
+def ask(service: Service, answers: list[Any]) -> threading.Thread:
+    """Delete keep.txt in the background; with an approver there, the call waits."""
+
+    def call() -> None:
+        http = service.http()
+        request = {"scope": "app", "op": "file.delete", "target": "keep.txt"}
+        answers.append(http.control("computer_operation", **request))
+        http.close()
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    return thread
+
+
+def test_it_is_off_by_default(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        http = running.http()
+        assert http.send("GET", "/approve")[0] == 404
+        http.close()
+        done = subprocess.run(
+            [*PROGRAM, "approvals", "phone"], env=environment(running.home), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 1 and "approvalPage" in done.stderr
+
+
+def test_without_a_link_nothing_is_shown_and_a_link_opens_once(service: Service) -> None:
+    http = service.http()
+    for path in ("/approve", "/approve/", "/approve/guess", "/approve/../approve"):
+        status, body = http.send("GET", path)
+        assert status in (403, 404) and b"<form" not in body
+    assert http.send("POST", "/approve", b"id=x&answer=allow&csrf=x")[0] == 403
+    first, second = path_of(link(service)), path_of(link(service))
+    assert http.send("GET", first)[0] == 403, "a newer link ends the older one"
+    assert http.send("HEAD", second)[0] == 403, "and only opening it opens it"
+    assert http.send("GET", path_of(link(service)))[0] == 303
+    assert http.send("GET", second)[0] == 403
+    http.close()
+
+
+def test_a_proxy_and_a_foreign_host_find_nothing(service: Service) -> None:
+    http = service.http()
+    assert http.send("GET", path_of(link(service)), headers={"X-Forwarded-For": "1.2.3.4"})[0] == 404
+    assert http.send("GET", path_of(link(service)), headers={"Host": "evil.example"})[0] == 421
+    http.close()
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="not installed: chromium")
+def test_a_thumb_allows_or_refuses_in_a_real_browser(service: Service, tmp_path: Path) -> None:
+    keep = service.root / "keep.txt"
+    keep.write_text("kept")
+    with phone(tmp_path / "profile") as browser:
+        browser.open(link(service))
+        browser.until("document.body.innerText.includes('Nothing waits')")
+        for button, is_gone in (("deny", False), ("allow", True)):
+            answers: list[Any] = []
+            call = ask(service, answers)
+            browser.until("document.querySelector('h2') && document.querySelector('h2').innerText == 'file.delete'")
+            assert "keep.txt" in browser.eval("document.querySelector('pre').innerText")
+            assert browser.eval("document.documentElement.scrollWidth") <= 390, "nothing is off the screen"
+            assert browser.eval("Math.min(...[...document.querySelectorAll('button')].map(b => b.offsetHeight))") >= 44
+            if shots := os.environ.get("SCREENSHOTS"):
+                browser.screenshot(Path(shots) / f"approval-{button}.png")
+            browser.eval(f"document.querySelector('button[value={button}]').click()")
+            call.join(30)
+            assert answers[0]["ok"] is is_gone and keep.exists() is not is_gone
+            wait_for(lambda: browser.eval("document.body.innerText.includes('Nothing waits')"))
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="not installed: chromium")
+def test_an_answer_without_the_pages_own_secret_is_refused(service: Service, tmp_path: Path) -> None:
+    keep = service.root / "keep.txt"
+    keep.write_text("kept")
+    with phone(tmp_path / "profile") as browser:
+        browser.open(link(service))
+        answers: list[Any] = []
+        call = ask(service, answers)
+        browser.until("document.querySelector('form')")
+        browser.eval("document.querySelector('input[name=csrf]').value = 'forged'")
+        browser.eval("document.querySelector('button[value=allow]').click()")
+        browser.until("document.body.innerText.includes('not from your page')")
+        assert keep.exists() and not answers
+        listed = subprocess.run(
+            [*PROGRAM, "approvals", "list", "--json"], env=environment(service.home), capture_output=True, text=True, timeout=60
+        )  # fmt: skip
+        waiting = json.loads(listed.stdout)["waiting"][0]["id"]
+        subprocess.run(
+            [*PROGRAM, "approvals", "deny", waiting], env=environment(service.home), capture_output=True, timeout=60
+        )
+        call.join(30)
+        assert answers[0]["ok"] is False and keep.exists()

@@ -1,0 +1,97 @@
+"""A real Chromium at a phone's width, driven over a pipe with its own protocol."""
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-extensions",
+    "--remote-debugging-pipe",
+)
+
+
+class Phone:
+    """One page of 390 x 844 points."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", to: int, back: int) -> None:
+        self.process, self._to, self._back = process, to, back
+        self._rest, self._number, self._session = b"", 0, ""
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.send("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
+
+    def send(self, method: str, **params: Any) -> dict[str, Any]:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + 30
+        while True:
+            answer = self._message(deadline)
+            if answer.get("id") == self._number:
+                assert "result" in answer, answer
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    def open(self, url: str) -> None:
+        self.send("Page.navigate", url=url)
+        self.until("document.readyState == 'complete' && location.protocol == 'http:'")
+
+    def eval(self, script: str) -> Any:
+        return self.send("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
+
+    def until(self, script: str) -> None:
+        deadline = time.monotonic() + 30
+        while not self.eval(script):
+            assert time.monotonic() < deadline, f"never true on the page: {script}"
+            time.sleep(0.05)
+
+    def screenshot(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
+
+    def _message(self, deadline: float) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._back], [], [], max(0.0, deadline - time.monotonic()))
+            chunk = os.read(self._back, 1 << 20) if ready else b""
+            assert chunk, "the browser does not answer"
+            self._rest += chunk
+        raw, _, self._rest = self._rest.partition(b"\0")
+        message: dict[str, Any] = json.loads(raw)
+        return message
+
+
+@contextmanager
+def phone(folder: Path) -> Iterator[Phone]:
+    """A browser with a profile of its own, ended with the body. Its two pipes are descriptors 3 and 4."""
+    program = shutil.which("chromium")
+    assert program is not None, "look with shutil.which first"
+    child_reads, to = os.pipe()
+    back, child_writes = os.pipe()
+    argv = [program, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
+    shell = ["/bin/bash", "-c", f'exec "$@" 3<&{child_reads} 4>&{child_writes}', "sh", *argv]
+    process = subprocess.Popen(
+        shell, pass_fds=(child_reads, child_writes), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )  # fmt: skip
+    os.close(child_reads)
+    os.close(child_writes)
+    try:
+        yield Phone(process, to, back)
+    finally:
+        from support.desktop import stop
+
+        stop(process)
+        os.close(to)
+        os.close(back)
