@@ -15,6 +15,8 @@ INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 TYPESCRIPT_SDK = "@modelcontextprotocol/sdk@1.32.2"
 CODEX = "@openai/codex@0.166.0"
 CLAUDE = "@anthropic-ai/claude-code@2.1.325"
+GEMINI = "@google/gemini-cli@0.61.0"
+OPENCODE = "opencode-ai@1.18.33"
 _INSTALL_DEADLINE_S = 600
 
 
@@ -48,8 +50,18 @@ def claude() -> Path:
     return _native(CLAUDE, "node_modules/@anthropic-ai/claude-code-linux-*/claude")
 
 
+def gemini() -> list[str]:
+    """The command of Gemini CLI."""
+    return [str(node()), str((install(GEMINI) / "node_modules" / ".bin" / "gemini").resolve())]
+
+
+def opencode() -> Path:
+    """opencode's own program, which runs without Node."""
+    return _native(OPENCODE, "node_modules/opencode-linux-*/bin/opencode")
+
+
 def _native(package: str, pattern: str) -> Path:
-    found = sorted(path for path in install(package).glob(pattern) if "musl" not in path.parent.name)
+    found = sorted(path for path in install(package).glob(pattern) if "musl" not in str(path))
     if not found:
         raise NodeMissing(f"{package} has no program for this machine")
     return found[0]

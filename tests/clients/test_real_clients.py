@@ -1,0 +1,145 @@
+"""Codex, Claude Code, Gemini CLI and opencode themselves, set up by `client setup --write`, each doing one real tool call.
+
+The models they talk to are scripted and on loopback; the clients, the settings they read and the service are real.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import node
+from support.models.chat import chat_model
+from support.models.generate import generate_model
+from support.models.messages import messages_model
+from support.models.responses import responses_model
+from support.models.scripted import Model
+from support.service import PROGRAM, TOKEN, Service, serving
+
+pytestmark = pytest.mark.clients
+WORD = "a-word-only-the-file-has"
+READ = {"scope": "app", "op": "file.read", "target": "notes.txt"}
+DONE = {"say": "done"}
+PROMPT = "Read notes.txt."
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    # The split surface has a tool that says it only observes: a client that nobody watches may call it unasked.
+    place = tmp_path_factory.mktemp("clients")
+    with serving(place, token=TOKEN, env={"COMPUTER_LINKER_MCP_TOOL_SURFACE": "split"}) as running:
+        (running.root / "notes.txt").write_text(f"{WORD}\n")
+        yield running
+
+
+@pytest.fixture
+def user() -> Iterator[Path]:
+    """A home folder; outside the temporary folder, where Codex would not work."""
+    home = Path(tempfile.mkdtemp(prefix="client-home-", dir="/var/tmp"))
+    yield home
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def environment_of(user: Path, **more: str) -> dict[str, str]:
+    (user / "work").mkdir(exist_ok=True)
+    return {"HOME": str(user), "PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb", "NO_COLOR": "1", **more}
+
+
+def set_up(service: Service, user: Path, name: str, *words: str) -> None:
+    env = {**os.environ, **environment_of(user), "COMPUTER_LINKER_HOME": str(service.home)}
+    command = [*PROGRAM, "client", "setup", name, "--write", *words]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def run(user: Path, command: list[str], **env: str) -> str:
+    done = subprocess.run(
+        command, cwd=user / "work", env=environment_of(user, **env), stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=90,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+def check(service: Service, model: Model, client: str) -> None:
+    """The model was told what the file says, and the history knows who read it."""
+    assert WORD in model.said_to(), json.dumps(model.requests[-1])[-3000:]
+    http = service.http()
+    events = http.control("get_operation_history", view="last", scope="app", limit=1)["events"]
+    http.close()
+    assert events[0]["op"] == "file.read" and client in str(events[0]["client"]).lower(), events
+
+
+def needed(program: Any) -> Any:
+    try:
+        return program()
+    except node.NodeMissing as error:
+        pytest.skip(str(error))
+
+
+def test_codex_over_stdio(service: Service, user: Path) -> None:
+    program = needed(node.codex)
+    call = {"call": "computer_observe", "namespace": "mcp__computer_linker", "args": READ}
+    with responses_model(call, DONE) as model:
+        (user / ".codex").mkdir()
+        (user / ".codex" / "config.toml").write_text(
+            'model = "mock-model"\nmodel_provider = "scripted"\ncheck_for_update_on_startup = false\n'
+            f'[model_providers.scripted]\nname = "scripted"\nbase_url = "http://127.0.0.1:{model.port}/v1"\n'
+            'wire_api = "responses"\nrequest_max_retries = 0\n[analytics]\nenabled = false\n'
+        )
+        set_up(service, user, "codex")
+        run(user, [str(program), "exec", "--json", "--skip-git-repo-check", PROMPT], CODEX_HOME=str(user / ".codex"))
+        check(service, model, "codex")
+
+
+def test_claude_code_over_stdio(service: Service, user: Path) -> None:
+    program = needed(node.claude)
+    tool = "mcp__computer-linker__computer_observe"
+    with messages_model({"call": tool, "args": READ}, DONE) as model:
+        set_up(service, user, "claude")
+        run(
+            user, [str(program), "-p", PROMPT, "--allowedTools", tool],
+            ANTHROPIC_BASE_URL=f"http://127.0.0.1:{model.port}", ANTHROPIC_API_KEY="scripted", DISABLE_AUTOUPDATER="1",
+            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+        )  # fmt: skip
+        check(service, model, "claude")
+
+
+def test_gemini_over_http_with_the_token(service: Service, user: Path) -> None:
+    program = needed(node.gemini)
+    call = {"call": "mcp_computer-linker_computer_observe", "args": READ}
+    with generate_model(call, DONE) as model:
+        (user / ".gemini").mkdir()
+        settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        (user / ".gemini" / "settings.json").write_text(json.dumps(settings, indent=2))
+        (user / ".gemini" / "trustedFolders.json").write_text(json.dumps({str(user / "work"): "TRUST_FOLDER"}))
+        set_up(service, user, "gemini", "--over", "http", "--show-token")
+        run(
+            user, [*program, "-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p", PROMPT],
+            GEMINI_API_KEY="scripted", GOOGLE_GEMINI_BASE_URL=f"http://127.0.0.1:{model.port}",
+        )  # fmt: skip
+        check(service, model, "")
+
+
+def test_opencode_over_http_with_the_token(service: Service, user: Path) -> None:
+    program = needed(node.opencode)
+    call = {"call": "computer-linker_computer_observe", "args": READ}
+    with chat_model(call, DONE) as model:
+        provider = {
+            "npm": "@ai-sdk/openai-compatible", "name": "scripted",
+            "options": {"baseURL": f"http://127.0.0.1:{model.port}/v1", "apiKey": "scripted"},
+            "models": {"mock-model": {"name": "mock-model"}},
+        }  # fmt: skip
+        folder = user / ".config" / "opencode"
+        folder.mkdir(parents=True)
+        settings = {"provider": {"scripted": provider}, "model": "scripted/mock-model", "autoupdate": False}
+        (folder / "opencode.json").write_text(json.dumps(settings, indent=2))
+        set_up(service, user, "opencode", "--over", "http", "--show-token")
+        run(user, [str(program), "run", "--format", "json", PROMPT])
+        check(service, model, "")
