@@ -114,9 +114,9 @@ ARGVS = [
          codes=["unknown_operation", "permission_denied"]),
     Case("CMD-136", "app", "process.start", ".", {"command": ["touch", "$MARK"]}, ok=False, codes=["permission_denied"],
          absent=MARKED),
-    Case("CMD-137", "app", "batch.run", None, {"operations": [
-        {"scope": "app", "op": "file.stat", "target": "."},
-        {"scope": "app", "op": "command.run", "target": ".", "input": {"command": ["touch", "$MARK"]}}]},
+    Case("CMD-137", "app", "batch", None, {"operations": [
+        {"op": "file.stat", "target": "."},
+        {"op": "command.run", "target": ".", "input": {"command": ["touch", "$MARK"]}}]},
         absent=MARKED, after=_two_children_are_recorded),
     Case("CMD-138", "exec", "package.run", ".", {"script": "--ignore-scripts=false", "args": ["x"]}, ok=False, setup=_package),
     Case("CMD-140", "gitsub", "package.run", ".", {"script": "x"}, ok=False, setup=_parent_manifest, absent=MARKED),

@@ -108,7 +108,7 @@ async def test_a_batch_checks_and_records_each_operation_by_itself(road: Road) -
     items = [
         {"op": "file.stat", "target": "a.txt"},
         {"op": "file.stat", "target": "../x"},
-        {"op": "batch", "target": "a.txt"},
+        {"op": "batch.walk", "target": "a.txt"},
         {"op": "file.stat", "target": "a.txt", "scope": "other"},
     ]
     data = await road.data("batch.run", input={"operations": items})
@@ -124,7 +124,7 @@ async def test_a_batch_stops_at_the_first_failure_when_asked(road: Road) -> None
     assert not (road.root / "made").exists()
 
 
-@pytest.mark.parametrize("items", [[{"op": "batch.run"}], [{"op": "file.stat"}] * 26])
+@pytest.mark.parametrize("items", [[{"op": "batch.run"}], [{"op": "batch"}], [{"op": "file.stat"}] * 26])
 async def test_a_batch_is_bounded_and_holds_no_batch(road: Road, items: list[dict[str, str]]) -> None:
     assert await road.code("batch.run", input={"operations": items}) == "invalid_request"
 

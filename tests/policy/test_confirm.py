@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from computer_linker.errors import ConfirmRequired, InvalidRequest
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.policy.confirm import Asked, Ledger
 from computer_linker.policy.digest import canonical_request, digest_of
 from computer_linker.policy.preview import escaped, preview
@@ -88,6 +88,18 @@ def test_guessing_costs_the_guesser_what_waits_for_them() -> None:
             ledger.spend_token(f"guess-{guess}", ME, "d", 1)
     with pytest.raises(ConfirmRequired):
         ledger.spend_token(token, ME, "d", 1)
+
+
+def test_a_yes_for_the_session_of_callers_without_one_holds_once() -> None:
+    """Every client that comes with the owner token and names no session would share the allowance."""
+    ledger, who = Ledger(), replace(ME, session=NO_SESSION)
+    question = asked()
+    question.session = NO_SESSION
+    ledger.ask(question)
+    ledger.approve("ask_1", 1, for_session=True)
+    assert not ledger.has_standing(who, "app")
+    assert ledger.spend_approval(who, "d", 2)
+    assert not ledger.spend_approval(who, "d", 2)
 
 
 def test_a_yes_for_the_session_holds_for_that_session_and_scope_alone() -> None:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+NO_SESSION = "http-stateless"
+"""The session of callers who share one credential and name no conversation: nothing tells one from another."""
+
 Proof = Literal["local_user", "owner_token", "oauth", "loopback", "peer", "cli", "bridge"]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from computer_linker.errors import ConfirmRequired
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import NO_SESSION, Principal
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
 
@@ -69,7 +69,8 @@ class Ledger:
         asked = self._waiting(asked_id, now)
         if asked is not None:
             asked.state = "approved"
-            if for_session:
+            # Without a session the allowance would hold for whoever else comes with the same credential.
+            if for_session and asked.session != NO_SESSION:
                 self._standing.add((asked.principal, asked.session, asked.scope))
         return asked
 
@@ -107,6 +108,7 @@ class Ledger:
             )
         asked.state = "spent"
         self._forget(asked)
+        self._wrong.pop(who.id, None)
 
     def waiting_token(self, token: str, who: Principal, digest: str, now: float) -> Asked | None:
         """The request of a token while it waits for a person; None when it is not good for exactly this request."""

@@ -38,6 +38,7 @@ class BatchResults(Model):
     on="any",
     boundary="mixed",
     deadline_s=None,
+    aliases=("batch",),
     examples=[
         Example(
             "Look at two files at once.",
@@ -47,7 +48,7 @@ class BatchResults(Model):
 )
 async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions()) -> BatchResults:
     """Run up to 25 operations in order. Each is checked, confirmed and audited as if it had come alone."""
-    if any(item.op == "batch.run" for item in input.operations):
+    if any(item.op in ("batch", "batch.run") for item in input.operations):
         raise InvalidRequest("A batch cannot contain a batch.")
     results: list[dict[str, Any]] = []
     for number, item in enumerate(input.operations, start=1):
