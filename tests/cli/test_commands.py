@@ -76,6 +76,19 @@ def test_a_command_line_that_cannot_be_understood_ends_with_2(shell: Shell, word
     shell.refused(*words, code=2)
 
 
+@pytest.mark.parametrize("group", ["scope", "client", "config", "token", "process", "screen", "sandbox", "peer"])
+def test_a_group_named_alone_shows_its_help(shell: Shell, group: str) -> None:
+    code, out, err = shell(group)
+    assert (code, err) == (0, "")
+    assert out == shell(group, "--help")[1]
+
+
+def test_help_names_values_for_people_and_not_by_python_types(shell: Shell) -> None:
+    for words in (["scope", "add"], ["scope", "edit"], ["start"], ["peer", "pair"]):
+        out = shell(*words, "--help")[1]
+        assert "list[" not in out and "range>" not in out and "scope_id" not in out, out
+
+
 def test_setup_with_a_folder_exposes_only_that(shell: Shell) -> None:
     answer = shell.json("setup", shell.folder)
     (scope,) = answer["scopes"]
@@ -96,7 +109,9 @@ def test_setup_without_a_folder_makes_a_demo_that_a_named_folder_replaces(shell:
     (demo,) = shell.json("setup")["scopes"]
     assert demo["id"] == "demo"
     assert (Path(demo["roots"][0]) / "notes.txt").exists()
-    assert [scope["id"] for scope in shell.json("setup", shell.folder)["scopes"]] == ["my-project"]
+    told = shell("setup", shell.folder)[1]
+    assert "Removed scope demo" in told and "Added scope my-project" in told
+    assert [scope["id"] for scope in shell.json("setup")["scopes"]] == ["my-project"]
     assert (Path(demo["roots"][0]) / "notes.txt").exists()
 
 
@@ -172,6 +187,15 @@ def test_status_without_scopes_says_why_not_and_what_next(shell: Shell) -> None:
     assert code == 1
     assert "not ready" in out
     assert "next: Run: computer-linker scope add FOLDER" in out
+
+
+def test_status_says_what_the_next_step_is_about(shell: Shell) -> None:
+    shell("scope", "add", shell.folder, "--id", "one")
+    shell("scope", "add", shell.folder, "--id", "two")
+    code, out, _ = shell("status")
+    assert code == 0
+    assert "warning  Scopes one and two are the same folder" in out
+    assert "next: Run: computer-linker doctor --fix" in out
 
 
 def test_doctor_reports_programs_findings_and_release_readiness(shell: Shell) -> None:
@@ -307,6 +331,17 @@ def test_op_lists_and_explains_operations(shell: Shell) -> None:
     code, out, _ = shell("op")
     assert code == 0 and "batch.run" in out
     assert "--input KEY=VALUE" in shell("op", "batch.run", "--help")[1]
+
+
+def test_op_lists_each_operation_with_its_first_sentence_alone(shell: Shell) -> None:
+    for each in shell.json("op"):
+        summary = each["summary"]
+        assert summary and not summary.endswith(".") and ". " not in summary and "  " not in summary, summary
+
+
+def test_a_json_input_that_is_none_is_named_by_its_flag(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    assert "--input begins like a JSON object" in shell.refused("op", "file.write", "x", "--input", "{oops", code=2)
 
 
 def test_op_asks_which_scope_when_there_are_several(shell: Shell, tmp_path: Path) -> None:

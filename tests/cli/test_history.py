@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -47,6 +48,21 @@ async def test_the_newest_events_come_one_a_line_and_nothing_raw_reaches_the_ter
     assert len([line for line in told.stdout.splitlines() if line.startswith("2")]) == 3
     whole = command(home).stdout
     assert all(char.isprintable() or char == "\n" for char in whole)
+
+
+async def test_no_colour_is_written_where_it_is_not_wanted(home: Path) -> None:
+    """On a real terminal: colour by default, and none with NO_COLOR."""
+    for wanted, given in ((True, {}), (False, {"NO_COLOR": "1"})):
+        environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        leader, follower = pty.openpty()
+        try:
+            command = [sys.executable, "-m", "computer_linker", "history", "--limit", "1"]
+            environment |= {"COMPUTER_LINKER_HOME": str(home), **given}
+            subprocess.run(command, env=environment, stdout=follower, timeout=60, check=True)
+            assert (b"\x1b[" in os.read(leader, 4096)) == wanted
+        finally:
+            os.close(leader)
+            os.close(follower)
 
 
 async def test_views_queries_and_json(home: Path) -> None:

@@ -82,6 +82,30 @@ def test_a_second_start_is_refused_in_one_line(home: Path, tmp_path: Path) -> No
     assert done.stderr.splitlines()[-1].startswith("hint: ")
 
 
+def test_start_with_another_folder_adds_it_to_the_service_that_runs(home: Path, tmp_path: Path) -> None:
+    for name in ("app", "notes"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("hello\n")
+    with started(home, str(tmp_path / "app")):
+        done = run(home, "start", str(tmp_path / "notes"))
+        read = run(home, "op", "file.read", "a.txt", "--scope", "notes")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "serves it from now on" in done.stderr.splitlines()[-1]
+    assert (read.returncode, read.stdout) == (0, "hello\n")
+
+
+def test_a_refused_right_comes_with_the_line_that_grants_it(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    run(home, "setup", str(tmp_path / "app"), "--read-only", "--shell")
+    write = ["op", "file.write", "new.txt", "--input", "content=x"]
+    refused = run(home, *write)
+    assert refused.returncode == 1 and not (tmp_path / "app" / "new.txt").exists()
+    hint = refused.stderr.splitlines()[-1]
+    assert hint == "hint: to allow it: computer-linker scope edit app --allow fs:write"
+    assert run(home, *hint.partition("computer-linker ")[2].split()).returncode == 0
+    assert run(home, *write).returncode == 0
+
+
 def test_an_address_open_to_others_without_a_token_does_not_start(home: Path, tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     run(home, "setup", str(tmp_path / "app"))

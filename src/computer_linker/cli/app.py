@@ -109,6 +109,10 @@ def _run(app: "typer.Typer", arguments: list[str]) -> int:
     try:
         result = app(arguments, prog_name=PROGRAM, standalone_mode=False)
     except usage_error as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            # A group named alone is a question, as the program named alone is.
+            sys.stdout.write(_usage_text(error).rstrip() + "\n")
+            return 0
         fail(_usage_text(error), f"{_command_path(error)} --help")
         return 2
     except typer.Abort:

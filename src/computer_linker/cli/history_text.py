@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -37,16 +38,16 @@ def tell(told: dict[str, Any]) -> None:
         return
     for event in told["events"]:
         say(line(event))
-    for suggestion in told.get("suggestions", []):
-        say(f"next: {suggestion['op']}: {suggestion['advice']}")
+    for advice in dict.fromkeys(f"next: {each['op']}: {each['advice']}" for each in told.get("suggestions", [])):
+        say(advice)
     for warning in told.get("warnings", []):
         say(f"warning: {warning}")
 
 
 def line(event: dict[str, Any]) -> str:
-    """One event on one line; in colour on a terminal."""
+    """One event on one line; in colour on a terminal, unless NO_COLOR is set."""
     how = event["outcome"] if event["errorCode"] is None else f"{event['outcome']} ({event['errorCode']})"
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         how = f"\x1b[{_COLOURS.get(event['outcome'], '0')}m{how}\x1b[0m"
     took = "" if event["durationMs"] is None else f"{event['durationMs']:.1f} ms"
     parts = (event["startedAt"], event["scope"], event["op"], event["target"], how, took, event["client"])

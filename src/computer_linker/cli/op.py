@@ -92,7 +92,7 @@ def _send(arguments: dict[str, Any], *, as_json: bool) -> None:
         raise CliError(str(envelope.get("error", "the service refused the request")))
     if not envelope["ok"]:
         refusal = envelope["error"]
-        fail(f"{refusal['code']}: {refusal['message']}", _hint(refusal))
+        fail(f"{refusal['code']}: {refusal['message']}", _hint(refusal, arguments["scope"]))
         raise typer.Exit(1)
     for warning in envelope["warnings"]:
         note(f"warning: {warning}")
@@ -110,18 +110,25 @@ def _show(data: Any) -> None:
     print_json(data)
 
 
-def _hint(error: dict[str, Any]) -> str:
+def _hint(error: dict[str, Any], scope: str) -> str:
+    from computer_linker.config.defaults import EXECUTES
+
     details = error.get("details") or {}
     similar = details.get("similar")
     if similar:
         return f"did you mean {' or '.join(similar)}?"
+    missing = details.get("missing")
+    # What runs programs needs a list of commands too, and another computer's scopes are changed there.
+    if isinstance(missing, list) and missing and "/" not in scope and not EXECUTES & set(missing):
+        return f"to allow it: computer-linker scope edit {scope} --allow {' --allow '.join(missing)}"
     return str(details.get("hint") or details.get("remedy") or "")
 
 
 def _list(catalog: "Catalog", *, as_json: bool) -> None:
     """Every operation with the first sentence of its docstring."""
     rows = [
-        (op.name, op.effect.value, op.summary.split(". ")[0].replace("\n", " ")) for op in catalog.operations.values()
+        (op.name, op.effect.value, re.split(r"\.(?:\s|$)", " ".join(op.summary.split()))[0])
+        for op in catalog.operations.values()
     ]
     if as_json:
         print_json([{"name": name, "effect": effect, "summary": summary} for name, effect, summary in rows])

@@ -40,7 +40,7 @@ def _pair(
     ] = None,
     code: Annotated[str | None, typer.Argument(help="The code the other computer shows.")] = None,
     allow: Annotated[
-        list[str] | None, typer.Option(help="What the other may use here: SCOPE or SCOPE:CAPABILITY.")
+        list[str] | None, typer.Option(metavar="RIGHT", help="What the other may use here: SCOPE or SCOPE:CAPABILITY.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="What to call the other computer here.")] = None,
     as_json: AsJson = False,

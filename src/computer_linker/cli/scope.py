@@ -10,7 +10,7 @@ from computer_linker.cli.places import current_config, state_home
 from computer_linker.cli.start import Codex, Shell, Write
 
 Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
-Id = Annotated[str, typer.Argument(help="The scope's id.", autocompletion=lambda: _ids())]
+Id = Annotated[str, typer.Argument(metavar="SCOPE", help="The scope's id.", autocompletion=lambda: _ids())]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +45,9 @@ def _add(
     shell: Shell = False,
     codex: Codex = False,
     computer: Annotated[bool, typer.Option("--computer", help="The screen and desktop instead of a folder.")] = False,
-    allow: Annotated[list[str] | None, typer.Option(help="A further capability, such as git:write.")] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="CAPABILITY", help="A further capability, such as git:write.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Expose a folder: reading and history, writing unless --read-only, programs only when asked for.
@@ -74,11 +76,17 @@ def _add(
 
 def _edit(
     scope_id: Id,
-    allow: Annotated[list[str] | None, typer.Option(help="A capability to give, such as fs:write.")] = None,
-    deny: Annotated[list[str] | None, typer.Option(help="A capability to take away.")] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="CAPABILITY", help="A capability to give, such as fs:write.")
+    ] = None,
+    deny: Annotated[list[str] | None, typer.Option(metavar="CAPABILITY", help="A capability to take away.")] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
-    root: Annotated[list[Path] | None, typer.Option(help="The folders, in place of the present ones.")] = None,
-    policy: Annotated[list[str] | None, typer.Option(help="A policy field, as name=JSON; name= takes it away.")] = None,
+    root: Annotated[
+        list[Path] | None, typer.Option(metavar="FOLDER", help="The folders, in place of the present ones.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=JSON", help="A policy field; NAME= takes it away.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Change one scope. It holds from the next call on; the service need not be restarted."""

@@ -39,3 +39,4 @@ def serving(home: Path, host: str | None, port: int | None, ready: Callable[[str
         serve_until_stopped(home, host, port, ready)
     except CannotServe as error:
         raise CliError(error.message, error.hint) from None
+    note("The service has ended.")

@@ -21,9 +21,10 @@ Write = Annotated[bool | None, typer.Option("--write/--read-only", help="Whether
 Shell = Annotated[bool, typer.Option("--shell", help="Allow commands from the default list, inside the sandbox.")]
 Codex = Annotated[bool, typer.Option("--codex", help="Allow the local Codex CLI.")]
 Screen = Annotated[bool, typer.Option("--screen", help="Allow screenshots.")]
-Host = Annotated[str | None, typer.Option(help="Address to listen on, for this run.")]
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on, for this run.")]
 Port = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="Port to listen on, for this run; 0 picks a free one.")
+    int | None,
+    typer.Option(min=0, max=65535, metavar="PORT", help="Port to listen on, for this run; 0 picks a free one."),
 ]
 
 
@@ -55,6 +56,10 @@ def run(wishes: "Wishes", host: str | None, port: int | None) -> None:
     made = set_up(home, wishes)
     for sentence in made.done:
         note(sentence)
+    running = _running_at(home) if made.done and host is None and port is None else None
+    if running is not None:
+        note(f"The service at {running} serves it from now on; it runs already.")
+        return
 
     def ready(url: str) -> None:
         for line in welcome(made.config, home, url):
@@ -62,6 +67,13 @@ def run(wishes: "Wishes", host: str | None, port: int | None) -> None:
         sys.stdout.flush()
 
     serving(home, host, port, ready)
+
+
+def _running_at(home: Path) -> str | None:
+    """Where a service that listens already does; one that local clients started makes way and does not count."""
+    from computer_linker.cli.places import running_service
+
+    return (running_service(home) or {}).get("localUrl")
 
 
 def welcome(config: Config, home: Path, url: str) -> list[str]:

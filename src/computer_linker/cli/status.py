@@ -60,7 +60,10 @@ def show(answer: dict[str, Any], *, details: bool) -> None:
         ("token", f"owner token {state['ownerToken']}"),
         ("scopes", ", ".join(scope["id"] for scope in answer["scopes"]) or "none"),
     ]
-    table([*rows, *(("why not", reason) for reason in state["blockingReasons"])])
+    rows += [("why not", reason) for reason in state["blockingReasons"]]
+    # What to do next means little without what it is about.
+    rows += [] if details else [("warning", sentence) for sentence in state["warnings"][:_NEXT]]
+    table(rows)
     if details:
         _details(answer)
     actions = state["nextActions"] if details else state["nextActions"][:_NEXT]

@@ -140,7 +140,10 @@ def _only_text(field: dict[str, Any]) -> bool:
 
 
 def _object(part: str, word: str) -> dict[str, Any]:
-    value = read_json(word)
+    try:
+        value = read_json(word)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"--{part.rstrip('s')} begins like a JSON object and is none: {error.message}") from None
     if not isinstance(value, dict):
         raise InvalidRequest(f"--{part.rstrip('s')} takes key=value or a JSON object.")
     return value

@@ -100,7 +100,11 @@ def _with_scopes(document: dict[str, Any], root: str | None, wishes: Wishes, hom
     scopes: list[dict[str, Any]] = list(document.get("scopes", []))
     if root is not None:
         # Naming a folder means: this, and not what stood in while none was named.
-        scopes = [scope for scope in scopes if scope["id"] not in (defaults.BOOTSTRAP_SCOPE, DEMO_SCOPE)]
+        stood_in = [scope["id"] for scope in scopes if scope["id"] in (defaults.BOOTSTRAP_SCOPE, DEMO_SCOPE)]
+        scopes = [scope for scope in scopes if scope["id"] not in stood_in]
+        done.extend(
+            f"Removed scope {name}, which stood in until a folder was named; its files stay." for name in stood_in
+        )
         document["scopes"] = scopes
         same = next((scope for scope in scopes if _is_at(scope, root)), None)
         if same is None:
