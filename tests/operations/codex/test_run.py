@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from computer_linker.model.envelope import Call
+from computer_linker.providers.processes.prepare import Preparation
 from support.agents import codex_on, environ_for, road_with
 from support.children import children_of_this_process
 from support.models.responses import patching, responses_model, shell
@@ -212,6 +214,7 @@ async def test_a_missing_program_and_an_old_one_are_told_with_a_remedy(tmp_path:
     programs = tmp_path / "programs"
     programs.mkdir()
     environ = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": "/root", "CODEX_HOME": "/var/tmp/absent-codex-home"}
+    environ["OPENAI_API_KEY"] = "scripted"
     scopes = [folder_scope(tmp_path / "root", allowedCommands=["codex *"])]
     async with road_with(tmp_path, environ, scopes) as road:
         missing = (await road.call("codex.run", ".", input={"prompt": "x"}))["error"]
@@ -233,6 +236,28 @@ async def test_a_missing_program_and_an_old_one_are_told_with_a_remedy(tmp_path:
             other = (await road.call("codex.run", ".", input={"prompt": "x"}))["error"]
             assert (other["code"], other["details"]["reason"]) == ("provider_unavailable", "version"), other
     Path("/var/tmp/absent-codex-home").rmdir()
+
+
+async def test_a_codex_that_never_logged_in_is_not_started(tmp_path: Path) -> None:
+    async with codex_road(tmp_path, {"say": "hi"}) as (road, model):
+        environ = road.app.services.use(Preparation).environ
+        Path(environ["CODEX_HOME"], "config.toml").write_text('model = "some-model"\n')
+        error = (await road.call("codex.run", ".", input={"prompt": "x"}))["error"]
+        assert (error["code"], error["details"]["reason"]) == ("provider_unavailable", "login_required")
+        assert "codex login" in error["details"]["remedy"]
+        Path(environ["CODEX_HOME"], "config.toml").write_text("model = \n")
+        error = (await road.call("codex.run", ".", input={"prompt": "x"}))["error"]
+        assert (error["code"], error["details"]["reason"]) == ("provider_unavailable", "config")
+        assert model.requests == [] and (await road.data("codex.list"))["runs"] == []
+
+
+async def test_a_model_that_is_not_there_ends_the_run_soon(tmp_path: Path) -> None:
+    async with codex_road(tmp_path, {"say": "hi"}) as (road, model):
+        config = Path(road.app.services.use(Preparation).environ["CODEX_HOME"], "config.toml")
+        config.write_text(config.read_text().replace(f":{model.port}/", ":9/"))
+        with anyio.fail_after(60):
+            error = (await road.call("codex.run", ".", input={"prompt": "x"}))["error"]
+        assert (error["code"], error["details"]["reason"]) == ("execution_failed", "model_failed")
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,7 @@ def test_sessions_are_private_and_ids_name_no_other_file(tmp_path: Path) -> None
 
 
 def test_codex_is_never_given_more_than_was_asked(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text('[mcp_servers."odd name"]\ncommand = "x"\n')
     ask = Ask(mode="workspace-write", network=False, is_confined=True, where='/w/with "quotes"')
-    # The temporary folder is refused as Codex's home, so the test asks with one that looks like another place.
     line = Codex().line(ask, {"CODEX_HOME": "/var/empty", "OPENAI_API_KEY": "k", "SECRET": "s"}, tmp_path)
     assert line.argv[:2] == ["codex", "exec"] and line.argv[-1] == "-"
     assert "danger-full-access" not in str(line.argv) and "bypass" not in str(line.argv)

@@ -13,26 +13,19 @@ from computer_linker.providers.agents.events import MAX_OUTPUT, Event, Progress,
 from computer_linker.providers.agents.program import Ask, Line, Problem, not_understood
 
 _PASSED = (
-    "OPENAI_API_KEY",
-    "CODEX_API_KEY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NO_PROXY",
-    "https_proxy",
-    "http_proxy",
-    "no_proxy",
-)
+    "OPENAI_API_KEY", "CODEX_API_KEY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
+)  # fmt: skip
 _LOGIN = ("401", "unauthorized", "not logged in", "codex login", "missing environment variable", "refresh token")
+_OFF = ("hooks", "plugins", "apps", "computer_use", "browser_use", "daemon_auto_start")
 _ALWAYS = (
     'approval_policy="never"',
     # Keys and tokens in the agent's environment are not for what it runs.
     "shell_environment_policy.ignore_default_excludes=false",
     "check_for_update_on_startup=false",
     # Programs and services that settings could add beside the sandbox.
-    *(
-        f"features.{name}=false"
-        for name in ("hooks", "plugins", "apps", "computer_use", "browser_use", "daemon_auto_start")
-    ),
+    *(f"features.{name}=false" for name in _OFF),
+    # Without a network it would otherwise wait for one until its time is over.
+    "features.unbounded_connection_retries=false",
 )
 
 
@@ -45,6 +38,8 @@ class Codex:
 
     def line(self, ask: Ask, environ: Mapping[str, str], state: Path) -> Line:
         home = _home(environ)
+        config = _config(home)
+        _refuse_without_login(home, config, environ)
         settings = [*_ALWAYS, _untrusted(ask.where)]
         if ask.mode == "workspace-write":
             settings += _workspace(ask)
@@ -52,7 +47,7 @@ class Codex:
             settings.append('web_search="disabled"')
         # The agent's own tool servers run beside its sandbox, so they run only where ours holds all that is asked.
         if not (ask.is_confined and ask.network):
-            settings += _without_servers(home)
+            settings += _without_servers(config)
         argv = ["codex", "exec", "--json", "--skip-git-repo-check", "--color", "never", "--sandbox", ask.mode]
         for setting in settings:
             argv += ["-c", setting]
@@ -190,16 +185,33 @@ def _untrusted(where: str) -> str:
     return "projects={" + ",".join(f'{json.dumps(place)}={{trust_level="untrusted"}}' for place in places) + "}"
 
 
-def _without_servers(home: str) -> list[str]:
-    """Settings that turn off each tool server the owner has set up; there is none for all of them at once."""
+def _config(home: str) -> dict[str, Any]:
+    """The owner's settings of Codex; empty when there are none."""
     try:
-        config = tomllib.loads(Path(home, "config.toml").read_text(encoding="utf-8"))
+        return tomllib.loads(Path(home, "config.toml").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return []
+        return {}
     except (OSError, ValueError) as error:
         raise ProviderUnavailable(
             "Codex's config.toml cannot be read.", reason="config", remedy=f"Correct the file: {error}"
         ) from error
+
+
+def _refuse_without_login(home: str, config: dict[str, Any], environ: Mapping[str, str]) -> None:
+    """Say that there is no login where that is certain: Codex itself would try to reach its model first."""
+    is_elsewhere = config.get("model_provider", "openai") != "openai" or "profile" in config
+    is_in_keyring = config.get("cli_auth_credentials_store", "file") != "file"
+    has_key = any(environ.get(name) for name in ("OPENAI_API_KEY", "CODEX_API_KEY"))
+    if not (is_elsewhere or is_in_keyring or has_key or Path(home, "auth.json").exists()):
+        raise ProviderUnavailable(
+            "Codex is not logged in.",
+            reason="login_required",
+            remedy="Run `codex login` as the user of this service, then retry.",
+        )
+
+
+def _without_servers(config: dict[str, Any]) -> list[str]:
+    """Settings that turn off each tool server the owner has set up; there is none for all of them at once."""
     servers = config.get("mcp_servers")
     names = list(servers) if isinstance(servers, dict) else []
     return (
