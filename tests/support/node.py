@@ -61,7 +61,8 @@ def opencode() -> Path:
 
 
 def _native(package: str, pattern: str) -> Path:
-    found = sorted(path for path in install(package).glob(pattern) if "musl" not in str(path))
+    # Some packages come twice, once for musl; Codex's only one has that word further down, in its folder of programs.
+    found = sorted(path for path in install(package).glob(pattern) if "musl" not in str(path).partition("/vendor/")[0])
     if not found:
         raise NodeMissing(f"{package} has no program for this machine")
     return found[0]
