@@ -190,6 +190,9 @@ async def test_the_command_policy_must_allow_codex_too(tmp_path: Path, policy: d
     async with codex_road(tmp_path, {"say": "hi"}, **policy) as (road, model):
         assert await road.code("codex.run", ".", input={"prompt": "x"}) == code
         assert model.requests == []
+        # The rules are asked before anything is told of Codex's state.
+        Path(road.app.services.use(Preparation).environ["CODEX_HOME"], "config.toml").unlink()
+        assert await road.code("codex.run", ".", input={"prompt": "x"}) == code
 
 
 async def test_without_the_capability_nothing_is_told(tmp_path: Path) -> None:

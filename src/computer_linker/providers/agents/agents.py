@@ -164,6 +164,11 @@ class Agents:
             thread_id=None if order.session is None else order.session.thread_id,
         )
         line = program.line(ask, self._preparation.environ, self._homes / scope.id)
+        keeping = Keeping(
+            writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)
+        )
+        request = CommandRequest(scope, order.roots, order.cwd, line.argv, keeping=keeping)
+        await self._judged(request, program)
         if line.holds and boundary.kind == "landlock":
             # Its own sandbox cannot be made there, and without it what it runs could reach its login and the network.
             raise ProviderUnavailable(
@@ -171,13 +176,17 @@ class Agents:
                 reason="sandbox",
                 remedy="Install bubblewrap: apt-get install bubblewrap",
             )
+        program.check(self._preparation.environ)
         _make_private(line.home)
-        keeping = Keeping(
-            writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)
-        )
-        request = CommandRequest(scope, order.roots, order.cwd, line.argv, keeping=keeping)
+        prepared = await self._preparation.prepare(request)
+        if line.holds:
+            prepared.boundary = line.holds if prepared.boundary == "none" else f"{prepared.boundary}; {line.holds}"
+        return line, prepared
+
+    async def _judged(self, request: CommandRequest, program: AgentProgram) -> None:
+        """Ask the scope's rules before anything else is looked at."""
         try:
-            prepared = await self._preparation.prepare(request)
+            await self._preparation.judge(request)
         except NotFound as error:
             if "program" not in error.details:
                 raise
@@ -187,9 +196,6 @@ class Agents:
                 program=program.name,
                 remedy=program.install,
             ) from error
-        if line.holds:
-            prepared.boundary = line.holds if prepared.boundary == "none" else f"{prepared.boundary}; {line.holds}"
-        return line, prepared
 
     async def _prompt(self, order: Order) -> bytes:
         earlier = [each for each in self.listed(order.principal, order.scope.id) if each.last.status != "running"]

@@ -47,6 +47,9 @@ class Claude:
         passed = {name: environ[name] for name in _PASSED if name in environ}
         return Line(argv, {**passed, **_QUIET, "CLAUDE_CONFIG_DIR": home}, home, "", warnings)
 
+    def check(self, environ: Mapping[str, str]) -> None:
+        """Nothing is certain beforehand: a login may lie in its own folder."""
+
     def parser(self) -> "ClaudeParser":
         return ClaudeParser()
 

@@ -38,8 +38,6 @@ class Codex:
 
     def line(self, ask: Ask, environ: Mapping[str, str], state: Path) -> Line:
         home = _home(environ)
-        config = _config(home)
-        _refuse_without_login(home, config, environ)
         settings = [*_ALWAYS, _untrusted(ask.where)]
         if ask.mode == "workspace-write":
             settings += _workspace(ask)
@@ -47,7 +45,7 @@ class Codex:
             settings.append('web_search="disabled"')
         # The agent's own tool servers run beside its sandbox, so they run only where ours holds all that is asked.
         if not (ask.is_confined and ask.network):
-            settings += _without_servers(config)
+            settings += _without_servers(home)
         argv = ["codex", "exec", "--json", "--skip-git-repo-check", "--color", "never", "--sandbox", ask.mode]
         for setting in settings:
             argv += ["-c", setting]
@@ -59,6 +57,11 @@ class Codex:
         passed = {name: environ[name] for name in _PASSED if name in environ}
         held = "writes" if ask.network and ask.mode == "workspace-write" else "writes, network"
         return Line(argv, {**passed, "CODEX_HOME": home}, home, f"codex {ask.mode}: {held} of its commands")
+
+    def check(self, environ: Mapping[str, str]) -> None:
+        home = _home(environ)
+        _refuse_place(home)
+        _refuse_without_login(home, _config(home), environ)
 
     def parser(self) -> "CodexParser":
         return CodexParser()
@@ -154,20 +157,19 @@ def _todo(items: Any) -> str:
 
 
 def _home(environ: Mapping[str, str]) -> str:
-    """The owner's Codex folder. A relative one would mean another place in every folder, so it is refused."""
-    written = environ.get("CODEX_HOME") or f"{environ.get('HOME') or Path.home()}/.codex"
-    if not written.startswith("/"):
-        raise ProviderUnavailable(
-            "CODEX_HOME of the service is not an absolute path.", remedy="Set it to an absolute path."
-        )
-    home = os.path.realpath(written)
+    """The owner's Codex folder, as the service's own environment says; never what a workspace says."""
+    return os.path.realpath(environ.get("CODEX_HOME") or f"{environ.get('HOME') or Path.home()}/.codex")
+
+
+def _refuse_place(home: str) -> None:
+    """Codex refuses to set up its sandbox from the temporary folder, and says so to its model alone."""
     for place in ("/tmp", os.path.realpath(tempfile.gettempdir())):  # noqa: S108  # Codex refuses these places
         if home == place or home.startswith(place + "/"):
             raise ProviderUnavailable(
                 "CODEX_HOME lies in the temporary folder, where Codex cannot set up its sandbox.",
+                reason="home",
                 remedy="Set CODEX_HOME of the service to a folder outside the temporary folder.",
             )
-    return home
 
 
 def _workspace(ask: Ask) -> list[str]:
@@ -210,9 +212,13 @@ def _refuse_without_login(home: str, config: dict[str, Any], environ: Mapping[st
         )
 
 
-def _without_servers(config: dict[str, Any]) -> list[str]:
+def _without_servers(home: str) -> list[str]:
     """Settings that turn off each tool server the owner has set up; there is none for all of them at once."""
-    servers = config.get("mcp_servers")
+    try:
+        servers = _config(home).get("mcp_servers")
+    except ProviderUnavailable:
+        # `check` raises it once the scope's rules have been asked.
+        return []
     names = list(servers) if isinstance(servers, dict) else []
     return (
         ["mcp_servers={" + ",".join(f"{json.dumps(name)}={{enabled=false}}" for name in names) + "}"] if names else []

@@ -83,15 +83,20 @@ class Preparation:
         """What will hold around a command of this scope."""
         return NO_BOUNDARY if scope.policy.sandbox == "off" else await self._sandbox.probe()
 
-    async def why_refused(self, request: CommandRequest) -> str | None:
-        """Why the command would be refused; None when it would run. Nothing is started or put in place."""
+    async def judge(self, request: CommandRequest) -> None:
+        """Raise what `prepare` would raise of the scope's rules. Nothing is started or put in place."""
         held: list[int] = []
         try:
             await self._judged(request, held)
-        except LinkError as error:
-            return error.message
         finally:
             _close(held)
+
+    async def why_refused(self, request: CommandRequest) -> str | None:
+        """Why the command would be refused; None when it would run."""
+        try:
+            await self.judge(request)
+        except LinkError as error:
+            return error.message
         return None
 
     async def prepare(self, request: CommandRequest) -> Prepared:
