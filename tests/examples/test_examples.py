@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.service.client_setup import AGENT_INSTRUCTIONS, FIRST_PROMPT
 from support.service import TOKEN, Service, serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -51,3 +52,17 @@ def test_json_api(service: Service) -> None:
     assert run(service, "json_api.py", service.url.removesuffix("/mcp"), "app") == [
         "test", "notes.txt", "path_out_of_scope",
     ]  # fmt: skip
+
+
+def test_the_first_program_of_the_page_runs(service: Service, tmp_path: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "how-to" / "use-from-python.md").read_text()
+    program = tmp_path / "page.py"
+    program.write_text(page.split("```python\n")[1].split("```")[0])
+    env = {**os.environ, "COMPUTER_LINKER_HOME": str(service.home)}
+    done = subprocess.run([sys.executable, program], env=env, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["one", "# TODO: two", "", "path_out_of_scope"], done.stderr
+
+
+def test_the_page_and_the_program_give_agents_the_same_instructions() -> None:
+    page = (EXAMPLES.parent / "docs" / "how-to" / "instruct-an-agent.md").read_text()
+    assert AGENT_INSTRUCTIONS in page and FIRST_PROMPT in page
