@@ -21,6 +21,9 @@ Answer = Literal["yes", "yes_for_session", "no"]
 Approver = Callable[[Asked], Awaitable[Answer | None]]
 """Puts a request before a person and returns their answer; None when this way cannot ask after all."""
 
+FindApprover = Callable[[Asked], Awaitable[Approver | None]]
+"""Looks whether a way to ask is there for this request; None when it is not."""
+
 WAIT_S = 60.0
 
 
@@ -40,6 +43,7 @@ class Approvals:
         self._approvers: dict[str, Approver] = {}
         self._answered: dict[str, anyio.Event] = {}
         self._changed = anyio.Event()
+        self._offers: list[FindApprover] = []
 
     @classmethod
     def open(cls, services: object) -> Self:
@@ -84,6 +88,9 @@ class Approvals:
         self.ledger.ask(asked)
         self._announce()
         approvers = [*([ask] if ask is not None else []), *self._approvers.values()]
+        for find in self._offers:
+            if (found := await find(asked)) is not None:
+                approvers.append(found)
         if not approvers:
             raise _nobody(asked, op)
         await self._wait(asked, approvers)
@@ -118,6 +125,10 @@ class Approvals:
             yield
         finally:
             del self._approvers[name]
+
+    def offer(self, find: "FindApprover") -> None:
+        """Another way to ask, looked for only when there is something to ask."""
+        self._offers.append(find)
 
     def take_response(self, asked_id: str, who: Principal, answer: Answer | None) -> None:
         """The answer that a repeated call brought. It counts only from the caller and connection that was asked."""

@@ -10,6 +10,7 @@ from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.policy.confirm import Asked
 from computer_linker.providers.approvals import Answer, Approvals, shown
 from computer_linker.service.app import App
+from computer_linker.service.notice import NoticeApprover
 
 _WAIT_S = 20.0
 _GRACE_S = 3.0
@@ -21,6 +22,7 @@ class ApprovalDesk:
 
     def __init__(self, app: App) -> None:
         self._approvals = app.services.use(Approvals)
+        self._approvals.offer(NoticeApprover(app).find)
         self._presence: asyncio.Task[None] | None = None
         self._seen_at = 0.0
 

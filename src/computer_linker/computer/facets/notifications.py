@@ -1,7 +1,8 @@
 """Notifications: what applications told the person."""
 
-from collections.abc import AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, runtime_checkable
 
 from computer_linker.model.base import Model
 
@@ -24,4 +25,21 @@ class Notifications(Protocol):
 
     def subscribe(self) -> AsyncIterator[Notification]:
         """New notices, for as long as it is iterated."""
+        ...
+
+
+class Question(Protocol):
+    """A notice with buttons."""
+
+    async def ask(self, summary: str, body: str, actions: Sequence[tuple[str, str]]) -> str | None:
+        """Show it and wait: the key of the button pressed, or None when it went away without an answer."""
+        ...
+
+
+@runtime_checkable
+class Questions(Protocol):
+    """A desktop whose notices can ask."""
+
+    def question(self) -> AbstractAsyncContextManager[Question | None]:
+        """A question to ask within the body, after which its notice is gone; None where no notice shows buttons."""
         ...

@@ -2,13 +2,14 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from computer_linker.computer.facets.notifications import Notification
+from computer_linker.computer.facets.notifications import Notification, Question
 from computer_linker.computer.titles import shown_title
 from computer_linker.errors import ProviderUnavailable
 
@@ -46,6 +47,17 @@ class BusNotifications:
             self._listeners.remove(send)
             send.close()
             receive.close()
+
+    @asynccontextmanager
+    async def question(self) -> AsyncIterator[Question | None]:
+        """A notice with buttons, on a connection of its own."""
+        from computer_linker.computer.local.linux.notice_question import NoticeQuestion
+
+        notice = NoticeQuestion(self._address or "")
+        try:
+            yield notice if self._address and await notice.open() else None
+        finally:
+            await notice.close()
 
     async def aclose(self) -> None:
         """Stop watching."""

@@ -1,0 +1,49 @@
+"""A notice with buttons on the person's own desktop as a way to ask them."""
+
+from computer_linker.computer.facets.notifications import Questions
+from computer_linker.errors import Aborted, TimedOut
+from computer_linker.model.principal import Principal
+from computer_linker.policy.confirm import Asked
+from computer_linker.providers.approvals import Answer, Approver
+from computer_linker.service.app import App
+
+_MAX_SHOWN = 800
+_ACTIONS = (("allow", "Allow once"), ("deny", "Do not allow"))
+_ANSWERS: dict[str | None, Answer] = {"allow": "yes", "deny": "no"}
+_PERSON = Principal("person", "cli", "notice", "notice")
+
+
+class NoticeApprover:
+    """Shows a request as a notice. One too long to be shown whole is not shown: nobody approves what they cannot read."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def find(self, asked: Asked) -> Approver | None:
+        """The way to ask about this request, when the desktop has it."""
+        computer = self._app.computer
+        if len(asked.preview) > _MAX_SHOWN or not computer.capabilities().has("notifications"):
+            return None
+        notices = computer.notifications
+        if not isinstance(notices, Questions):
+            return None
+        async with notices.question() as question:
+            if question is None:
+                return None
+
+        async def ask(asked: Asked) -> Answer | None:
+            return await self._ask(notices, asked)
+
+        return ask
+
+    async def _ask(self, notices: Questions, asked: Asked) -> Answer | None:
+        summary = f"{asked.client or asked.principal} wants {asked.op} in {asked.scope}"
+        try:
+            # Nobody else acts on the desktop meanwhile: a client must not press the button itself.
+            async with self._app.dispatcher.lanes.hold("desktop", _PERSON), notices.question() as question:
+                if question is None:
+                    return None
+                return _ANSWERS.get(await question.ask(summary, asked.preview, _ACTIONS))
+        except (Aborted, TimedOut):
+            return None
+        raise AssertionError("a lane that ends its body raises")

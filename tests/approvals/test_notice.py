@@ -1,0 +1,90 @@
+"""A notice on the desktop asks the person; only its own buttons answer, and no client can press them meanwhile."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.local.linux.notifications import BusNotifications
+from computer_linker.computer.local.probe import this_computer
+from computer_linker.service.approvals import ApprovalDesk
+from support.desktop import _start_bus, stop
+from support.notice_area import NoticeArea
+from support.road import Road, folder_scope
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(shutil.which("dbus-daemon") is None, reason="not installed: dbus-daemon"),
+]
+
+
+@pytest.fixture
+async def address() -> AsyncIterator[str]:
+    process, where = _start_bus({"PATH": os.environ["PATH"]})
+    yield where
+    stop(process)
+
+
+def with_notices(address: str) -> Computer:
+    computer = this_computer({})
+    computer.provide("notifications", BusNotifications({"DBUS_SESSION_BUS_ADDRESS": address}), backend="session bus")
+    return computer
+
+
+@pytest.fixture
+async def road(tmp_path: Path, address: str) -> AsyncIterator[Road]:
+    scopes = [folder_scope(tmp_path / "root", confirm="all")]
+    async with Road.open(tmp_path, scopes, with_notices(address)) as opened:
+        (opened.root / "keep.txt").write_text("kept")
+        desk = ApprovalDesk(opened.app)
+        yield opened
+        await desk.aclose()
+
+
+async def delete(road: Road, into: list[dict[str, Any]]) -> None:
+    into.append(await road.call("file.delete", "keep.txt"))
+
+
+@pytest.mark.parametrize(("button", "ok"), [("allow", True), ("deny", False), (None, False)])
+async def test_the_button_decides(road: Road, address: str, button: str | None, ok: bool) -> None:
+    answers: list[dict[str, Any]] = []
+    async with NoticeArea.open(address) as area, anyio.create_task_group() as group:
+        group.start_soon(delete, road, answers)
+        notice = await area.next()
+        assert "file.delete" in notice.summary and '"keep.txt"' in notice.body and "sha256" in notice.body
+        assert notice.actions == ["allow", "Allow once", "deny", "Do not allow"]
+        assert not road.app.dispatcher.lanes.is_idle("desktop", 0), "nobody acts on the desktop while it shows"
+        area.press(notice.number, button)
+    assert answers[0]["ok"] is ok
+    assert (road.root / "keep.txt").exists() is not ok
+
+
+async def test_a_signal_of_anybody_else_is_no_answer(road: Road, address: str) -> None:
+    answers: list[dict[str, Any]] = []
+    async with NoticeArea.open(address) as area, anyio.create_task_group() as group:
+        group.start_soon(delete, road, answers)
+        notice = await area.next()
+        await NoticeArea.forge(address, notice.number)
+        area.press(notice.number, "deny")
+    assert answers[0]["error"]["code"] == "confirm_required"
+    assert (road.root / "keep.txt").exists()
+
+
+async def test_markup_in_a_request_is_shown_as_it_is(road: Road, address: str) -> None:
+    async with NoticeArea.open(address) as area, anyio.create_task_group() as group:
+        group.start_soon(road.call, "file.delete", "<b>harmless</b>.txt")
+        notice = await area.next()
+        assert "&lt;b&gt;harmless" in notice.body and "<b>" not in notice.body
+        area.press(notice.number, "deny")
+
+
+async def test_without_a_notice_area_the_answer_comes_at_once(road: Road) -> None:
+    with anyio.fail_after(10):
+        refused = await road.call("file.delete", "keep.txt")
+    assert "approveWith" in refused["error"]["details"]
+    assert (road.root / "keep.txt").exists()
