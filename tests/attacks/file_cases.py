@@ -143,6 +143,35 @@ LINKS = [
     Case("CFG-026", "app", "file.read", "pub/ln", ok=False, hides=[CANARY], setup=_denied_secret),
 ]  # fmt: skip
 
+
+def _second_names(ground: Ground) -> None:
+    (ground.root / "d").mkdir()
+    (ground.root / ".env").write_text(f"TOKEN={CANARY}\n")
+    os.link(ground.root / ".env", ground.root / "d" / "plain.txt")
+    (ground.root / "d" / "id_rsa").write_text(CANARY)
+    os.link(ground.root / "d" / "id_rsa", ground.root / "d" / "other.txt")
+
+
+def _copy_has_no_secret(field: Field, answer: Answer) -> None:
+    assert not [path for path in (field.ground.root / "e").rglob("*") if CANARY in path.read_text()]
+
+
+def _warns_of_a_hardlink(field: Field, answer: Answer) -> None:
+    assert "hardlink" in str(answer.envelope["warnings"])
+
+
+SECOND_NAMES = [
+    Case("HARD-read", "app", "file.read", "d/plain.txt", ok=False, hides=[CANARY], setup=_second_names),
+    Case("HARD-search", "app", "file.search", ".", {"query": "CANARY"}, ok=True, hides=[CANARY], setup=_second_names),
+    Case("HARD-search-one", "app", "file.search", "d/other.txt", {"query": "CANARY"}, hides=[CANARY], setup=_second_names),
+    Case("HARD-copy", "app", "file.copy", "d", {"destination": "e"}, ok=True, setup=_second_names, after=_copy_has_no_secret),
+    Case("HARD-copy-one", "app", "file.copy", "hl", {"destination": "copy"}, ok=True, after=_warns_of_a_hardlink,
+         setup=lambda ground: os.link(ground.out / "secret.txt", ground.root / "hl")),
+    Case("HARD-copy-all", "app", "file.copy", "d", {"destination": "e"}, ok=True, after=_warns_of_a_hardlink,
+         setup=lambda ground: (
+             (ground.root / "d").mkdir(), os.link(ground.out / "secret.txt", ground.root / "d" / "hl"))),
+]  # fmt: skip
+
 SPECIAL = [
     Case("SPEC-002", "app", "file.write", "ff", WRITE, setup=lambda ground: os.mkfifo(ground.root / "ff"), max_ms=1000),
     Case("SPEC-005", "app", "file.read", "zero", ok=False, setup=_device, max_ms=1000),
@@ -198,4 +227,4 @@ SETTINGS = [
     Case("CFG-023", "app", "file.write", "sub/ro/x.txt", WRITE, ok=False, absent=["$ROOT/sub/ro/x.txt"]),
 ]  # fmt: skip
 
-FILE_CASES = [*PATHS, *LINKS, *SPECIAL, *PATCHES, *SEARCHES, *SETTINGS]
+FILE_CASES = [*PATHS, *LINKS, *SECOND_NAMES, *SPECIAL, *PATCHES, *SEARCHES, *SETTINGS]

@@ -13,7 +13,7 @@ from computer_linker.providers.held import Held, guarded, hold
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.globs import check_glob
 from computer_linker.providers.search.query import Breadth, TextPage, TextQuery, from_cursor, shown, to_cursor
-from computer_linker.providers.search.visible import hardlinks
+from computer_linker.providers.search.visible import shared
 from computer_linker.registry import Context, Example, operation
 
 _MOST = 1000
@@ -82,10 +82,11 @@ async def file_search(
     async with hold(guarded(ctx.path(target), ctx.services.home)) as place:
         page = await ctx.use(Search).text(place, query, after, min(options.max_results, _MOST))
         ctx.note(matches=len(page.hits), engine=page.engine)
-        links = hardlinks(place, {hit.path for hit in page.hits})
-        if links:
+        links = shared(place, {hit.path for hit in page.hits})
+        page.hits = [hit for hit in page.hits if hit.path not in links.closed]
+        if links.count:
             ctx.warn(
-                f"{links} of these files are hardlinks: other names lead to them, and some may lie outside the scope."
+                f"{links.count} of these files are hardlinks: other names lead to them, and some may lie outside the scope."
             )
         return _answer(page, place, query)
 

@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import is_hidden_by
@@ -12,6 +13,7 @@ from computer_linker.providers.search.ignores import Ignores, rules_above
 from computer_linker.providers.search.query import Breadth, Place
 
 _MAX_DONE = 2000
+_MAX_BESIDE = 10_000
 
 
 @dataclass(slots=True)
@@ -68,15 +70,43 @@ def ignore_files_above(folder: Held) -> list[str] | None:
             found.append(path + "/.gitignore")
 
 
-def hardlinks(place: Held, paths: set[bytes]) -> int:
-    """How many of the files that were found have other names."""
-    if not place.is_folder:
-        return int(os.fstat(place.fd).st_nlink > 1)
-    count = 0
-    for path in paths:
-        with suppress(OSError):
-            count += os.stat(path, dir_fd=place.fd, follow_symlinks=False).st_nlink > 1
-    return count
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Of the files that were found: how many have other names, and which are another name of one that stays closed."""
+
+    count: int
+    closed: set[bytes]
+
+
+def shared(place: Held, paths: set[bytes]) -> Shared:
+    """Look for hard links among what was found; one beside a closed name, or with one at the root's top, is closed too."""
+    numbers = {path: number for path in paths if (number := _shared_number(place, path)) is not None}
+    known: dict[tuple[str, ...], set[int]] = {}
+    closed: set[bytes] = set()
+    for path, number in numbers.items():
+        below = tuple(os.fsdecode(path).split("/"))[:-1] if place.is_folder else ()
+        beside = (*place.path.parts, *below) if place.is_folder else place.path.parts[:-1]
+        for parts in ((), beside):
+            if parts not in known:
+                known[parts] = _closed_numbers(place.path, parts)
+            if number in known[parts]:
+                closed.add(path)
+    return Shared(len(numbers) - len(closed), closed)
+
+
+def _shared_number(place: Held, path: bytes) -> int | None:
+    try:
+        found = os.stat(path, dir_fd=place.fd, follow_symlinks=False) if place.is_folder else os.fstat(place.fd)
+    except OSError:
+        return None
+    return found.st_ino if found.st_nlink > 1 else None
+
+
+def _closed_numbers(path: RootedPath, parts: tuple[str, ...]) -> set[int]:
+    with suppress(OSError), os.scandir("/".join((path.root, *parts))) as entries:
+        beside = islice(entries, _MAX_BESIDE)
+        return {entry.inode() for entry in beside if is_hidden_by((*parts, entry.name), path.rules)}
+    return set()
 
 
 def already_answered(folder: int, after: Place | None) -> tuple[str, ...]:

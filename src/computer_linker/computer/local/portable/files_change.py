@@ -164,6 +164,12 @@ class Batch:
             )
             self._write(write)
             self.staged[-1].result.action = "copied"
+            if about.st_nlink > 1:
+                shown = change.path.shown
+                warning = (
+                    f"{shown} is a hardlink: {about.st_nlink} names lead to it, and some may lie outside the scope."
+                )
+                self.staged[-1].result.warnings.append(warning)
         finally:
             os.close(source)
 

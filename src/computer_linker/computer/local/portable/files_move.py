@@ -22,7 +22,13 @@ from computer_linker.computer.local.portable.files_stage import (
     sweep,
     temporary_name,
 )
-from computer_linker.computer.local.portable.files_trees import copy_tree, refuse_too_large, remove_tree, scan_tree
+from computer_linker.computer.local.portable.files_trees import (
+    copy_tree,
+    leave_out_twins,
+    refuse_too_large,
+    remove_tree,
+    scan_tree,
+)
 from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, NotFound
 from computer_linker.model.paths import RootedPath
 
@@ -162,6 +168,8 @@ class StagedTreeCopy(Staged):
         root = self.bench.opener.roots.hold(real.root)
         judge: Callable[[tuple[str, ...], bool], bool] = lambda below, _: may_copy(real, self.place.path, root, below)  # noqa: E731
         scan = scan_tree(source, judge=judge, halted=self.bench.halted, keep_names=True)
+        if scan.shared:
+            leave_out_twins(scan, self.bench.opener.closed_at_the_top(real))
         refuse_too_large(scan.bytes, change.path)
         sweep(self.staging, self.bench.swept)
         os.mkdir(self.temporary, dir_fd=self.staging)
@@ -175,6 +183,10 @@ class StagedTreeCopy(Staged):
         self.result.entries, self.result.size = made.entries, made.bytes
         if scan.left_out:
             self.result.warnings.append(f"{scan.left_out} entries that the scope's rules close were not copied.")
+        if scan.shared:
+            self.result.warnings.append(
+                f"{len(scan.shared)} of the files are hardlinks: other names lead to them, and some may lie outside the scope."
+            )
         if scan.odd:
             self.result.warnings.append(f"{scan.odd} links and special files were not copied.")
         mark = Mark(found.st_dev, found.st_ino, made.bytes, made.newest_ns)

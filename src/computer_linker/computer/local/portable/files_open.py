@@ -183,6 +183,16 @@ class Opener:
                         rule="hardlink",
                     )
 
+    def closed_at_the_top(self, path: RootedPath) -> set[int]:
+        """The numbers (inodes) of the entries of the root that the scope's rules close."""
+        descriptor, _ = self.open(RootedPath(path.root, (), path.rules, path.prefix), FOLDER)
+        try:
+            with os.scandir(descriptor) as entries:
+                closed = (entry for entry in islice(entries, _MAX_TWINS) if is_hidden_by((entry.name,), path.rules))
+                return {entry.inode() for entry in closed}
+        finally:
+            os.close(descriptor)
+
     def _walked(self, root: Root, path: RootedPath, flags: int, for_writing: bool) -> tuple[int, RootedPath]:
         encoded(path)
         descriptor, names = _walk(root.descriptor, path.parts, flags)

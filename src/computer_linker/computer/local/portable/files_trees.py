@@ -31,6 +31,10 @@ class Scan:
     left_out: int = 0
     odd: int = 0
     """Links, devices, pipes and sockets, which a copy leaves out."""
+    closed: set[int] = field(default_factory=set)
+    """The numbers (inodes) of files that were left out."""
+    shared: dict[Parts, int] = field(default_factory=dict)
+    """Files with more than one name, and their numbers."""
     folders: list[Parts] = field(default_factory=list)
     files: list[Parts] = field(default_factory=list)
 
@@ -62,6 +66,7 @@ def _count(
     is_folder = modes.S_ISDIR(found.st_mode)
     if judge is not None and not judge(below, is_folder):
         scan.left_out += 1
+        scan.closed.add(found.st_ino)
         return
     scan.entries += 1
     if scan.entries > MAX_ENTRIES:
@@ -75,8 +80,19 @@ def _count(
         scan.bytes += found.st_size
         if keep_names:
             scan.files.append(below)
+            if found.st_nlink > 1:
+                scan.shared[below] = found.st_ino
     else:
         scan.odd += 1
+
+
+def leave_out_twins(scan: Scan, closed: set[int]) -> None:
+    """Leave out the files that are another name of one the scope's rules close: a copy would open it."""
+    twins = {parts for parts, number in scan.shared.items() if number in scan.closed or number in closed}
+    for parts in twins:
+        del scan.shared[parts]
+    scan.files = [parts for parts in scan.files if parts not in twins]
+    scan.left_out += len(twins)
 
 
 def refuse_too_large(size: int, path: RootedPath) -> None:
