@@ -91,6 +91,7 @@ def start_service(home: Path) -> None:
 
 
 def _last_error(home: Path) -> str:
-    lines = (home / places.LOG_NAME).read_text("utf-8", "replace").splitlines()
+    log = home / places.LOG_NAME
+    lines = log.read_text("utf-8", "replace").splitlines()
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return errors[-1] if errors else "the service did not start; its log is in the state folder"
+    return errors[-1] if errors else f"the service did not start; its log says why: {log}"
