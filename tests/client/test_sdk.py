@@ -79,6 +79,17 @@ async def test_many_calls_at_once_each_get_their_own_answer(opened: Open) -> Non
     assert len(set(got.values())) == 7
 
 
+async def test_progress_is_told_while_the_work_goes_on(opened: Open) -> None:
+    told: list[tuple[float, float | None]] = []
+    steps = [{"op": "file.list", "target": "."} for _ in range(4)]
+    async with opened() as linker:
+        answer = await linker.call(
+            "app", "batch.run", input={"operations": steps}, report=lambda text, at, of: told.append((at, of))
+        )
+    assert len(answer.data["results"]) == 4
+    assert told and told == sorted(told) and {of for _, of in told} == {4}
+
+
 async def test_a_person_is_asked_and_decides(opened: Open, service: Service) -> None:
     asked: list[str] = []
 

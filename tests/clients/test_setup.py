@@ -18,7 +18,7 @@ from computer_linker.client.stdio_client import StdioClient
 from computer_linker.service.clients.catalog import known_clients
 from computer_linker.service.clients.form import NAME, Client, User
 from support.lines import own_service
-from support.service import PROGRAM, TOKEN, environment, write_config
+from support.service import PROGRAM, TOKEN, environment, serving, write_config
 
 Run = Callable[..., tuple[int, str, str]]
 STARTS = [str(Path(sys.executable).parent / NAME), "stdio"]
@@ -246,3 +246,17 @@ def test_a_state_folder_elsewhere_is_named_in_the_entry(user: Path, tmp_path: Pa
     env = environment(home, HOME=str(user))
     subprocess.run([*PROGRAM, "client", "setup", "cursor", "--write"], env=env, check=True, capture_output=True)
     assert entry_in("cursor", user / FILES["cursor"])["env"] == {"COMPUTER_LINKER_HOME": str(home)}
+
+
+def test_smoke_over_http_goes_every_way_a_client_may(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(tmp_path, token=TOKEN) as running, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COMPUTER_LINKER_HOME", str(running.home))
+        assert main(["client", "smoke", "--over", "http", "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert [step["step"] for step in answer["steps"]] == [
+            "healthz", "JSON API", "get_computer_info", "file.list in app",
+        ]  # fmt: skip
+        assert main(["client", "smoke", "--public"]) == 1
+        assert "no public address" in capsys.readouterr().err
+        running.stop()
+        assert main(["client", "smoke", "--over", "http", "--json"]) == 1

@@ -145,7 +145,12 @@ def test_the_json_api_knows_the_older_actions(service: Service) -> None:
     setup = http.control("client_setup")
     assert setup["stdio"]["args"][-1] == "stdio" and TOKEN not in json.dumps(setup)
     assert http.control("client_setup", showToken=True)["error"]["code"] == "invalid_request"
+    status, body = http.send("GET", "/api/v1/capabilities")
+    assert status == 200 and json.loads(body)["workspaces"]
+    assert http.send("POST", "/api/v1/capabilities", {})[0] == 405
+    http.close()
     http.token = None
+    assert http.send("GET", "/api/v1/capabilities")[0] == 401
     assert http.send("POST", "/api/v1/control", {"action": "read", "workspace": "app", "path": "notes.txt"})[0] == 401
     header = {"x-localport-token": TOKEN}
     assert http.send("POST", "/api/v1/control", {"action": "list_workspaces"}, header)[0] == 200

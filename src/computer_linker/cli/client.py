@@ -208,9 +208,25 @@ def _show(answer: dict[str, Any]) -> None:
     say(f"First prompt: {answer['firstPrompt']}")
 
 
-def _smoke(as_json: AsJson = False) -> None:
-    """Connect as a client would, over stdio, and make one read-only call in each folder scope."""
+def _smoke(
+    over: Annotated[
+        Over, typer.Option("--over", help="Start the program, or connect to the running service.")
+    ] = Over.stdio,
+    public: Annotated[bool, typer.Option("--public", help="Connect to the public address of the config.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Connect as a client would, and make one read-only call in each folder scope."""
     from computer_linker.cli.self_test import answer_with, smoke
+    from computer_linker.cli.smoke_http import smoke_http
+    from computer_linker.service.client_setup import local_address
 
     home = state_home()
-    answer_with(smoke(home, current_config(home)), as_json=as_json)
+    config = current_config(home)
+    if public:
+        if config.public_base_url is None:
+            raise CliError("there is no public address", "computer-linker config set publicBaseUrl https://...")
+        answer_with(smoke_http(f"{config.public_base_url.rstrip('/')}/mcp", config, is_public=True), as_json=as_json)
+    if over is Over.http:
+        url = local_address(config, (running_service(home) or {}).get("localUrl"))
+        answer_with(smoke_http(url, config, is_public=False), as_json=as_json)
+    answer_with(smoke(home, config), as_json=as_json)

@@ -14,6 +14,7 @@ from computer_linker.cli.output import note, print_json, table
 from computer_linker.client.socket_client import ask_service
 from computer_linker.client.stdio_client import ClientFailed, StdioClient
 from computer_linker.config.schema import Config
+from computer_linker.errors import LinkError
 
 _TOOLS = {"get_computer_info", "computer_operation", "get_operation_history"}
 _COMMAND = [sys.executable, "-I", "-m", "computer_linker", "stdio"]
@@ -33,7 +34,7 @@ class Steps:
         """Try one step and keep how it went."""
         try:
             ok, reason = holds(), ""
-        except (ClientFailed, OSError, KeyError, IndexError, ValueError) as error:
+        except (ClientFailed, LinkError, OSError, KeyError, IndexError, ValueError) as error:
             ok, reason = False, str(error) or type(error).__name__
         self.done.append({"step": name, "ok": ok, "reason": reason})
 

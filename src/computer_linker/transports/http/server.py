@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     BuildSdkServer = Callable[[Tools, FindPrincipal], SdkServer[Any]]
 
+_CONTROL, _CAPABILITIES = "/api/v1/control", "/api/v1/capabilities"
+
 
 class HttpServer:
     """Listens, guards, authenticates and routes."""
@@ -149,7 +151,7 @@ class HttpServer:
                 raise Refused(404, "There is nothing here.")
             await self._services.use(ApprovalPage).serve(scope, receive, send, headers)
             return
-        if path not in ("/mcp", "/api/v1/control") or (is_public and path != "/mcp"):
+        if path not in ("/mcp", _CONTROL, _CAPABILITIES) or (is_public and path != "/mcp"):
             raise Refused(404, "There is nothing here.")
         peer = (scope.get("client") or ("",))[0]
         is_local = peer in ("127.0.0.1", "::1") and not is_public and not came_through_a_proxy(headers)
@@ -162,6 +164,11 @@ class HttpServer:
         who = _principal(proven.id, proven.proof, proven.grants, headers, peer)
         if path == "/mcp":
             await self._serve_mcp(scope, receive, send, headers, who, base)
+            return
+        if path == _CAPABILITIES:
+            _only(scope, "GET")
+            status, answer = await self._api.control(b'{"action":"get_capabilities"}', who)
+            await answer_json(send, status, answer)
             return
         _only(scope, "POST")
         check_body_headers(headers)
