@@ -160,7 +160,12 @@ async def test_a_session_outlives_a_killed_service(tmp_path: Path, agent: str) -
         model.steps[:] = [{"say": "SECOND-ANSWER"}]
         with serving(tmp_path, env=environ_for(program)) as service:
             link = Http(service.port)
-            assert control(link, "codex.read", session)["data"]["status"] == "lost"
+            lost = control(link, "codex.read", session)["data"]
+            assert (lost["status"], [each["path"] for each in lost["diffSummary"]["files"]]) == ("lost", ["up.txt"])
+            undone = link.control(
+                "computer_operation", scope="app", op="file.undo", input={"operationId": lost["operationId"]}
+            )
+            assert undone["ok"] and not (root / "up.txt").exists(), undone
             given = {"prompt": "SECOND-PROMPT", "workflow": "continue", "sessionId": session}
             second = control(link, "codex.run", ".", given)
             link.close()

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from computer_linker.errors import ExecutionFailed, InvalidRequest, ProviderUnavailable
 from computer_linker.model.base import Model
+from computer_linker.model.paths import RootedPath
 from computer_linker.providers.agents.agents import Agents, Running
 from computer_linker.providers.agents.order import Order, mode_for
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, Turn, TurnProblem, Workflow
@@ -47,7 +48,7 @@ class AgentOptions(Model):
 async def start_turn(ctx: Context, target: str, input: AgentInput, options: AgentOptions) -> Running:
     """Start what was asked for once the intent is durable."""
     agents = ctx.use(Agents)
-    session = _session(ctx, agents, input)
+    session = await _session(ctx, agents, input)
     agent = session.agent if session is not None else input.agent or "codex"
     mode = mode_for(ctx.scope, input.workflow, options.sandbox)
     where = target if session is None else session.target
@@ -74,12 +75,19 @@ async def start_turn(ctx: Context, target: str, input: AgentInput, options: Agen
     return running
 
 
-def _session(ctx: Context, agents: Agents, input: AgentInput) -> Session | None:
+def found(ctx: Context, session_id: str) -> tuple[Session, RootedPath]:
+    """This caller's session and the folder it works in."""
+    session = ctx.use(Agents).find(session_id, ctx.principal, ctx.scope.id)
+    return session, ctx.path(session.target)
+
+
+async def _session(ctx: Context, agents: Agents, input: AgentInput) -> Session | None:
     if input.session_id is None:
         if input.workflow == "continue":
             raise InvalidRequest("`continue` needs a sessionId.", field="sessionId")
         return None
-    session = agents.find(input.session_id, ctx.principal, ctx.scope.id)
+    # What a lost turn changed is told apart from what this one will change.
+    session = await agents.judged(*found(ctx, input.session_id))
     if input.agent not in (None, session.agent):
         raise InvalidRequest(f"The session belongs to {session.agent}.", field="agent")
     if session.thread_id is None:

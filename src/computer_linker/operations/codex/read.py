@@ -8,6 +8,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.codex.asking import found
 from computer_linker.providers.agents.agents import Agents
 from computer_linker.providers.agents.events import Event, told
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, TurnProblem, Workflow
@@ -59,7 +60,7 @@ class AgentState(Model):
 async def codex_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> AgentState:
     """Read how a session stands and its events since a cursor, waiting for more where asked to."""
     agents = ctx.use(Agents)
-    session = agents.find(target, ctx.principal, ctx.scope.id)
+    session = await agents.judged(*found(ctx, target))
     log = agents.log_of(target)
     if options.cursor > log.end:
         raise InvalidRequest("The cursor lies beyond the events there are.", field="cursor", end=log.end)
@@ -70,6 +71,7 @@ async def codex_read(ctx: Context, target: str, options: ReadOptions = ReadOptio
     limit = min(options.max_bytes, ctx.scope.policy.max_output_bytes)
     events, cursor, dropped = log.since(options.cursor, limit)
     ctx.note(events=len(events), status=session.last.status)
+    ctx.warnings.extend(session.last.warnings)
     diff = agents.sessions.diff(target)[:limit] if options.include_diff and session.last.diff_summary else None
     message = running.live.final_message if running is not None else session.last.final_message
     return _state(session, events, cursor, dropped, message, diff)

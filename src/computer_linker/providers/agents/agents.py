@@ -20,6 +20,7 @@ from computer_linker.errors import (
     ProviderUnavailable,
 )
 from computer_linker.model.ids import new_handle
+from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.providers.agents.changes import Takeback, summary_of
 from computer_linker.providers.agents.claude import Claude
@@ -59,11 +60,10 @@ _STOP_S = 3.0
 class Running:
     """A turn under way: the session as it is now, the live process, and its end."""
 
-    def __init__(self, session: Session, live: LiveTurn, prepared: Prepared, before: Snapshot | None) -> None:
+    def __init__(self, session: Session, live: LiveTurn, prepared: Prepared) -> None:
         self.session = session
         self.live = live
         self.prepared = prepared
-        self.before = before
         self.done = anyio.Event()
 
 
@@ -123,13 +123,13 @@ class Agents:
             await self._versions.check(program, prepared.argv[0], prepared.env["PATH"])
             prompt = await self._prompt(order)
             before, warning = await self._before(order)
-            running = await self._spawned(order, program, line, prepared, before)
+            running = await self._spawned(order, program, prepared)
         except BaseException:
             prepared.plan.release()
             raise
         try:
             await gate()
-            self._open_turn(running, order, line, [*prepared.warnings, *line.warnings, *warning])
+            self._open_turn(running, order, before, [*prepared.warnings, *line.warnings, *warning])
         except BaseException:
             running.live.close()
             prepared.plan.release()
@@ -213,9 +213,7 @@ class Agents:
         except LinkError as error:
             return None, [f"There will be no diff and no undo of this run: {error.message}"]
 
-    async def _spawned(
-        self, order: Order, program: AgentProgram, line: Line, prepared: Prepared, before: Snapshot | None
-    ) -> Running:
+    async def _spawned(self, order: Order, program: AgentProgram, prepared: Prepared) -> Running:
         child = await self._runner.spawn(prepared.plan, prepared.env, stdin=True)
         session = order.session or Session(
             session_id=new_handle(program.name),
@@ -230,9 +228,9 @@ class Agents:
         live = LiveTurn(
             child, program.parser(), self._log(session.session_id), order.cwd_path, order.scope.policy.max_output_bytes
         )
-        return Running(session, live, prepared, before)
+        return Running(session, live, prepared)
 
-    def _open_turn(self, running: Running, order: Order, line: Line, warnings: list[str]) -> None:
+    def _open_turn(self, running: Running, order: Order, before: Snapshot | None, warnings: list[str]) -> None:
         turn = Turn(
             operation_id=order.operation_id,
             workflow=order.workflow,
@@ -242,6 +240,8 @@ class Agents:
             first_event=running.live.log.end,
             boundary=running.prepared.boundary,
             warnings=warnings,
+            before=None if before is None else before.tree,
+            was_empty=[] if before is None else before.empty_names(),
         )
         running.session = running.session.with_turn(turn)
         self.sessions.save(running.session)
@@ -259,7 +259,7 @@ class Agents:
             ended = await running.live.to_the_end(prompt, order.timeout_s)
             turn = _ended_turn(turn, running.live, ended, program)
             running.prepared.plan.release()
-            turn = await self._with_changes(turn, running, order)
+            turn = await self._with_changes(turn, running.session, order.cwd)
         except Exception:
             log.exception("the turn of %s failed", running.session.session_id)
             turn = turn.model_copy(update={"status": "failed", "ended_at": now()})
@@ -271,23 +271,35 @@ class Agents:
             running.prepared.plan.release()
             self._remember(running.session)
 
-    async def _with_changes(self, turn: Turn, running: Running, order: Order) -> Turn:
-        if order.mode == "read-only":
+    async def _with_changes(self, turn: Turn, session: Session, cwd: RootedPath) -> Turn:
+        """The turn with what it changed. The folder is compared with the snapshot taken before."""
+        if turn.sandbox == "read-only":
             none = DiffSummary(changed_files=0, insertions=0, deletions=0, files=[])
             return turn.model_copy(update={"diff_summary": none})
-        if running.before is None:
+        if turn.before is None:
             return turn
         try:
-            after = await self._shadow.take(order.cwd, with_empty=False)
-            found = await self._shadow.compare(order.cwd, running.before, after, _MAX_PATCH)
-            entry = self._journal.begin(order.operation_id, order.scope.id, order.op)
-            takeback = Takeback(self._journal, self._computer.files, self._shadow)
-            undoable = await takeback.record(order.cwd, found, entry)
+            after = await self._shadow.take(cwd, with_empty=False)
+            before = Snapshot(turn.before, 0, frozenset(turn.was_empty))
+            found = await self._shadow.compare(cwd, before, after, _MAX_PATCH)
+            entry = self._journal.begin(turn.operation_id, session.scope, "codex.run")
+            undoable = await Takeback(self._journal, self._computer.files, self._shadow).record(cwd, found, entry)
         except LinkError as error:
             warning = f"There is no diff and no undo of this run: {error.message}"
-            return turn.model_copy(update={"warnings": [*turn.warnings, warning]})
-        self.sessions.save_diff(running.session.session_id, found.patch)
-        return turn.model_copy(update={"diff_summary": summary_of(found, order.cwd.shown, undoable=undoable)})
+            return turn.model_copy(update={"warnings": [*turn.warnings, warning], "before": None})
+        self.sessions.save_diff(session.session_id, found.patch)
+        return turn.model_copy(update={"diff_summary": summary_of(found, cwd.shown, undoable=undoable)})
+
+    async def judged(self, session: Session, cwd: RootedPath) -> Session:
+        """A session whose last turn was lost with an earlier service, with what that turn changed until now."""
+        turn = session.last
+        if turn.status != "lost" or turn.diff_summary is not None or turn.before is None:
+            return session
+        late = "The service died while this ran; the diff and the undo reach to the moment it was first read again."
+        turn = await self._with_changes(turn.model_copy(update={"warnings": [*turn.warnings, late]}), session, cwd)
+        session = session.with_last(turn)
+        self._remember(session)
+        return session
 
     def _remember(self, session: Session) -> None:
         try:

@@ -68,6 +68,9 @@ class Turn(Model):
     problem: TurnProblem | None = None
     diff_summary: DiffSummary | None = None
     warnings: list[str] = []
+    before: str | None = None
+    """The snapshot of the folder before the turn."""
+    was_empty: list[str] = []
 
 
 class Session(Model):

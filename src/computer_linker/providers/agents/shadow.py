@@ -32,6 +32,7 @@ _MAX_FOLDERS = 32
 _MAX_BLOBS = 64 << 20
 _READABLE = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
 _NAMES_ROOM = 16 << 20
+_MAX_EMPTY = 2000
 _DIFF = (
     "diff-tree", "-r", "-z", "--raw", "--numstat", "--patch", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv",
     "-O/dev/null",
@@ -56,6 +57,10 @@ class Snapshot:
     repositories: int
     empty: frozenset[str] = frozenset()
     """Folders without files, which a tree does not know; looked for only where asked."""
+
+    def empty_names(self) -> list[str]:
+        """Their names, to be kept in a record; `*` when they are too many, and then no folder counts as new."""
+        return sorted(self.empty) if len(self.empty) <= _MAX_EMPTY else ["*"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +203,7 @@ class _Work:
         """Folders that files were added in and that were not there before."""
         added = [each.parts for each in changed if each.action == "A"]
         above = {"/".join(parts[:size]) for parts in added for size in range(1, len(parts))}
-        if not above:
+        if not above or "*" in old.empty:
             return []
         listed = self._git("ls-tree", "-r", "-d", "-z", "--name-only", old.tree).split(b"\0")
         known = {os.fsdecode(name) for name in listed} | old.empty
