@@ -88,3 +88,17 @@ async def test_without_a_notice_area_the_answer_comes_at_once(road: Road) -> Non
         refused = await road.call("file.delete", "keep.txt")
     assert "approveWith" in refused["error"]["details"]
     assert (road.root / "keep.txt").exists()
+
+
+async def test_a_token_that_waits_is_asked_about_when_it_is_used(road: Road, address: str) -> None:
+    answers: list[dict[str, Any]] = []
+    issued = await road.data("confirm.issue", input={"op": "file.delete", "target": "keep.txt"})
+
+    async def spend() -> None:
+        answers.append(await road.call("file.delete", "keep.txt", confirm={"token": issued["token"]}))
+
+    async with NoticeArea.open(address) as area, anyio.create_task_group() as group:
+        group.start_soon(spend)
+        area.press((await area.next()).number, "allow")
+    assert answers[0]["ok"]
+    assert not (road.root / "keep.txt").exists()

@@ -79,18 +79,14 @@ class Approvals:
         asked = self.make_asked(call, op, who, WAIT_S)
         now = time.monotonic()
         if call.confirm is not None:
-            if self._approvers:
-                await self._until_answered(call.confirm, who, asked.digest)
+            await self._until_answered(call.confirm, who, asked.digest)
             self.ledger.spend_token(call.confirm, who, asked.digest, time.monotonic())
             return
         if self.ledger.has_standing(who, scope.id) or self.ledger.spend_approval(who, asked.digest, now):
             return
         self.ledger.ask(asked)
         self._announce()
-        approvers = [*([ask] if ask is not None else []), *self._approvers.values()]
-        for find in self._offers:
-            if (found := await find(asked)) is not None:
-                approvers.append(found)
+        approvers = [*([ask] if ask is not None else []), *await self._there_for(asked)]
         if not approvers:
             raise _nobody(asked, op)
         await self._wait(asked, approvers)
@@ -143,14 +139,35 @@ class Approvals:
     async def _until_answered(self, token: str, who: Principal, digest: str) -> None:
         """Give the person who is there the time to answer about a token that waits for them."""
         asked = self.ledger.waiting_token(token, who, digest, time.monotonic())
-        if asked is None:
+        approvers = [] if asked is None else await self._there_for(asked)
+        if asked is None or not approvers:
             return
         answered = self._answered.setdefault(asked.id, anyio.Event())
+        left = len(approvers)
+
+        async def put(approver: Approver, asked: Asked) -> None:
+            nonlocal left
+            answer = await approver(asked)
+            left -= 1
+            if answer is not None:
+                self.answer(asked.id, answer)
+            if not left:
+                answered.set()
+
         try:
             with anyio.move_on_after(asked.expires_at - time.monotonic()):
-                await answered.wait()
+                async with anyio.create_task_group() as group:
+                    for approver in approvers:
+                        group.start_soon(put, approver, asked)
+                    await answered.wait()
+                    group.cancel_scope.cancel()
         finally:
             self._answered.pop(asked.id, None)
+
+    async def _there_for(self, asked: Asked) -> list[Approver]:
+        """Every way to ask about this request that is there now."""
+        found = [await find(asked) for find in self._offers]
+        return [*self._approvers.values(), *(approver for approver in found if approver is not None)]
 
     async def _wait(self, asked: Asked, approvers: list[Approver]) -> None:
         waiting = self._answered[asked.id] = anyio.Event()
