@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -129,8 +130,11 @@ class Ground:
 
 
 def _clear(folder: Path) -> None:
-    # Some cases dig deeper than a recursive function of Python can follow.
-    subprocess.run(["rm", "-rf", "--", str(folder)], check=True)
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        # Some cases dig deeper than a recursive function of Python can follow.
+        subprocess.run(["rm", "-rf", "--", str(folder)], check=True)
 
 
 def _folder(name: str, root: Path, capabilities: list[str], **policy: Any) -> dict[str, Any]:

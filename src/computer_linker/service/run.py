@@ -87,12 +87,14 @@ async def _serve(
         _stop_on_signals(stop)
         tasks = [asyncio.create_task(door.serve())]
         if http is not None:
+            from computer_linker.providers.processes.open_door import OpenDoor
             from computer_linker.transports.http.server import HttpServer
 
             server = HttpServer(
                 app.services, app.dispatcher, tools, introspection, actions=service_actions(app, controls)
             )
             await server.listen(*http)
+            app.services.use(OpenDoor).is_listening = True
             introspection.http, controls.local_url = server, server.local_url
             tasks.append(asyncio.create_task(server.serve()))
         introspection.peers = peers

@@ -16,6 +16,7 @@ from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import judge_boundary, judge_command
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.keeping import Keeping, kept_to
+from computer_linker.providers.processes.open_door import OpenDoor
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox
@@ -63,8 +64,15 @@ class _Judged:
 class Preparation:
     """Judges and plans commands."""
 
-    def __init__(self, computer: Computer, sandbox: Sandbox, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        computer: Computer,
+        sandbox: Sandbox,
+        environ: Mapping[str, str] | None = None,
+        door: OpenDoor | None = None,
+    ) -> None:
         self._computer = computer
+        self._door = door
         self._sandbox = sandbox
         # A copy: what the service's own environment becomes later is no business of commands.
         self._environ = dict(os.environ if environ is None else environ)
@@ -72,7 +80,7 @@ class Preparation:
 
     @classmethod
     def open(cls, services: Any) -> Self:
-        return cls(services.use(Computer), services.use(Sandbox))
+        return cls(services.use(Computer), services.use(Sandbox), door=services.use(OpenDoor))
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -128,6 +136,8 @@ class Preparation:
         program = programs.resolve(argv[0], where)
         judge_command(policy, argv, program, programs.locate)
         judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
+        if self._door is not None and boundary.holds and policy.network and request.keeping is None:
+            self._door.refuse_network()
         env = environment.build(
             self._environ,
             request.env,
