@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from computer_linker.config.schema import Config
+from computer_linker.model.scope import Scope
 from computer_linker.service.doctor import diagnostics, readiness
 from computer_linker.service.programs import find_program, tool_readiness
 
@@ -41,7 +42,9 @@ def test_no_scope_is_not_ready_and_says_what_to_run(home: Path) -> None:
 def test_loopback_without_a_token_is_said_where_http_is_served_and_only_there(home: Path, tmp_path: Path) -> None:
     open_config = config(tmp_path, ownerToken=None)
     assert any("need no token" in warning for warning in readiness(open_config, home, serving_http=True)["warnings"])
-    assert not any("need no token" in warning for warning in readiness(open_config, home, serving_http=False)["warnings"])
+    assert not any(
+        "need no token" in warning for warning in readiness(open_config, home, serving_http=False)["warnings"]
+    )
 
 
 def test_the_token_never_appears_in_a_report(home: Path, tmp_path: Path) -> None:
@@ -105,3 +108,12 @@ def test_a_file_that_cannot_be_executed_is_no_program(tmp_path: Path, monkeypatc
     (tmp_path / "bun").chmod(stat.S_IRUSR)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_program("bun") is None
+
+
+def test_an_allow_list_that_limits_nothing_is_named(tmp_path: Path) -> None:
+    policy = {"sandbox": "off", "allowedCommands": ["npm *", "env *", "git *"]}
+    scope = Scope.from_wire({"id": "app", "roots": [str(tmp_path)], "capabilities": ["command:run"], "policy": policy})
+    config = Config(machine_id="m", machine_name="m", scopes=[scope])
+    found = [finding for finding in diagnostics(config, tmp_path).findings if finding.code == "wide_commands"]
+    assert len(found) == 1
+    assert "env" in found[0].message

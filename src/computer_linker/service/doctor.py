@@ -1,6 +1,7 @@
 """What is ready, what blocks, and what would help: the one source of `status`, `doctor` and get_computer_info's status."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.config.defaults import EXECUTES
 from computer_linker.config.diagnose import Finding, diagnose, is_loopback
 from computer_linker.config.schema import Config
+from computer_linker.policy.commands import diagnose_rules
 from computer_linker.service.programs import tool_readiness
 
 __all__ = [
@@ -81,7 +83,17 @@ class Diagnostics:
 
 def diagnostics(config: Config, home: Path) -> Diagnostics:
     """Look at everything. Costs a few stats, and the programs' versions the first time."""
-    return Diagnostics(config, diagnose(config, home), tool_readiness())
+    return Diagnostics(config, [*diagnose(config, home), *_wide_rules(config)], tool_readiness())
+
+
+def _wide_rules(config: Config) -> Iterator[Finding]:
+    """Allow lists that limit nothing, because the scope has switched the boundary off."""
+    for scope in config.scopes:
+        for sentence in diagnose_rules(scope.policy, boundary_holds=True):
+            message, _, remedy = sentence.partition(". ")
+            yield Finding(
+                "warning", "wide_commands", f"Scope {scope.id}: {message}.", remedy or "Set sandbox to required."
+            )
 
 
 def readiness(config: Config, home: Path, *, serving_http: bool) -> dict[str, Any]:
