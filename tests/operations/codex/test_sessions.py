@@ -193,3 +193,16 @@ async def test_sessions_belong_to_their_caller_and_scope(tmp_path: Path) -> None
         assert await road.code("codex.run", ".", input=given) in ("conflict", "invalid_request")
         model.let_go()
         assert (await until_over(road, session))["status"] == "completed"
+
+
+async def test_two_agents_in_one_folder_are_told_of_each_other(tmp_path: Path) -> None:
+    async with agent_road(tmp_path, "codex", {"say": "one", "hold": True}) as (road, model):
+        first = await road.call("codex.start", ".", input={"prompt": "go"})
+        second = await road.call("codex.start", ".", input={"prompt": "go"})
+        assert first["warnings"] == [] and any("Another agent" in warning for warning in second["warnings"])
+        model.let_go()
+        for started in (first, second):
+            assert (await until_over(road, started["data"]["sessionId"]))["status"] == "completed"
+        plan = {"op": "codex.run", "target": ".", "input": {"prompt": "x"}}
+        explained = await road.data("computer.explain", input=plan)
+        assert explained["allowed"] is True

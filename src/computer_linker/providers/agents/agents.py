@@ -60,10 +60,11 @@ _STOP_S = 3.0
 class Running:
     """A turn under way: the session as it is now, the live process, and its end."""
 
-    def __init__(self, session: Session, live: LiveTurn, prepared: Prepared) -> None:
+    def __init__(self, session: Session, live: LiveTurn, prepared: Prepared, where: str) -> None:
         self.session = session
         self.live = live
         self.prepared = prepared
+        self.where = where
         self.done = anyio.Event()
 
 
@@ -209,9 +210,19 @@ class Agents:
         try:
             taken = await self._shadow.take(order.cwd)
             inside = f"{taken.repositories} repositories inside the folder are not part of the diff, nor of an undo."
-            return taken, [inside] if taken.repositories else []
+            return taken, [*([inside] if taken.repositories else []), *self._beside(order)]
         except LinkError as error:
             return None, [f"There will be no diff and no undo of this run: {error.message}"]
+
+    def _beside(self, order: Order) -> list[str]:
+        """A warning when another agent may write what this one's diff is about."""
+        place = Path(order.cwd_path)
+        for other in self._running.values():
+            if other.session.last.sandbox == "workspace-write":
+                where = Path(other.where)
+                if place.is_relative_to(where) or where.is_relative_to(place):
+                    return ["Another agent is at work in this folder; the diff cannot tell their changes apart."]
+        return []
 
     async def _spawned(self, order: Order, program: AgentProgram, prepared: Prepared) -> Running:
         child = await self._runner.spawn(prepared.plan, prepared.env, stdin=True)
@@ -228,7 +239,7 @@ class Agents:
         live = LiveTurn(
             child, program.parser(), self._log(session.session_id), order.cwd_path, order.scope.policy.max_output_bytes
         )
-        return Running(session, live, prepared)
+        return Running(session, live, prepared, order.cwd_path)
 
     def _open_turn(self, running: Running, order: Order, before: Snapshot | None, warnings: list[str]) -> None:
         turn = Turn(
