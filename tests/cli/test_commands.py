@@ -198,6 +198,13 @@ def test_status_says_what_the_next_step_is_about(shell: Shell) -> None:
     assert "next: Run: computer-linker doctor --fix" in out
 
 
+def test_the_profile_is_told_in_plain_words(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    told = dict(line.split(maxsplit=1) for line in shell("profile")[1].splitlines())
+    assert (told["publicMcpUrl"], told["running"]) == ("none", "no")
+    assert told["environment"] == f"COMPUTER_LINKER_HOME={shell.home}"
+
+
 def test_doctor_reports_programs_findings_and_release_readiness(shell: Shell) -> None:
     shell("setup", shell.folder)
     answer = shell.json("doctor")

@@ -1,6 +1,6 @@
 """profile: this computer's connection profile, the token left out."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,4 +25,13 @@ def register(app: typer.Typer) -> None:
         if as_json:
             print_json(answer)
         else:
-            table([(name, value if isinstance(value, str) else str(value)) for name, value in answer.items()])
+            table([(name, _plain(value)) for name, value in answer.items()])
+
+
+def _plain(value: Any) -> str:
+    """A value as a person would say it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return " ".join(f"{name}={each}" for name, each in value.items()) or "none"
+    return "none" if value is None else str(value)
