@@ -56,7 +56,7 @@ class Browser:
 
 
 def register(browser: Browser, *redirects: str) -> str:
-    _, client = browser.json(
+    status, client = browser.json(
         "/register", {"redirect_uris": list(redirects) or [CALLBACK, WEB], "client_name": "Probe"}
     )
     assert status == 201, client
@@ -332,3 +332,12 @@ def test_a_session_survives_a_restart(tmp_path: Path) -> None:
         port = service.port
     with serving(tmp_path, token=TOKEN) as again:
         assert again.port != port or call(again, issued["access_token"])[0] == 200
+
+
+def test_a_client_without_a_secret_can_give_its_access_back(service: Service) -> None:
+    browser = Browser(service.port)
+    client, issued = tokens(service, browser)
+    form = {"token": issued["refresh_token"], "client_id": client}
+    assert browser.send("POST", "/revoke", form)[0] == 200
+    again = {"grant_type": "refresh_token", "refresh_token": issued["refresh_token"], "client_id": client}
+    assert browser.send("POST", "/token", again)[0] == 400
