@@ -65,6 +65,7 @@ def test_the_first_help_is_short_and_the_whole_one_is_not(shell: Shell) -> None:
     commands = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.strip()]
     assert commands == ["start", "setup", "status", "doctor", "scope", "client"]
     assert shell()[1] == out
+    assert "..." not in out.split("Commands:")[1]
     every = shell("--help-all")[1]
     for name in ("serve", "stdio", "stop", "op", "config", "token", "self-test", "completion"):
         assert f"\n  {name} " in every

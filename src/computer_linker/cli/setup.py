@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
         screen: Screen = False,
         as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
     ) -> None:
-        """Make config, identity, token and scope where they are missing; do not serve."""
+        """Set up what is missing, as `start` does, without serving."""
         from computer_linker.service.setup import Wishes, set_up
 
         home = state_home()

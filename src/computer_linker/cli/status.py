@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
         details: Annotated[bool, typer.Option("--details", help="Show every row.")] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
     ) -> None:
-        """Show whether this computer is ready for clients, and what to do next."""
+        """Show whether clients can use this computer, and what to do next."""
         home = state_home()
         config = current_config(home)
         answer = report(config)
