@@ -1,6 +1,7 @@
 """Every method of the bridge over its real socket, on a real desktop, agreeing with what the form itself says."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -229,3 +230,27 @@ async def test_halt_refuses_every_act_until_the_person_resumes(live: Host, form:
     assert live.app.dispatcher.lanes.resume()
     await live.act("desktop.click", **params)
     await form.told("clicked", lambda one: one["count"] > 0)
+
+
+async def test_two_clients_at_once_each_finish_their_whole_workflow(live: Host, form: Form) -> None:
+    entry = {"selector": {"role": "textbox", "name": "entry"}, "route": {"app": form.app}}
+    finished: list[str] = []
+
+    async def work(client: str) -> None:
+        who = replace(LOCAL, session=client, connection=client)
+        for step in range(4):
+            text = f"{client} {step}"
+            call = {"scope": "desk", "op": "desktop.type_text", "target": entry, "input": {"text": text}}
+            reply = await live.app.dispatcher.call_wire({**call, "options": {"clearBefore": True}}, who)
+            assert reply.envelope.get("effect") == "confirmed", reply.envelope
+            await anyio.sleep(0.05)
+        finished.append(client)
+
+    before = len(form.events("text"))
+    async with anyio.create_task_group() as group:
+        group.start_soon(work, "first")
+        group.start_soon(work, "second")
+    assert sorted(finished) == ["first", "second"]
+    texts = [one["text"] for one in form.events("text")[before:] if one["text"].endswith(("0", "1", "2", "3"))]
+    whole = [text for text in texts if text in {f"{who} {step}" for who in finished for step in range(4)}]
+    assert whole == [f"{who} {step}" for who in finished for step in range(4)], "one workflow after the other"

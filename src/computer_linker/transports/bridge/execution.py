@@ -1,5 +1,6 @@
 """One execution of a bridge request: how it is stopped, what it sends down the road, what it leaves behind."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,8 @@ from computer_linker.model.principal import Principal
 from computer_linker.providers.approvals import Approver
 from computer_linker.providers.evidence.folder import Evidence
 from computer_linker.transports.bridge.faults import BridgeFault, fault_of_envelope
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -43,7 +46,10 @@ class Execution:
         return _plain(reply.envelope["data"]), reply
 
     async def look(self, call: Call, name: str) -> str | None:
-        """Keep a picture of the place as evidence; None where the scope or the desktop gives none."""
+        """Keep a picture of the place as evidence; None where the scope or the desktop gives none.
+
+        Raises BridgeFault when there is a picture and it cannot be kept.
+        """
         try:
             _, reply = await self.send(call)
         except BridgeFault:
@@ -54,14 +60,14 @@ class Execution:
         """Keep the picture that came with a reply, masked as every capture is."""
         for one in reply.attachments:
             if one.mime == "image/png" and self.evidence is not None:
-                await to_thread.run_sync(self.evidence.write, name, one.data)
+                await self._write(self.evidence, name, one.data)
                 return name
         return None
 
     async def keep_tree(self, nodes: list[dict[str, Any]]) -> str | None:
         """Keep the elements that were read."""
         if self.evidence is not None:
-            await to_thread.run_sync(self.evidence.write, "ax.json", to_json({"nodes": nodes}, indent=1))
+            await self._write(self.evidence, "ax.json", to_json({"nodes": nodes}, indent=1))
         return None if self.evidence is None else "ax.json"
 
     async def finish(self, result: Mapping[str, Any]) -> None:
@@ -69,13 +75,23 @@ class Execution:
         evidence, self.evidence = self.evidence, None
         if evidence is not None:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(evidence.finish, dict(result))
+                try:
+                    await to_thread.run_sync(evidence.finish, dict(result))
+                except (OSError, LinkError) as error:
+                    # What was done is done: the client learns its outcome all the same.
+                    log.error("the evidence of %s is not complete: %s", self.id, error)
 
     def shown_evidence(self, **files: str | None) -> dict[str, Any]:
         """Where the evidence lies, as an answer says it."""
         where = "" if self.evidence is None else self.evidence.where
         found = {name: file for name, file in files.items() if file is not None}
         return {"dir": f"{self.workspace.rstrip('/')}/{where}/", **found}
+
+    async def _write(self, evidence: Evidence, name: str, data: bytes) -> None:
+        try:
+            await to_thread.run_sync(evidence.write, name, data)
+        except (OSError, LinkError) as error:
+            raise BridgeFault("DESKTOP_INTERNAL_ERROR", "The evidence cannot be written to the workspace.") from error
 
     def _note(self, op: str, reply: Reply) -> None:
         if self.evidence is not None:
