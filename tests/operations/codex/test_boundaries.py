@@ -112,10 +112,12 @@ async def test_a_link_out_of_the_scope_or_into_its_settings_is_no_working_folder
 async def test_claude_runs_no_commands_where_the_scope_has_no_network(tmp_path: Path) -> None:
     write = {"call": "Write", "args": {"file_path": str(tmp_path / "root" / "w.txt"), "content": "w\n"}}
     steps = (command("claude", "echo x > made.txt"), write, {"say": "tried"})
-    async with agent_road(tmp_path, "claude", *steps, network=False) as (road, _):
+    async with agent_road(tmp_path, "claude", *steps, network=False) as (road, model):
         envelope = await road.call("codex.run", ".", input={"prompt": "go", "agent": "claude"})
     assert [each["path"] for each in envelope["data"]["diffSummary"]["files"]] == ["w.txt"]
     assert any("without commands" in warning for warning in envelope["warnings"])
+    offered = {tool["name"] for tool in model.requests[0]["tools"]}
+    assert "Write" in offered and not offered & {"Bash", "WebFetch", "WebSearch", "Task", "Monitor"}
 
 
 async def test_claude_reads_no_settings_of_the_folder_and_stays_inside(tmp_path: Path) -> None:

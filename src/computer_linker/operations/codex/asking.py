@@ -1,17 +1,19 @@
 """What codex.run and codex.start share: the request, the order made of it, and the answer."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from computer_linker.errors import ExecutionFailed, InvalidRequest, ProviderUnavailable
 from computer_linker.model.base import Model
 from computer_linker.model.paths import RootedPath
-from computer_linker.providers.agents.agents import Agents, Running
-from computer_linker.providers.agents.order import Order, mode_for
+from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, Turn, TurnProblem, Workflow
 from computer_linker.providers.processes.request import request_of
 from computer_linker.registry import Context
+
+if TYPE_CHECKING:
+    from computer_linker.providers.agents.agents import Agents, Running
 
 SessionId = Annotated[str, Field(min_length=1, max_length=64, description="A session that codex.list shows.")]
 
@@ -45,9 +47,18 @@ class AgentOptions(Model):
     ] = None
 
 
-async def start_turn(ctx: Context, target: str, input: AgentInput, options: AgentOptions) -> Running:
+def agents_of(ctx: Context) -> "Agents":
+    """The part that runs agents; loaded with the first use, because many services never run one."""
+    from computer_linker.providers.agents.agents import Agents
+
+    return ctx.use(Agents)
+
+
+async def start_turn(ctx: Context, target: str, input: AgentInput, options: AgentOptions) -> "Running":
     """Start what was asked for once the intent is durable."""
-    agents = ctx.use(Agents)
+    from computer_linker.providers.agents.order import Order, mode_for
+
+    agents = agents_of(ctx)
     session = await _session(ctx, agents, input)
     agent = session.agent if session is not None else input.agent or "codex"
     mode = mode_for(ctx.scope, input.workflow, options.sandbox)
@@ -77,11 +88,11 @@ async def start_turn(ctx: Context, target: str, input: AgentInput, options: Agen
 
 def found(ctx: Context, session_id: str) -> tuple[Session, RootedPath]:
     """This caller's session and the folder it works in."""
-    session = ctx.use(Agents).find(session_id, ctx.principal, ctx.scope.id)
+    session = agents_of(ctx).find(session_id, ctx.principal, ctx.scope.id)
     return session, ctx.path(session.target)
 
 
-async def _session(ctx: Context, agents: Agents, input: AgentInput) -> Session | None:
+async def _session(ctx: Context, agents: "Agents", input: AgentInput) -> Session | None:
     if input.session_id is None:
         if input.workflow == "continue":
             raise InvalidRequest("`continue` needs a sessionId.", field="sessionId")
@@ -143,8 +154,8 @@ def outcome_of(session: Session, turn: Turn, *, max_output_bytes: int, diff: str
         signal=turn.signal,
         timed_out=turn.status == "timed_out",
         final_message=turn.final_message,
-        stdout=_within(turn.stdout, max_output_bytes),
-        stderr=_within(turn.stderr, max_output_bytes),
+        stdout=clip(turn.stdout, max_output_bytes),
+        stderr=clip(turn.stderr, max_output_bytes),
         diff_summary=turn.diff_summary,
         diff=diff,
         problem=turn.problem,
@@ -153,9 +164,3 @@ def outcome_of(session: Session, turn: Turn, *, max_output_bytes: int, diff: str
         sandbox=turn.sandbox,
         boundary=turn.boundary,
     )
-
-
-def _within(text: str, limit: int) -> str:
-    from computer_linker.providers.agents.events import clip
-
-    return clip(text, limit)

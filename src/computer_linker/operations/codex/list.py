@@ -7,7 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.providers.agents.agents import Agents
+from computer_linker.operations.codex.asking import agents_of
 from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.sessions import Session, Status, Workflow
 from computer_linker.registry import Context, Example, operation
@@ -51,7 +51,7 @@ class RunList(Model):
 )
 async def codex_list(ctx: Context, options: ListOptions = ListOptions()) -> RunList:
     """List the agent sessions of this scope that this client started, the newest first; they outlive the service."""
-    found = ctx.use(Agents).listed(ctx.principal, ctx.scope.id)
+    found = agents_of(ctx).listed(ctx.principal, ctx.scope.id)
     ctx.note(sessions=len(found))
     return RunList(runs=[_listed(session) for session in found[: options.limit]], truncated=len(found) > options.limit)
 

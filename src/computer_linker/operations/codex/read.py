@@ -8,8 +8,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.codex.asking import found
-from computer_linker.providers.agents.agents import Agents
+from computer_linker.operations.codex.asking import agents_of, found
 from computer_linker.providers.agents.events import Event, told
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, TurnProblem, Workflow
 from computer_linker.providers.processes.ring import Chunk
@@ -59,7 +58,7 @@ class AgentState(Model):
 )
 async def codex_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> AgentState:
     """Read how a session stands and its events since a cursor, waiting for more where asked to."""
-    agents = ctx.use(Agents)
+    agents = agents_of(ctx)
     session = await agents.judged(*found(ctx, target))
     log = agents.log_of(target)
     if options.cursor > log.end:

@@ -1,6 +1,6 @@
 """codex.run: let an agent program work on a prompt, and wait for its end."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 from pydantic import Field
@@ -11,13 +11,15 @@ from computer_linker.operations.codex.asking import (
     AgentInput,
     AgentOptions,
     AgentOutcome,
+    agents_of,
     fail_if_nothing_ran,
     outcome_of,
     start_turn,
 )
-from computer_linker.providers.agents.agents import Agents, Running
-from computer_linker.providers.agents.live import progress_line
 from computer_linker.registry import Context, Example, operation
+
+if TYPE_CHECKING:
+    from computer_linker.providers.agents.agents import Running
 
 _STOP_S = 3.0
 _LOOK_S = 30.0
@@ -65,11 +67,13 @@ async def codex_run(
         exitCode=turn.exit_code, status=turn.status, changedFiles=None if summary is None else summary.changed_files
     )
     limit = ctx.scope.policy.max_output_bytes
-    diff = ctx.use(Agents).sessions.diff(session.session_id)[:limit] if options.include_diff and summary else None
+    diff = agents_of(ctx).sessions.diff(session.session_id)[:limit] if options.include_diff and summary else None
     return outcome_of(session, turn, max_output_bytes=min(options.max_output_bytes, limit), diff=diff)
 
 
-async def _to_the_end(ctx: Context, running: Running) -> None:
+async def _to_the_end(ctx: Context, running: "Running") -> None:
+    from computer_linker.providers.agents.live import progress_line
+
     cursor = running.session.last.first_event
     try:
         while not running.done.is_set():
@@ -81,5 +85,5 @@ async def _to_the_end(ctx: Context, running: Running) -> None:
     except BaseException:
         # Whoever waited is gone: what runs for them ends too, and its record says so.
         with anyio.CancelScope(shield=True):
-            await ctx.use(Agents).stop(running, _STOP_S)
+            await agents_of(ctx).stop(running, _STOP_S)
         raise

@@ -7,7 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.providers.agents.agents import Agents
+from computer_linker.operations.codex.asking import agents_of
 from computer_linker.providers.agents.sessions import DiffSummary, Status
 from computer_linker.registry import Context, Example, operation
 
@@ -34,7 +34,7 @@ class StoppedAgent(Model):
 )
 async def codex_stop(ctx: Context, target: str, options: StopOptions = StopOptions()) -> StoppedAgent:
     """Stop a session's turn with everything it started. What it changed so far stays, is told, and can be taken back."""
-    agents = ctx.use(Agents)
+    agents = agents_of(ctx)
     session = agents.find(target, ctx.principal, ctx.scope.id)
     running = agents.running(target)
     if running is not None:
