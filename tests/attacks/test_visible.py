@@ -9,8 +9,9 @@ from attacks.command_cases import COMMAND_CASES
 from attacks.file_cases import FILE_CASES
 from attacks.git_cases import GIT_CASES
 from attacks.ground import Field, battlefield
+from attacks.other_cases import OTHER_CASES
 
-CASES = [*FILE_CASES, *GIT_CASES, *COMMAND_CASES]
+CASES = [*FILE_CASES, *GIT_CASES, *COMMAND_CASES, *OTHER_CASES]
 
 
 @pytest.fixture(scope="module")
