@@ -122,7 +122,7 @@ async def test_follow_tells_events_as_they_come(tmp_path: Path) -> None:
             assert json.loads(told.splitlines()[0])["target"] == "during.txt"
         finally:
             child.send_signal(signal.SIGINT)
-            assert child.wait(timeout=20) == 130
+            assert child.wait(timeout=60) == 130
             child.stdout.close()
 
 

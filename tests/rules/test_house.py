@@ -71,7 +71,9 @@ def test_only_the_mcp_package_and_its_users_know_the_sdk() -> None:
 
 def test_the_stdio_shim_imports_nothing_heavy() -> None:
     code = "import sys, computer_linker.transports.stdio; print(' '.join(sorted(sys.modules)))"
-    loaded = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert not {"asyncio", "pydantic", "socket", "json", "typing", "re", "anyio", "subprocess"} & set(loaded)
 
 

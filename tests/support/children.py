@@ -8,5 +8,9 @@ def children_of_this_process() -> list[int]:
     """The ids of child processes, zombies included."""
     found: list[int] = []
     for task in Path(f"/proc/{os.getpid()}/task").iterdir():
-        found += [int(pid) for pid in (task / "children").read_text().split()]
+        try:
+            found += [int(pid) for pid in (task / "children").read_text().split()]
+        except FileNotFoundError:
+            # The thread has ended meanwhile.
+            continue
     return found

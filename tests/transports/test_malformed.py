@@ -152,7 +152,7 @@ def fuzz(service: Service, seed: int, rounds: int) -> None:
     assert service.memory_mb() - before < 64
     # A target that was changed into another plain name is an honest request; outside the root nothing is.
     assert {entry.name for entry in service.root.parent.iterdir()} == {"home", "root"}
-    assert all(entry.is_file() and entry.read_bytes() in (b"", b"x") for entry in service.root.iterdir())
+    assert all(entry.is_file() and not entry.is_symlink() for entry in service.root.iterdir())
 
 
 def test_short_fuzz_over_the_socket(open_service: Service) -> None:
