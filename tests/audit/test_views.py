@@ -71,6 +71,13 @@ async def test_an_intent_whose_service_died_is_unknown(store: AuditStore, tmp_pa
     await after.aclose()
 
 
+async def test_a_refusal_at_the_door_suggests_nothing_about_an_operation(store: AuditStore) -> None:
+    await store.record(event("", ok=False, error_code="permission_denied"))
+    told = await ask(store, "last")
+    assert told["events"][0]["errorCode"] == "permission_denied"
+    assert told["suggestions"] == []
+
+
 async def test_words_and_terms_find_events(store: AuditStore) -> None:
     await store.record(event(target="src/dispatcher.py", started_at="2026-11-01T08:00:00.000Z"))
     await store.record(event("file.list", target="docs", client="codex", started_at="2026-11-02T08:00:00.000Z"))

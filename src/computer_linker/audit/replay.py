@@ -80,7 +80,7 @@ def suggestions(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for event in events[:5]:
         if event["outcome"] == "unknown":
             advice = "The service ended before the outcome was known: look at the target before doing it again."
-        elif event["errorCode"] in _NEXT:
+        elif event["op"] and event["errorCode"] in _NEXT:
             advice = _NEXT[event["errorCode"]]
         else:
             continue
