@@ -10,7 +10,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.config.schema import Config
 from computer_linker.providers.approvals import Approvals
 from computer_linker.service.app import App, open_app
-from computer_linker.transports.bridge.server import Bridge
+from computer_linker.transports.bridge.door import BridgeDoor
 from support.bridge import BridgeClient
 from support.road import computer_scope
 
@@ -55,7 +55,7 @@ async def hosting(
         {"machineId": "m", "machineName": "m", "scopes": [computer_scope(**(policy or {}))], "bridge": settings}
     )
     async with open_app(home, lambda: config, computer) as app:
-        served = Bridge(app.services, app.dispatcher, app.computer)
+        served = BridgeDoor(app.services, app.dispatcher, app.computer)
         await served.listen(home)
         client = await BridgeClient.open(home, os.fspath(workspaces / "one"))
         try:

@@ -24,7 +24,7 @@ from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.peers import PeerDesk
 from computer_linker.service.settings import live_config
 from computer_linker.service.start import take_lock
-from computer_linker.transports.bridge.server import Bridge
+from computer_linker.transports.bridge.door import BridgeDoor
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Tools
 
@@ -78,7 +78,7 @@ async def _serve(
         introspection = ServiceIntrospection(app)
         tools = Tools(app.dispatcher, introspection)
         stop = asyncio.Event()
-        bridge = Bridge(app.services, app.dispatcher, app.computer)
+        bridge = BridgeDoor(app.services, app.dispatcher, app.computer)
         await bridge.listen(home)
         peers = app.dispatcher.routes = PeerDesk(app)
         approvals = ApprovalDesk(app)
@@ -122,7 +122,7 @@ async def _until_stopped(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -
             raise error
 
 
-async def _stop_when_idle(app: App, doors: tuple[Door, Bridge], stop: asyncio.Event, idle_exit_s: float) -> None:
+async def _stop_when_idle(app: App, doors: tuple[Door, BridgeDoor], stop: asyncio.Event, idle_exit_s: float) -> None:
     """End a service that a shim started once nobody is connected and nothing is under way."""
     door, bridge = doors
     while True:

@@ -1,19 +1,15 @@
-"""The bridge's socket: who connects, one JSON-RPC message a line, every request its own execution."""
+"""One JSON-RPC message a line, every request its own execution."""
 
 import asyncio
 import logging
 import os
-import socket
-import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio import to_thread
 from pydantic_core import to_json
 
-from computer_linker import home as places
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError
@@ -21,6 +17,7 @@ from computer_linker.model.ids import new_ulid
 from computer_linker.model.json_text import read_json
 from computer_linker.registry.services import Services
 from computer_linker.registry.validation import explain_validation
+from computer_linker.transports.bridge.door import MAX_LINE
 from computer_linker.transports.bridge.execution import Execution, start_evidence
 from computer_linker.transports.bridge.faults import BridgeFault, fault_of
 from computer_linker.transports.bridge.messages import (
@@ -38,12 +35,11 @@ from computer_linker.transports.bridge.messages import (
     WaitUntil,
 )
 from computer_linker.transports.bridge.methods import Methods
-from computer_linker.transports.bridge.peer import Peer, peer_of
+from computer_linker.transports.bridge.peer import Peer
 from computer_linker.transports.bridge.workspace import open_workspace, workspace_root
 
 log = logging.getLogger(__name__)
 
-_MAX_LINE = 1024 * 1024
 _AT_ONCE = 16
 _ENDS_S = 5.0
 _WITHOUT_WORKSPACE = ("desktop.health", "desktop.doctor")
@@ -58,51 +54,8 @@ class Bridge:
         self._computer = computer
         self._methods = Methods(services, computer)
         self._running: dict[str, Execution] = {}
-        self._server: asyncio.Server | None = None
-        self._guests: set[asyncio.Task[None]] = set()
-        self._path: Path | None = None
-        self.last_active = time.monotonic()
 
-    @property
-    def guests(self) -> int:
-        return len(self._guests)
-
-    async def listen(self, home: Path) -> None:
-        """Accept on the private socket beneath the state folder. The caller holds the service's lock."""
-        listener = socket.socket(fileno=places.listen(os.fspath(home), places.BRIDGE_NAME).detach())
-        self._path = home / places.BRIDGE_NAME
-        self._server = await asyncio.start_unix_server(self._welcome, sock=listener, limit=_MAX_LINE)
-
-    async def aclose(self) -> None:
-        """Send everyone away and end what they had under way."""
-        if self._server is None or self._path is None:
-            return
-        self._path.unlink(missing_ok=True)
-        self._server.close()
-        for task in list(self._guests):
-            task.cancel()
-        if self._guests:
-            await asyncio.wait(list(self._guests), timeout=_ENDS_S)
-
-    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._guests.add(task)
-        try:
-            peer = peer_of(writer.get_extra_info("socket"))
-            if peer is not None:
-                await self._serve(peer, reader, writer)
-        except (ConnectionError, TimeoutError):
-            pass
-        except asyncio.CancelledError:
-            # Only `aclose` cancels a guest; the streams module would log it as a failure.
-            return
-        finally:
-            self._guests.discard(task)
-            self.last_active = time.monotonic()
-            writer.close()
-
-    async def _serve(self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer each line as it is done. A client that leaves takes what it had under way with it."""
         async with anyio.create_task_group() as requests:
             room = anyio.Semaphore(_AT_ONCE)
@@ -119,7 +72,7 @@ class Bridge:
                     if raw.strip():
                         requests.start_soon(one, raw)
             except ValueError:
-                writer.write(to_json(_failed(None, _invalid(f"A message has at most {_MAX_LINE} bytes."))) + b"\n")
+                writer.write(to_json(_failed(None, _invalid(f"A message has at most {MAX_LINE} bytes."))) + b"\n")
             requests.cancel_scope.cancel()
 
     async def _answer(self, peer: Peer, raw: bytes) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""The bridge's socket and who comes in by it. What answers them is imported with the first one: few services ever need it."""
+
+import asyncio
+import os
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from computer_linker import home as places
+from computer_linker.computer.base import Computer
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.registry.services import Services
+
+if TYPE_CHECKING:
+    from computer_linker.transports.bridge.server import Bridge
+
+MAX_LINE = 1024 * 1024
+_ENDS_S = 5.0
+
+
+class BridgeDoor:
+    """Accepts local programs that speak the bridge's protocol."""
+
+    def __init__(self, services: Services, dispatcher: Dispatcher, computer: Computer) -> None:
+        self._parts = (services, dispatcher, computer)
+        self._bridge: Bridge | None = None
+        self._server: asyncio.Server | None = None
+        self._guests: set[asyncio.Task[None]] = set()
+        self._path: Path | None = None
+        self.last_active = time.monotonic()
+
+    @property
+    def guests(self) -> int:
+        return len(self._guests)
+
+    async def listen(self, home: Path) -> None:
+        """Accept on the private socket beneath the state folder. The caller holds the service's lock."""
+        listener = socket.socket(fileno=places.listen(os.fspath(home), places.BRIDGE_NAME).detach())
+        self._path = home / places.BRIDGE_NAME
+        self._server = await asyncio.start_unix_server(self._welcome, sock=listener, limit=MAX_LINE)
+
+    async def aclose(self) -> None:
+        """Send everyone away and end what they had under way."""
+        if self._server is None or self._path is None:
+            return
+        self._path.unlink(missing_ok=True)
+        self._server.close()
+        for task in list(self._guests):
+            task.cancel()
+        if self._guests:
+            await asyncio.wait(list(self._guests), timeout=_ENDS_S)
+
+    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from computer_linker.transports.bridge.peer import peer_of
+        from computer_linker.transports.bridge.server import Bridge
+
+        task = asyncio.current_task()
+        assert task is not None
+        self._guests.add(task)
+        try:
+            peer = peer_of(writer.get_extra_info("socket"))
+            if peer is not None:
+                if self._bridge is None:
+                    self._bridge = Bridge(*self._parts)
+                await self._bridge.serve(peer, reader, writer)
+        except (ConnectionError, TimeoutError):
+            pass
+        except asyncio.CancelledError:
+            # Only `aclose` cancels a guest; the streams module would log it as a failure.
+            return
+        finally:
+            self._guests.discard(task)
+            self.last_active = time.monotonic()
+            writer.close()
