@@ -1,6 +1,7 @@
 """history on the command line, and its page in a real browser."""
 
 import csv
+import functools
 import json
 import os
 import pty
@@ -111,7 +112,9 @@ async def test_follow_tells_events_as_they_come(tmp_path: Path) -> None:
         await road.call("file.stat", "before.txt")
         program = [sys.executable, "-m", "computer_linker", "history", "--follow", "--json"]
         environment = {**os.environ, "COMPUTER_LINKER_HOME": str(road.home)}
-        child = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE)
+        # A runner in the background may have told its children to ignore Ctrl-C.
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        child = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, preexec_fn=heed)
         assert child.stdout is not None
         try:
             os.set_blocking(child.stdout.fileno(), False)
