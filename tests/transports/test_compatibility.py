@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from computer_linker.errors import LinkError
 from computer_linker.registry.reference import whole_catalog
 from computer_linker.transports.compatibility.names import OLDER
 from computer_linker.transports.compatibility.translate import translate
@@ -168,6 +171,40 @@ def test_every_older_name_is_an_operation_of_now() -> None:
     for name, older in OLDER.items():
         assert older.op in catalog.operations, name
         assert translate(catalog, name, {"operations": []} if name == "batch" else {"operation": "read"})
+
+
+FIELDS = [
+    "path",
+    "target",
+    "input",
+    "options",
+    "operations",
+    "operation",
+    "view",
+    "oldText",
+    "edits",
+    "stopOnError",
+    "x",
+]
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from(["read", "batch", "explain_operation"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(name=st.sampled_from([*OLDER, "file.read"]) | VALUES, fields=st.dictionaries(st.sampled_from(FIELDS), VALUES))
+def test_whatever_is_sent_becomes_a_call_or_a_refusal(name: Any, fields: dict[str, Any]) -> None:
+    try:
+        call = translate(whole_catalog(), name, fields)
+    except LinkError:
+        return
+    assert call["op"] in whole_catalog().by_name and call.keys() <= {"op", "target", "input", "options"}
 
 
 def test_the_default_surface_has_three_tools(tmp_path: Path) -> None:

@@ -45,7 +45,9 @@ class Jsonc:
             whole: Any = value
             for name in reversed(path):
                 whole = {name: whole}
-            return text + json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+            # A comment without a line end would swallow what comes behind it.
+            gap = "" if not text or text.endswith("\n") else "\n"
+            return text + gap + json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
         root = _parse(text)
         found = _find(root, path)
         if found is not None:

@@ -14,9 +14,9 @@ def translate(catalog: Catalog, name: Any, fields: dict[str, Any]) -> dict[str, 
     """The call without its scope. Raises UnknownOperation for a name that never was, InvalidRequest for a bad shape."""
     if type(name) is not str or not name:
         raise InvalidRequest("`operation` names what to do, such as read or git_diff.")
-    if name in catalog.by_name:
-        return {"op": name, **_only_envelope(fields)}
     older = OLDER.get(name)
+    if older is None and name in catalog.by_name:
+        return {"op": name, **_only_envelope(fields)}
     if older is None or older.op not in catalog.by_name:
         raise UnknownOperation(f"There is no operation {name[:80]!r}.")
     if name == "batch":
@@ -77,11 +77,19 @@ def _batch(catalog: Catalog, fields: dict[str, Any]) -> dict[str, Any]:
     items = flat.get("operations")
     if type(items) is not list:
         raise InvalidRequest("batch needs `operations`, a list.")
-    options = dict(fields.get("options") or {})
+    options = fields.get("options") or {}
+    if type(options) is not dict:
+        raise InvalidRequest("`options` is an object.")
     if "stopOnError" in flat:
-        options["stopOnError"] = flat["stopOnError"]
+        options = {**options, "stopOnError": flat["stopOnError"]}
+    if any(_is_batch(item) for item in items):
+        raise InvalidRequest("A batch holds no batches.")
     inner = [_inner(catalog, item) for item in items]
     return {"op": "batch.run", "input": {"operations": inner}, **({"options": options} if options else {})}
+
+
+def _is_batch(item: Any) -> bool:
+    return type(item) is dict and item.get("operation", item.get("op")) in ("batch", "batch.run")
 
 
 def _explain(catalog: Catalog, fields: dict[str, Any]) -> dict[str, Any]:
@@ -89,6 +97,8 @@ def _explain(catalog: Catalog, fields: dict[str, Any]) -> dict[str, Any]:
     flat = {**(given if type(given) is dict else {}), **{key: value for key, value in fields.items() if key != "input"}}
     flat.setdefault("operation", flat.pop("explain", flat.pop("name", flat.get("target"))))
     flat.pop("target", None)
+    if flat["operation"] in ("explain_operation", "computer.explain"):
+        raise InvalidRequest("An explanation explains another operation.")
     return {"op": "computer.explain", "input": _inner(catalog, flat)}
 
 
