@@ -23,7 +23,7 @@ help:            ## Show what there is
 	@touch $@
 
 start: .venv/.base      ## Set up what is missing and serve a demo folder (FOLDER=path for your own)
-	@$(BIN)/computer-linker start $(FOLDER)
+	@$(BIN)/computer-linker start $(if $(FOLDER),"$(FOLDER)")
 
 debian:          # Debian packages for the desktop and sandbox tests, where this user may install them
 	@sh tests/install-debian-packages.sh
