@@ -11,6 +11,7 @@ from typing import Any, Self
 from computer_linker.config.store import write_whole
 
 FILE_NAME = "oauth-state.json"
+MAX_NEW_A_MINUTE = 60
 MAX_CLIENTS = 200
 UNUSED_CLIENT_S = 24 * 3600
 ACCESS_S = 15 * 60
@@ -69,10 +70,17 @@ class OAuthState:
         return cls(services.home)
 
     def register(self, name: str, redirect_uris: list[str]) -> Client | None:
-        """A new client; None when there are too many. Clients nobody consented to are forgotten after a day."""
+        """A new client; None when there are too many, or too many came within a minute.
+
+        Clients nobody consented to are forgotten after a day, and the oldest of them when the room is needed: anyone may
+        register, and whoever does nothing else must not keep others out for long.
+        """
         now = time.time()
-        for client in list(self.clients.values()):
-            if not client.used and client.registered_at < now - UNUSED_CLIENT_S:
+        unused = [client for client in self.clients.values() if not client.used]
+        if sum(now - 60 < client.registered_at <= now for client in unused) >= MAX_NEW_A_MINUTE:
+            return None
+        for client in unused:
+            if client.registered_at < now - UNUSED_CLIENT_S or len(self.clients) >= MAX_CLIENTS:
                 del self.clients[client.id]
         if len(self.clients) >= MAX_CLIENTS:
             return None
