@@ -7,7 +7,8 @@ from computer_linker.registry.operation import Operation
 _TARGET = {
     "description": "What the operation is about: a path relative to the scope's root, a process, display or window id, "
     "or for desktop acts a reference, selector or point.",
-    "type": ["string", "object", "null"],
+    # Several types by anyOf: some clients cannot read a list of types.
+    "anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}],
 }
 _CONFIRM = {
     "type": "object",
@@ -66,7 +67,7 @@ HISTORY_OUTPUT: dict[str, Any] = {
     "properties": {
         "view": {"type": "string"},
         "events": {"type": "array", "items": {"type": "object"}},
-        "nextCursor": {"type": ["string", "null"]},
+        "nextCursor": {"anyOf": [{"type": "string"}, {"type": "null"}]},
     },
 }
 
