@@ -280,9 +280,7 @@ def test_consent_needs_the_owner_the_form_and_the_same_browser(service: Service)
 
 def test_the_consent_page_cannot_be_framed_and_shows_who_asks(service: Service) -> None:
     browser = Browser(service.port)
-    _, client = browser.json(
-        "/register", {"redirect_uris": [WEB], "client_name": "<script>alert(1)</script>\u202e"}
-    )
+    _, client = browser.json("/register", {"redirect_uris": [WEB], "client_name": "<script>alert(1)</script>\u202e"})
     _, headers, _ = browser.send("GET", query(service, client["client_id"], pkce()[1], redirect_uri=WEB))
     where = urlsplit(headers["location"])
     _status, headers, page = browser.send("GET", f"{where.path}?{where.query}")

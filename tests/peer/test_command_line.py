@@ -9,7 +9,9 @@ from support.service import PROGRAM, end_service, environment, write_config
 
 
 def run(home: Path, *arguments: str, ok: bool = True) -> Any:
-    done = subprocess.run([*PROGRAM, *arguments, "--json"], env=environment(home), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*PROGRAM, *arguments, "--json"], env=environment(home), capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode == 0) == ok, done.stdout + done.stderr
     return json.loads(done.stdout) if done.stdout.strip().startswith("{") else done.stderr
 
@@ -29,7 +31,9 @@ def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Pa
         assert [item["name"] for item in run(desk, "computers")["computers"]] == ["laptop"]
         read = run(desk, "op", "file.read", "a.txt", "--on", "laptop", "--scope", "app")
         assert read["data"]["content"] == "on the laptop"
-        written = run(desk, "op", "file.write", "b.txt", "--on", "laptop", "--scope", "app", "--input", "content=x", ok=False)
+        written = run(
+            desk, "op", "file.write", "b.txt", "--on", "laptop", "--scope", "app", "--input", "content=x", ok=False
+        )
         assert written["error"]["code"] == "permission_denied"
         assert not (tmp_path / "laptop-root" / "b.txt").exists()
         run(laptop, "peer", "remove", "desk")

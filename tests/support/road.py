@@ -28,7 +28,13 @@ LOCAL = Principal(id="local:tester", proof="local_user", session="session-1", co
 
 def folder_scope(root: Path, scope_id: str = "app", **policy: Any) -> dict[str, Any]:
     """A folder scope as config.json has it, with every folder capability."""
-    return {"id": scope_id, "type": "folder", "roots": [str(root)], "capabilities": FOLDER_CAPABILITIES, "policy": policy}
+    return {
+        "id": scope_id,
+        "type": "folder",
+        "roots": [str(root)],
+        "capabilities": FOLDER_CAPABILITIES,
+        "policy": policy,
+    }
 
 
 def computer_scope(scope_id: str = "desk", **policy: Any) -> dict[str, Any]:

@@ -75,7 +75,10 @@ def rules_of(scope: Scope, root: str, config: Config) -> PathRules:
         return found[2]
     policy = scope.policy
     rules = PathRules(
-        policy.allow_sensitive, policy.allow_protected, tuple(policy.denied_paths), _read_only_below(scope, root, config)
+        policy.allow_sensitive,
+        policy.allow_protected,
+        tuple(policy.denied_paths),
+        _read_only_below(scope, root, config),
     )
     if len(_RULES) > 512:
         _RULES.clear()
