@@ -13,7 +13,8 @@ def _file(user: User) -> Path:
 
 def _entry(connection: Connection) -> dict[str, Any]:
     if isinstance(connection, Stdio):
-        entry: dict[str, Any] = {"command": connection.command[0], "args": connection.command[1:]}
+        # Required: Codex waits for us. Else a first turn that begins before the service is up has none of our tools.
+        entry: dict[str, Any] = {"command": connection.command[0], "args": connection.command[1:], "required": True}
         return entry | ({"env": connection.environment} if connection.environment else {})
     return {"url": connection.url} | ({"bearer_token_env_var": TOKEN_VARIABLE} if connection.token is not None else {})
 
