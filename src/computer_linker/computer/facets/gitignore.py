@@ -3,10 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-_NOTHING = re.compile(r"(?!)")
-
-Levels = tuple[re.Pattern[str] | None, ...]
-"""One pattern a folder level; None stands for `**`, any number of levels."""
+from computer_linker.model.levels import Levels, fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class IgnoreFile:
         for rule in self.rules:
             if rule.folders_only and not is_folder:
                 continue
-            if _fits(rule.levels, [name] if rule.by_name else below):
+            if fits(rule.levels, [name] if rule.by_name else below):
                 return not rule.is_negated
         return None
 
@@ -108,26 +105,6 @@ def _levels(body: str) -> Levels | None:
         # "a/**" is everything inside a, not a itself.
         found.append(re.compile(".+", re.DOTALL))
     return tuple(found)
-
-
-def _fits(levels: Levels, names: list[str]) -> bool:
-    """Only the last `**` is ever retried, so the cost is bounded by the product of both lengths."""
-    at = name = 0
-    star = retry = -1
-    while name < len(names):
-        level = levels[at] if at < len(levels) else _NOTHING
-        if level is None:
-            star, retry = at, name
-            at += 1
-        elif level.fullmatch(names[name]):
-            at += 1
-            name += 1
-        elif star >= 0:
-            retry += 1
-            at, name = star + 1, retry
-        else:
-            return False
-    return all(level is None for level in levels[at:])
 
 
 def _name_regex(level: str) -> str | None:

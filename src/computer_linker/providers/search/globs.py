@@ -6,20 +6,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from computer_linker.errors import InvalidRequest
+from computer_linker.model.levels import Levels, fits
 
 _MAX_GLOB = 512
 _MAX_ALTERNATIVES = 64
-_NOTHING = re.compile(r"(?!)")
-
-Segments = tuple[re.Pattern[str] | None, ...]
-"""One pattern a folder level; None stands for `**`, any number of levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glob:
     """One pattern: what it matches (a path without a leading slash), and whether it takes away or gives back."""
 
-    alternatives: tuple[Segments, ...]
+    alternatives: tuple[Levels, ...]
     is_negated: bool
     folders_only: bool
 
@@ -27,7 +24,7 @@ class Glob:
         if self.folders_only and not is_folder:
             return False
         names = _as_bytes(path).split("/")
-        return any(_match(segments, names) for segments in self.alternatives)
+        return any(fits(segments, names) for segments in self.alternatives)
 
 
 def check_glob(pattern: str) -> None:
@@ -68,26 +65,6 @@ def escaped(name: str) -> str:
 def _as_bytes(text: str) -> str:
     """One character a byte: ripgrep's `?` takes a byte, and a name need not be UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
-def _match(segments: Segments, names: list[str]) -> bool:
-    # The classic two-pointer walk: only the last `**` is ever retried, so the cost is bounded by the product.
-    at = name = 0
-    star = retry = -1
-    while name < len(names):
-        segment = segments[at] if at < len(segments) else _NOTHING
-        if segment is None:
-            star, retry = at, name
-            at += 1
-        elif segment.fullmatch(names[name]):
-            at += 1
-            name += 1
-        elif star >= 0:
-            retry += 1
-            at, name = star + 1, retry
-        else:
-            return False
-    return all(segment is None for segment in segments[at:])
 
 
 def _expanded(glob: str) -> list[str]:
@@ -140,7 +117,7 @@ def _plain_characters(glob: str) -> Iterator[tuple[int, str]]:
         at += 1
 
 
-def _segments(glob: str) -> Segments:
+def _segments(glob: str) -> Levels:
     names = [name for name in glob.split("/") if name]
     found: list[re.Pattern[str] | None] = []
     for name in names:
