@@ -407,6 +407,6 @@ def test_a_project_s_env_file_changes_nothing(shell: Shell, monkeypatch: pytest.
 
 def test_make_start_passes_a_folder_with_a_space_as_one(tmp_path: Path) -> None:
     project = Path(__file__).parents[2]
-    command = ["make", "-n", "-o", ".venv/.base", "start", f"FOLDER={tmp_path}/my notes"]
+    command = ["make", "--no-print-directory", "-n", "-o", ".venv/.base", "start", f"FOLDER={tmp_path}/my notes"]
     shown = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=30, check=True).stdout
     assert shlex.split(shown)[-2:] == ["start", f"{tmp_path}/my notes"]
