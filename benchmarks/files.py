@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from pydantic_core import to_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio
+from benchmarks.ratio import Ratio, compared
 from support.road import LOCAL, Road
 
 
@@ -50,24 +49,6 @@ async def _reply(road: Road, op: str, target: str, **parts: Any) -> bytes:
     return to_json(reply.envelope, by_alias=True)
 
 
-async def _compared(
-    rounds: int, ours: Callable[[], Awaitable[object]], limit: Callable[[], object]
-) -> tuple[float, float]:
-    """Medians of both, taken in turn."""
-    mine: list[float] = []
-    theirs: list[float] = []
-    await ours()
-    limit()
-    for _ in range(rounds):
-        start = time.perf_counter()
-        limit()
-        middle = time.perf_counter()
-        await ours()
-        mine.append(time.perf_counter() - middle)
-        theirs.append(middle - start)
-    return statistics.median(mine), statistics.median(theirs)
-
-
 async def _read(road: Road) -> Ratio:
     path = road.root / "ten.txt"
     path.write_text(("a line of ordinary text, sixty or so bytes of it, number 12\n" * 180_000)[:10_000_000])
@@ -88,7 +69,7 @@ async def _read(road: Road) -> Ratio:
         with path.open(encoding="utf-8") as file:
             json.dumps(file.read())
 
-    mine, theirs = await _compared(9, ours, limit)
+    mine, theirs = await compared(9, ours, limit)
     return Ratio(
         "file.read of 10 MB in pages, digest included", mine, theirs, 2, note=f"{size} bytes, changed each time"
     )
@@ -107,7 +88,7 @@ async def _tail(road: Road) -> Ratio:
     def limit() -> None:
         subprocess.run(["tail", "-n", "100", str(path)], check=True, stdout=subprocess.PIPE)
 
-    mine, theirs = await _compared(15, ours, limit)
+    mine, theirs = await compared(15, ours, limit)
     path.unlink()
     return Ratio("lines at the end of a 200 MB file, second time", mine, theirs, 3)
 
@@ -121,7 +102,7 @@ async def _list(road: Road) -> Ratio:
     async def ours() -> None:
         await _reply(road, "file.list", "many", options={"maxResults": 20_000})
 
-    mine, theirs = await _compared(7, ours, lambda: _walk(str(folder)))
+    mine, theirs = await compared(7, ours, lambda: _walk(str(folder)))
     return Ratio("file.list of 10,000 entries", mine, theirs, 2, note="limit: os.scandir with stat")
 
 
@@ -135,7 +116,7 @@ async def _tree(road: Road) -> Ratio:
     async def ours() -> None:
         await _reply(road, "file.tree", "tree", options={"maxDepth": 9, "maxEntries": 120_000})
 
-    mine, theirs = await _compared(3, ours, lambda: _walk(str(folder)))
+    mine, theirs = await compared(3, ours, lambda: _walk(str(folder)))
     shutil.rmtree(folder)
     return Ratio("file.tree of 100,000 files", mine, theirs, 2, note="limit: os.scandir walk with stat")
 

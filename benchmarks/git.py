@@ -3,19 +3,16 @@
 import asyncio
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from pydantic_core import to_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio
+from benchmarks.ratio import Ratio, compared
 from computer_linker.providers.git.heads import Memory
 from computer_linker.providers.git.run import Git
 from support.repositories import git
@@ -38,14 +35,14 @@ async def _run(folder: Path) -> list[Ratio]:
     _wide(folder / "wide")
     _long(folder / "long")
     async with Road.open(folder, [folder_scope(folder / name, name) for name in ("wide", "long")]) as road:
-        status = await _compared(
+        status = await compared(
             41,
             lambda: _reply(road, "wide", "git.status"),
             lambda: _git(folder / "wide", "status", "--porcelain=v2", "--branch", "-z"),
         )
         plain = ("log", "-20", "--format=%H %an %aI %s")
-        log = await _compared(61, lambda: _reply(road, "long", "git.log"), lambda: _git(folder / "long", *plain))
-        anew = await _compared(31, lambda: _log_anew(road), lambda: _git(folder / "long", *plain))
+        log = await compared(61, lambda: _reply(road, "long", "git.log"), lambda: _git(folder / "long", *plain))
+        anew = await compared(31, lambda: _log_anew(road), lambda: _git(folder / "long", *plain))
     return [
         Ratio("git.status on 20,000 files, against git status", *status, 1.2),
         Ratio(
@@ -73,24 +70,6 @@ async def _log_anew(road: Road) -> None:
 def _git(folder: Path, *args: str) -> bytes:
     env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_OPTIONAL_LOCKS": "0"}
     return subprocess.run(["/usr/bin/git", *args], cwd=folder, env=env, stdout=subprocess.PIPE, check=True).stdout
-
-
-async def _compared(
-    rounds: int, ours: Callable[[], Awaitable[object]], limit: Callable[[], object]
-) -> tuple[float, float]:
-    """Medians of both, taken in turn."""
-    mine: list[float] = []
-    theirs: list[float] = []
-    await ours()
-    limit()
-    for _ in range(rounds):
-        start = time.perf_counter()
-        limit()
-        middle = time.perf_counter()
-        await ours()
-        mine.append(time.perf_counter() - middle)
-        theirs.append(middle - start)
-    return statistics.median(mine), statistics.median(theirs)
 
 
 def _wide(root: Path) -> None:

@@ -3,12 +3,10 @@
 import asyncio
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from pydantic_core import to_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio
+from benchmarks.ratio import Ratio, compared
 from computer_linker.providers.search.ripgrep import program
 from support.road import LOCAL, Road, folder_scope
 
@@ -51,7 +49,7 @@ async def _run(folder: Path) -> list[Ratio]:
 
 
 async def _rare(road: Road, root: Path) -> Ratio:
-    ours, limit = await _compared(
+    ours, limit = await compared(
         5,
         lambda: _reply(road, "text", "file.search", {"query": "needle_in_the_hay"}, 3),
         lambda: _rg(root, "--json", "--no-config", "needle_in_the_hay", "./"),
@@ -60,7 +58,7 @@ async def _rare(road: Road, root: Path) -> Ratio:
 
 
 async def _common(road: Road, root: Path) -> Ratio:
-    ours, limit = await _compared(
+    ours, limit = await compared(
         5,
         lambda: _reply(road, "text", "file.search", {"query": "quorum"}, 100),
         lambda: _rg(root, "--no-config", "quorum", "./"),
@@ -69,7 +67,7 @@ async def _common(road: Road, root: Path) -> Ratio:
 
 
 async def _find(road: Road, root: Path) -> Ratio:
-    ours, limit = await _compared(
+    ours, limit = await compared(
         7,
         lambda: _reply(road, "many", "file.find", {"pattern": "*77.txt"}, 1000),
         lambda: _rg(root, "--no-config", "--files", "./"),
@@ -81,7 +79,7 @@ async def _symbols(road: Road, root: Path) -> Ratio:
     first = time.perf_counter()
     await _reply(road, "code", "code.search_symbols", {"query": "handler_77"}, 50, least=1)
     first = time.perf_counter() - first
-    ours, limit = await _compared(
+    ours, limit = await compared(
         15,
         lambda: _reply(road, "code", "code.search_symbols", {"query": "handler_77"}, 50, least=1),
         lambda: _rg(root, "--no-config", "handler_77", "./"),
@@ -106,24 +104,6 @@ def _rg(root: Path, *args: str) -> bytes:
     rg = program()
     assert rg is not None
     return subprocess.run([rg, *args], cwd=root, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL).stdout
-
-
-async def _compared(
-    rounds: int, ours: Callable[[], Awaitable[object]], limit: Callable[[], object]
-) -> tuple[float, float]:
-    """Medians of both, taken in turn."""
-    mine: list[float] = []
-    theirs: list[float] = []
-    await ours()
-    limit()
-    for _ in range(rounds):
-        start = time.perf_counter()
-        limit()
-        middle = time.perf_counter()
-        await ours()
-        mine.append(time.perf_counter() - middle)
-        theirs.append(middle - start)
-    return statistics.median(mine), statistics.median(theirs)
 
 
 def _text_tree(root: Path) -> None:
