@@ -163,7 +163,7 @@ def test_toml_is_as_it_was_after_setup_and_removal(run: Run, user: Path, text: s
         **tomllib.loads(text),
         "mcp_servers": {
             **tomllib.loads(text).get("mcp_servers", {}),
-            NAME: {"command": STARTS[0], "args": ["stdio"]},
+            NAME: {"command": STARTS[0], "args": ["stdio"], "required": True},
         },
     }
     assert run("remove", "codex")[0] == 0
