@@ -1,22 +1,16 @@
 """OAuth over a real service: an honest client gets in, and nobody else."""
 
-import base64
-import hashlib
-import http.client
 import json
 import re
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
+from support.oauth import WEB, Browser, code_from, consent, exchange, pkce, query, register, tokens
 from support.service import MODERN, TOKEN, Service, serving, write_config
-
-CALLBACK = "http://127.0.0.1:7777/cb"
-WEB = "https://good.example/cb"
 
 
 @pytest.fixture(scope="module")
@@ -26,101 +20,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
-class Browser:
-    """A user agent with one cookie jar, that follows nothing by itself."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._cookies: dict[str, str] = {}
-
-    def send(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], str]:
-        link = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
-        try:
-            given = {"Cookie": "; ".join(f"{k}={v}" for k, v in self._cookies.items())} if self._cookies else {}
-            raw = urlencode(body, doseq=True) if isinstance(body, dict) else body
-            if isinstance(body, dict):
-                given["Content-Type"] = "application/x-www-form-urlencoded"
-            link.request(method, path, raw, {**given, **headers})
-            answer = link.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            if "set-cookie" in told:
-                name, _, value = told["set-cookie"].split(";")[0].partition("=")
-                self._cookies[name] = value
-            return answer.status, told, answer.read().decode()
-        finally:
-            link.close()
-
-    def json(self, path: str, body: Any) -> tuple[int, Any]:
-        status, _, text = self.send("POST", path, json.dumps(body), **{"Content-Type": "application/json"})
-        return status, json.loads(text)
-
-
-def register(browser: Browser, *redirects: str) -> str:
-    status, client = browser.json(
-        "/register", {"redirect_uris": list(redirects) or [CALLBACK, WEB], "client_name": "Probe"}
-    )
-    assert status == 201, client
-    assert client["token_endpoint_auth_method"] == "none"
-    return str(client["client_id"])
-
-
-def pkce() -> tuple[str, str]:
-    verifier = secrets.token_urlsafe(32)
-    return verifier, base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
-
-
-def query(service: Service, client: str, challenge: str, **changes: str | None) -> str:
-    values: dict[str, str | None] = {
-        "response_type": "code", "client_id": client, "redirect_uri": CALLBACK, "code_challenge": challenge,
-        "code_challenge_method": "S256", "state": "s1", "resource": service.url, "scope": "linker:read linker:write", **changes,
-    }  # fmt: skip
-    return "/authorize?" + urlencode({name: value for name, value in values.items() if value is not None})
-
-
-def consent(browser: Browser, path: str, **changes: Any) -> tuple[int, dict[str, str], str]:
-    status, headers, _ = browser.send("GET", path)
-    assert status == 302, headers
-    where = urlsplit(headers["location"])
-    assert where.path == "/oauth/consent"
-    status, headers, page = browser.send("GET", f"{where.path}?{where.query}")
-    assert status == 200
-    form: dict[str, Any] = {
-        "request": re.search(r'name="request" value="([^"]+)"', page).group(1),  # type: ignore[union-attr]
-        "csrf": re.search(r'name="csrf" value="([^"]+)"', page).group(1),  # type: ignore[union-attr]
-        "group": ["linker:read"], "scope": ["app"], "owner_token": TOKEN, "answer": "allow", **changes,
-    }  # fmt: skip
-    return browser.send("POST", "/oauth/consent", form)
-
-
-def code_from(headers: dict[str, str]) -> dict[str, str]:
-    return {name: values[0] for name, values in parse_qs(urlsplit(headers["location"]).query).items()}
-
-
-def exchange(browser: Browser, client: str, code: str, verifier: str, **changes: str) -> tuple[int, Any]:
-    form = {
-        "grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "client_id": client,
-        "code_verifier": verifier, **changes,
-    }  # fmt: skip
-    status, _, text = browser.send("POST", "/token", form)
-    return status, json.loads(text)
-
-
-def tokens(service: Service, browser: Browser, **changes: Any) -> tuple[str, Any]:
-    client, (verifier, challenge) = register(browser), pkce()
-    status, headers, _ = consent(browser, query(service, client, challenge), **changes)
-    assert status == 302
-    answer = code_from(headers)
-    assert answer["iss"] == f"http://127.0.0.1:{service.port}"
-    assert answer["state"] == "s1"
-    status, issued = exchange(browser, client, answer["code"], verifier)
-    assert status == 200, issued
-    return client, issued
-
-
 def call(
     service: Service, token: str, op: str = "file.read", target: str = "a.txt", **parts: Any
 ) -> tuple[int, Any, str]:
-    browser = Browser(service.port)
+    browser = Browser(service.base)
     arguments = {"scope": "app", "op": op, "target": target, **parts}
     meta = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -139,8 +42,8 @@ def call(
 
 
 def test_an_honest_client_reads_what_the_owner_gave_and_steps_up_for_more(service: Service) -> None:
-    browser = Browser(service.port)
-    _client, issued = tokens(service, browser)
+    browser = Browser(service.base)
+    _client, issued = tokens(browser)
     status, answer, _ = call(service, issued["access_token"])
     assert (status, answer["result"]["structuredContent"]["data"]["content"]) == (200, "hello")
     status, _, challenge = call(service, issued["access_token"], "file.write", "b.txt", input={"content": "x"})
@@ -154,7 +57,7 @@ def test_an_honest_client_reads_what_the_owner_gave_and_steps_up_for_more(servic
 def test_without_a_token_the_challenge_names_the_metadata(service: Service) -> None:
     status, _, _challenge = call(service, "nonsense")
     assert status in (401, 429)
-    browser = Browser(service.port)
+    browser = Browser(service.base)
     status, headers, _ = browser.send("POST", "/mcp", "{}", **{"Content-Type": "application/json"})
     assert status == 401
     where = re.search(r'resource_metadata="http://[^/]+(/[^"]+)"', headers["www-authenticate"])
@@ -175,9 +78,9 @@ def test_without_a_token_the_challenge_names_the_metadata(service: Service) -> N
      "http://127.0.0.1:7778/cb", "http://localhost:7777/cb", "https://good.example/cb#f", "//good.example/cb", ""],
 )  # fmt: skip
 def test_a_redirect_that_was_not_registered_to_the_letter_gets_an_error_page(service: Service, redirect: str) -> None:
-    browser = Browser(service.port)
+    browser = Browser(service.base)
     client = register(browser)
-    status, headers, page = browser.send("GET", query(service, client, pkce()[1], redirect_uri=redirect))
+    status, headers, page = browser.send("GET", query(browser, client, pkce()[1], redirect_uri=redirect))
     assert status == 400
     assert "location" not in headers
     assert "<script" not in page
@@ -194,9 +97,9 @@ def test_a_redirect_that_was_not_registered_to_the_letter_gets_an_error_page(ser
     ],
 )
 def test_a_request_without_proof_or_for_another_server_gets_no_code(service: Service, changes: Any, error: str) -> None:
-    browser = Browser(service.port)
+    browser = Browser(service.base)
     client = register(browser)
-    status, headers, _ = browser.send("GET", query(service, client, pkce()[1], **changes))
+    status, headers, _ = browser.send("GET", query(browser, client, pkce()[1], **changes))
     told = code_from(headers)
     assert (status, told["error"]) == (302, error)
     assert "code" not in told
@@ -207,7 +110,7 @@ def test_a_request_without_proof_or_for_another_server_gets_no_code(service: Ser
     ["javascript:alert(1)", "http://example.com/cb", "data:text/html,x", "https://a@b/cb", 5, "https://x/#f"],
 )
 def test_registration_takes_only_https_and_loopback(service: Service, redirect: Any) -> None:
-    status, told = Browser(service.port).json(
+    status, told = Browser(service.base).json(
         "/register", {"redirect_uris": [redirect], "logo_uri": "http://169.254.169.254/"}
     )
     assert (status, told["error"]) == (400, "invalid_redirect_uri")
@@ -216,39 +119,40 @@ def test_registration_takes_only_https_and_loopback(service: Service, redirect: 
 @pytest.mark.parametrize("client", ["http://169.254.169.254/c.json", "https://169.254.169.254/c.json", "https://127.0.0.1/c.json",
                                     "https://[::1]/c.json", "https://localhost/c.json", "client_unknown"])  # fmt: skip
 def test_a_client_document_inside_the_network_is_never_fetched(service: Service, client: str) -> None:
-    status, headers, _ = Browser(service.port).send("GET", query(service, client, pkce()[1], redirect_uri=WEB))
+    browser = Browser(service.base)
+    status, headers, _ = browser.send("GET", query(browser, client, pkce()[1], redirect_uri=WEB))
     assert status == 400
     assert "location" not in headers
 
 
 def test_a_code_is_good_once_and_burns_with_a_wrong_verifier(service: Service) -> None:
-    browser = Browser(service.port)
+    browser = Browser(service.base)
     client, (verifier, challenge) = register(browser), pkce()
-    answer = code_from(consent(browser, query(service, client, challenge))[1])
+    answer = code_from(consent(browser, query(browser, client, challenge))[1])
     for wrong in (challenge, "A" * 43):
         assert exchange(browser, client, answer["code"], wrong)[0] == 400
     assert exchange(browser, client, answer["code"], verifier) == (
         400,
         exchange(browser, client, answer["code"], verifier)[1],
     )
-    answer = code_from(consent(browser, query(service, client, challenge))[1])
+    answer = code_from(consent(browser, query(browser, client, challenge))[1])
     assert exchange(browser, client, answer["code"], verifier)[0] == 200
     assert exchange(browser, client, answer["code"], verifier)[0] == 400
 
 
 def test_another_client_or_redirect_cannot_use_the_code(service: Service) -> None:
-    browser = Browser(service.port)
+    browser = Browser(service.base)
     client, (verifier, challenge) = register(browser), pkce()
     other = register(browser)
-    answer = code_from(consent(browser, query(service, client, challenge))[1])
+    answer = code_from(consent(browser, query(browser, client, challenge))[1])
     assert exchange(browser, other, answer["code"], verifier)[0] == 400
-    answer = code_from(consent(browser, query(service, client, challenge))[1])
+    answer = code_from(consent(browser, query(browser, client, challenge))[1])
     assert exchange(browser, client, answer["code"], verifier, redirect_uri=WEB)[0] == 400
 
 
 def test_a_refresh_token_used_twice_ends_the_whole_session(service: Service) -> None:
-    browser = Browser(service.port)
-    client, first = tokens(service, browser)
+    browser = Browser(service.base)
+    client, first = tokens(browser)
     form = {"grant_type": "refresh_token", "refresh_token": first["refresh_token"], "client_id": client}
     status, _, text = browser.send("POST", "/token", form)
     second = json.loads(text)
@@ -262,9 +166,9 @@ def test_a_refresh_token_used_twice_ends_the_whole_session(service: Service) -> 
 
 
 def test_consent_needs_the_owner_the_form_and_the_same_browser(service: Service) -> None:
-    browser = Browser(service.port)
+    browser = Browser(service.base)
     client, (_, challenge) = register(browser), pkce()
-    path = query(service, client, challenge)
+    path = query(browser, client, challenge)
     for changes in ({"owner_token": "wrong"}, {"csrf": "wrong"}, {"request": "wrong"}, {"scope": []}, {"group": []}):
         status, headers, _ = consent(browser, path, **changes)
         assert status in (400, 403), changes
@@ -272,16 +176,16 @@ def test_consent_needs_the_owner_the_form_and_the_same_browser(service: Service)
     status, headers, _ = consent(browser, path, answer="deny")
     assert code_from(headers)["error"] == "access_denied"
     status, headers, _ = browser.send("GET", path)
-    stranger = Browser(service.port)
+    stranger = Browser(service.base)
     assert (
         stranger.send("GET", urlsplit(headers["location"]).path + "?" + urlsplit(headers["location"]).query)[0] == 400
     )
 
 
 def test_the_consent_page_cannot_be_framed_and_shows_who_asks(service: Service) -> None:
-    browser = Browser(service.port)
+    browser = Browser(service.base)
     _, client = browser.json("/register", {"redirect_uris": [WEB], "client_name": "<script>alert(1)</script>\u202e"})
-    _, headers, _ = browser.send("GET", query(service, client["client_id"], pkce()[1], redirect_uri=WEB))
+    _, headers, _ = browser.send("GET", query(browser, client["client_id"], pkce()[1], redirect_uri=WEB))
     where = urlsplit(headers["location"])
     _status, headers, page = browser.send("GET", f"{where.path}?{where.query}")
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -291,8 +195,8 @@ def test_the_consent_page_cannot_be_framed_and_shows_who_asks(service: Service) 
 
 
 def test_what_is_stored_opens_nothing(service: Service) -> None:
-    browser = Browser(service.port)
-    _, issued = tokens(service, browser)
+    browser = Browser(service.base)
+    _, issued = tokens(browser)
     path = service.home / "oauth-state.json"
     assert path.stat().st_mode & 0o777 == 0o600
     text = path.read_text()
@@ -306,15 +210,15 @@ def test_what_is_stored_opens_nothing(service: Service) -> None:
 def test_a_new_owner_token_ends_every_session_it_gave(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN) as service:
         (service.root / "a.txt").write_text("hello")
-        _, issued = tokens(service, Browser(service.port))
+        _, issued = tokens(Browser(service.base))
         assert call(service, issued["access_token"])[0] == 200
         write_config(service.home, service.root, token="another-owner-token-0123456789", port=service.port)
         assert call(service, issued["access_token"])[0] == 401
 
 
 def test_a_token_is_good_for_mcp_alone(service: Service) -> None:
-    browser = Browser(service.port)
-    _, issued = tokens(service, browser)
+    browser = Browser(service.base)
+    _, issued = tokens(browser)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {issued['access_token']}"}
     body = json.dumps({"action": "computer_operation", "scope": "app", "op": "file.read", "target": "a.txt"})
     assert browser.send("POST", "/api/v1/control", body, **headers)[0] in (401, 429)
@@ -326,15 +230,15 @@ def test_a_session_survives_a_restart(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN) as service:
         (service.root / "a.txt").write_text("hello")
         write_config(service.home, service.root, token=TOKEN, port=service.port)
-        _, issued = tokens(service, Browser(service.port))
+        _, issued = tokens(Browser(service.base))
         port = service.port
     with serving(tmp_path, token=TOKEN) as again:
         assert again.port != port or call(again, issued["access_token"])[0] == 200
 
 
 def test_a_client_without_a_secret_can_give_its_access_back(service: Service) -> None:
-    browser = Browser(service.port)
-    client, issued = tokens(service, browser)
+    browser = Browser(service.base)
+    client, issued = tokens(browser)
     form = {"token": issued["refresh_token"], "client_id": client}
     assert browser.send("POST", "/revoke", form)[0] == 200
     again = {"grant_type": "refresh_token", "refresh_token": issued["refresh_token"], "client_id": client}

@@ -105,8 +105,12 @@ class Service:
     _errors: list[bytes] = field(default_factory=list)
 
     @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"{self.base}/mcp"
 
     @property
     def log(self) -> str:
