@@ -19,7 +19,7 @@ _OPERATION = re.compile(r"[a-z]{2,12}\.[a-z][a-z_]{1,23}\Z")
 _NOUNS = frozenset(
     [
         *("file", "code", "git", "package", "command", "process", "codex", "screen", "ui", "desktop", "window", "app"),
-        *("clipboard", "confirm", "artifact", "backend", "history", "computer", "batch", "notifications"),
+        *("clipboard", "confirm", "artifact", "backend", "history", "computer", "batch", "notifications", "browser"),
     ]
 )
 _PATH_NOUNS = frozenset({"file", "code", "git", "package"})

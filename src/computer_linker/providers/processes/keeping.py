@@ -24,6 +24,8 @@ class Keeping:
     """Variables the service gives it, beside those a caller may set."""
     nests: bool = False
     """It makes a sandbox of its own."""
+    through: tuple[str, ...] = ()
+    """A program of the service that starts the judged command, which follows as its arguments."""
 
 
 def kept_to(

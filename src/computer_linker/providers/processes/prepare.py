@@ -147,9 +147,11 @@ class Preparation:
         )
         if request.keeping is not None:
             env |= request.keeping.env
-        places = programs.places(program) if boundary.holds else ()
+        through = () if request.keeping is None else request.keeping.through
+        started = [program, *(programs.resolve(name, where) for name in through[:1])]
+        places = tuple(place for each in started for place in programs.places(each)) if boundary.holds else ()
         # From here on the program is this file and no other, whatever the name may come to mean.
-        return _Judged([program.path, *argv[1:]], env, boundary, where, places)
+        return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
 
     def _programs_for(self, roots: tuple[str, ...]) -> Programs:
         """Where this scope's programs are found; looked at anew every few seconds."""
