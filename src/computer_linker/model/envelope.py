@@ -1,6 +1,6 @@
 """The stable outer shape of every request and every answer."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from computer_linker.errors import InvalidRequest
@@ -65,6 +65,23 @@ def _token(confirm: Any) -> str | None:
     if type(confirm) is not dict or confirm.keys() != {"token"} or type(confirm["token"]) is not str:
         raise InvalidRequest("`confirm` is {token}: the token that confirm.issue gave and a person approved.")
     return str(confirm["token"])
+
+
+def with_its_token(call: Call) -> Call:
+    """The call with the token that lies in its input (`input.confirm.token`, where bridge clients put it) moved to its place.
+
+    The input without `confirm` is what a token is bound to, wherever the token came. Nothing but the token is believed.
+    """
+    if type(call.input) is not dict or "confirm" not in call.input:
+        return call
+    inside = call.input["confirm"]
+    token = inside.get("token") if type(inside) is dict else None
+    if token is not None and type(token) is not str:
+        raise InvalidRequest("`input.confirm.token` is the token that confirm.issue gave.", field="input.confirm")
+    if token is not None and call.confirm is not None and token != call.confirm:
+        raise InvalidRequest("Give the confirmation token once.", field="input.confirm")
+    rest = {name: value for name, value in call.input.items() if name != "confirm"}
+    return replace(call, input=rest, confirm=token if call.confirm is None else call.confirm)
 
 
 def failure_of(code: str, message: str, *, retryable: bool, details: dict[str, Any]) -> dict[str, Any]:

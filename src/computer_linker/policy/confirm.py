@@ -165,7 +165,8 @@ class Ledger:
 
 
 def _is_for(asked: Asked, who: Principal, digest: str) -> bool:
-    return asked.digest == digest and asked.principal == who.id and asked.connection == who.connection
+    asker = (asked.principal, asked.session, asked.connection)
+    return asked.digest == digest and asker == (who.id, who.session, who.connection)
 
 
 def _hash(token: str) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import anyio
 
 from computer_linker.errors import ConfirmRequired
-from computer_linker.model.envelope import Call
+from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.rights import Rights
@@ -76,6 +76,7 @@ class Approvals:
 
     async def confirm(self, call: Call, op: Rights, scope: Scope, who: Principal, ask: Approver | None) -> None:
         """Return when a person has said yes to exactly this call. Raises ConfirmRequired otherwise."""
+        call = with_its_token(call)
         asked = self.make_asked(call, op, who, WAIT_S)
         now = time.monotonic()
         if call.confirm is not None:

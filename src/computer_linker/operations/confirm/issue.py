@@ -1,25 +1,52 @@
 """confirm.issue: a token for one exact request, good once a person has approved it."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call
+from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.policy.engine import judge, refuse
 from computer_linker.providers.approvals import Approvals
 from computer_linker.registry import Context, Example, operation
 from computer_linker.registry.catalog import Catalog
 
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Intent(Model):
+    """The request as the desktop bridge's clients say it: one object of parameters."""
+
+    method: Name
+    params: dict[str, Any] = {}
+
 
 class IssueInput(Model):
-    op: Annotated[str, Field(min_length=1, max_length=64, description="The operation that the token will allow.")]
+    op: Annotated[Name | None, Field(description="The operation that the token will allow.")] = None
     target: Any = None
     input: dict[str, Any] | None = None
     options: dict[str, Any] | None = None
+    intent: Annotated[
+        Intent | None, Field(description="Instead of the others: {method, params}, params being the input and options.")
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        others = (self.op, self.target, self.input, self.options)
+        if (self.op is None) == (self.intent is None) or (self.intent and any(other is not None for other in others)):
+            raise ValueError("give `op` with target, input and options, or `intent` alone")
+        return self
+
+    def call(self, scope: str) -> Call:
+        """The call that the token will be good for."""
+        if self.intent is None:
+            return with_its_token(Call(scope, self.op or "", self.target, self.input, self.options))
+        params = {name: value for name, value in self.intent.params.items() if name not in ("meta", "confirm")}
+        options = params.pop("options", None)
+        return Call(scope, self.intent.method, None, params or None, options)
 
 
 class IssueOptions(Model):
@@ -48,13 +75,13 @@ class IssuedToken(Model):
 )
 async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions = IssueOptions()) -> IssuedToken:
     """Get a one-use token for exactly one request with a side effect. A person must approve it before it is worth anything."""
-    op = ctx.services.use(Catalog).find(input.op)
+    wanted = input.call(ctx.scope.id)
+    op = ctx.services.use(Catalog).find(wanted.op)
     if op.effect is Effect.OBSERVE:
         raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
     refuse(judge(ctx.scope, op, ctx.principal), op)
-    op.parse(input.target, input.input, input.options)
-    call = Call(ctx.scope.id, op.name, input.target, input.input, input.options)
-    token, asked = ctx.use(Approvals).issue(call, op, ctx.principal, options.ttl_seconds)
+    op.parse(wanted.target, wanted.input, wanted.options)
+    token, asked = ctx.use(Approvals).issue(wanted, op, ctx.principal, options.ttl_seconds)
     ctx.note(confirms=op.name, digest=asked.digest[:16])
     expires = datetime.now(UTC) + timedelta(seconds=options.ttl_seconds)
     return IssuedToken(

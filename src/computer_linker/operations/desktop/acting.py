@@ -31,7 +31,7 @@ class ActOptions(Model):
 class ActInput(Model):
     target: Annotated[AimAt | None, Field(description="What to act on, when `target` does not say it.")] = None
     confirm: Annotated[
-        dict[str, Any] | None, Field(description="Not read here: a person's yes travels in the envelope's confirm.")
+        dict[str, Any] | None, Field(description="{token}, where a client does not send it in the envelope's confirm.")
     ] = None
     route: Annotated[
         Route | str | None, Field(description="Without a target: where the keyboard must be; elsewhere is refused.")
