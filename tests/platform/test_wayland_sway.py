@@ -117,6 +117,16 @@ async def test_any_text_is_typed_exactly(computer: Computer, window: Harness) ->
     assert window.next("text", timeout=30, text=text)
 
 
+async def test_more_characters_than_a_keyboard_has_keys_are_typed_exactly(computer: Computer, window: Harness) -> None:
+    text = "".join(chr(0x4E00 + number) + "aB"[number % 2] for number in range(300))
+    await computer.click(IN_TEXT)
+    await computer.keyboard.type_text(text)
+    assert window.next("text", timeout=30, text=text)
+    await computer.hotkey("ctrl", "a")
+    await computer.press("delete")
+    assert window.next("text", text="")
+
+
 async def test_chords_and_keys_act(computer: Computer, window: Harness) -> None:
     await computer.click(IN_TEXT)
     await computer.keyboard.type_text("one two")

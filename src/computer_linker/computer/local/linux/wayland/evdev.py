@@ -24,13 +24,21 @@ SHIFTED: dict[str, int] = {
     **{_SHIFTED[character]: code for character, code in PLAIN.items() if character in _SHIFTED},
 }
 
-KEYMAP = """xkb_keymap {
-xkb_keycodes "linker" { include "evdev+aliases(qwerty)" };
-xkb_types "linker" { include "complete" };
-xkb_compatibility "linker" { include "complete" };
-xkb_symbols "linker" { include "pc+us+inet(evdev)" };
-};
-"""
+SPARE = tuple(code for code in (*range(89, 96), *range(117, 125), *range(128, 247)) if code not in NAMED.values())
+"""Keys that a common keyboard lacks or that print nothing: free for any other character."""
+_FIRST_CODE = 8
+"""What XKB adds to the kernel's numbers."""
+
+
+def keymap(spare: dict[int, int]) -> str:
+    """The common layout as XKB text, with these keysyms on spare keys."""
+    names = "".join(f"<LK{code}> = {code + _FIRST_CODE};\n" for code in spare)
+    symbols = "".join(f"key <LK{code}> {{ [ {keysym:#x} ] }};\n" for code, keysym in spare.items())
+    return (
+        f'xkb_keymap {{\nxkb_keycodes "linker" {{ include "evdev+aliases(qwerty)"\n{names}}};\n'
+        'xkb_types "linker" { include "complete" };\nxkb_compatibility "linker" { include "complete" };\n'
+        f'xkb_symbols "linker" {{ include "pc+us+inet(evdev)"\n{symbols}}};\n}};\n'
+    )
 
 
 def stroke(name: str) -> tuple[int, bool] | None:

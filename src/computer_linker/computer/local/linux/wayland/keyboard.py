@@ -1,9 +1,9 @@
-"""Keyboard on compositors with zwp_virtual_keyboard: a keymap of exactly the characters needed, so any text can be typed."""
+"""Keyboard on compositors with zwp_virtual_keyboard: its spare keys get whatever characters a text needs."""
 
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from computer_linker.computer.facets.keys import MODIFIERS, character_keysym, key_name
 from computer_linker.computer.local.linux.wayland import evdev
@@ -12,13 +12,12 @@ from computer_linker.computer.local.linux.wayland.seat import KEYBOARD, Seat
 from computer_linker.computer.local.linux.wayland.wire import Wire
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform
 
-_MAX_KEYS = 200
-_RUN = 500
+_AT_ONCE = 200
 _MASKS = {"shift": 1, "ctrl": 4, "alt": 8, "super": 64}
 
 
 class VirtualKeyboard:
-    """A keyboard of our own: a common layout for keys and plain text, and a made-up one for all other characters."""
+    """A keyboard of our own: a common layout, whose spare keys get the other characters of a text."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -27,25 +26,22 @@ class VirtualKeyboard:
         manager = wire.bind("zwp_virtual_keyboard_manager_v1", 1)
         self._keyboard = wire.new()
         wire.request(manager, 0, "on", seat.number, self._keyboard)
-        self._keymap = ""
+        self._spare: dict[str, int] | None = None
         # The keyboard exists for others only once it has a keymap.
-        self._use(evdev.KEYMAP)
+        self._use({})
         seat.wait_noticed(had_one)
 
     def type(self, text: str) -> None:
-        """Enter text: runs that the common layout has by its keys, others by a keymap with exactly their characters."""
-        for run, is_plain in _runs(text):
-            if is_plain:
-                self._use(evdev.KEYMAP)
-                for character in run:
-                    self._plain(character)
-            else:
-                codes = {character: position for position, character in enumerate(dict.fromkeys(run), start=1)}
-                self._use(_made_up(list(codes)))
-                for character in run:
-                    self._stroke(codes[character])
-            self._wire.roundtrip()
-        self._use(evdev.KEYMAP)
+        """Enter text, with as few changes of the layout as its characters allow.
+
+        Every application reads a changed layout anew, which takes it longer than a hundred keys.
+        """
+        for run in _runs(text):
+            self._use(_spare_keys(run))
+            for start in range(0, len(run), _AT_ONCE):
+                for character in run[start : start + _AT_ONCE]:
+                    self._character(character)
+                self._wire.roundtrip()
 
     def press(self, names: Sequence[str]) -> None:
         """Press a chord."""
@@ -56,7 +52,6 @@ class VirtualKeyboard:
     @contextmanager
     def held(self, names: list[str]) -> Iterator[None]:
         """Hold keys in order while the body runs; release them in reverse."""
-        self._use(evdev.KEYMAP)
         strokes = [_known(name) for name in names]
         if any(shifted for _, shifted in strokes) and "shift" not in names:
             names = [*names[:-1], "shift", names[-1]]
@@ -72,17 +67,12 @@ class VirtualKeyboard:
                 self._key(_known(down.pop())[0], down=False)
                 self._tell_modifiers(down)
 
-    def _plain(self, character: str) -> None:
-        code, shifted = _known(character)
-        if not shifted:
-            self._stroke(code)
-            return
-        with self.held(["shift"]):
-            self._stroke(code)
-
-    def _stroke(self, code: int) -> None:
-        self._key(code, down=True)
-        self._key(code, down=False)
+    def _character(self, character: str) -> None:
+        spare = self._spare or {}
+        code, shifted = (spare[character], False) if character in spare else _known(character)
+        with self.held(["shift"]) if shifted else nullcontext():
+            self._key(code, down=True)
+            self._key(code, down=False)
 
     def _key(self, code: int, *, down: bool) -> None:
         self._wire.request(self._keyboard, 1, "uuu", int(time.monotonic() * 1000) & 0xFFFFFFFF, code, int(down))
@@ -91,11 +81,11 @@ class VirtualKeyboard:
         mask = sum(_MASKS[name] for name in set(down) & set(MODIFIERS))
         self._wire.request(self._keyboard, 2, "uuuu", mask, 0, 0, 0)
 
-    def _use(self, keymap: str) -> None:
-        """Change the keymap where needed; applications are told before any key that follows."""
-        if keymap == self._keymap:
+    def _use(self, spare: dict[str, int]) -> None:
+        """Give the spare keys these characters where they lack one; applications are told before any key that follows."""
+        if self._spare is not None and spare.items() <= self._spare.items():
             return
-        raw = keymap.encode() + b"\0"
+        raw = evdev.keymap({code: character_keysym(character) for character, code in spare.items()}).encode() + b"\0"
         descriptor = os.memfd_create("computer-linker-keymap", os.MFD_CLOEXEC)
         try:
             os.write(descriptor, raw)
@@ -103,7 +93,7 @@ class VirtualKeyboard:
         finally:
             os.close(descriptor)
         self._wire.roundtrip()
-        self._keymap = keymap
+        self._spare = spare
 
 
 class WaylandKeyboard:
@@ -144,26 +134,20 @@ def _known(name: str) -> tuple[int, bool]:
     return found
 
 
-def _runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Pieces of one kind that are not long and need no more keys than a keymap may have."""
-    run, seen, plain = "", set[str](), True
-    for character in text:
-        is_plain = character in evdev.PLAIN or character in evdev.SHIFTED
-        if run and (is_plain is not plain or len(run) >= _RUN or len(seen) >= _MAX_KEYS):
-            yield run, plain
-            run, seen = "", set()
-        run, plain = run + character, is_plain
+def _runs(text: str) -> Iterator[str]:
+    """The text in pieces whose uncommon characters all find a spare key."""
+    begin, seen = 0, set[str]()
+    for place, character in enumerate(text):
+        if evdev.stroke(character) is not None or character in seen:
+            continue
+        if len(seen) == len(evdev.SPARE):
+            yield text[begin:place]
+            begin, seen = place, set()
         seen.add(character)
-    if run:
-        yield run, plain
+    if begin < len(text):
+        yield text[begin:]
 
 
-def _made_up(characters: list[str]) -> str:
-    keys = [(f"K{code}", code + 8, character_keysym(character)) for code, character in enumerate(characters, start=1)]
-    codes = "".join(f"<{name}> = {code};\n" for name, code, _ in keys)
-    symbols = "".join(f"key <{name}> {{ [ {keysym:#x} ] }};\n" for name, _, keysym in keys)
-    return (
-        f'xkb_keymap {{\nxkb_keycodes "linker" {{\nminimum = 8;\nmaximum = {8 + len(keys)};\n{codes}}};\n'
-        'xkb_types "linker" { include "complete" };\nxkb_compatibility "linker" { include "complete" };\n'
-        f'xkb_symbols "linker" {{\n{symbols}}};\n}};\n'
-    )
+def _spare_keys(run: str) -> dict[str, int]:
+    uncommon = (character for character in dict.fromkeys(run) if evdev.stroke(character) is None)
+    return dict(zip(uncommon, evdev.SPARE, strict=False))
