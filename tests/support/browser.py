@@ -1,4 +1,4 @@
-"""A real Chromium at a phone's width, driven over a pipe with its own protocol."""
+"""A real Chromium at a phone's width or a desk's, driven over a pipe with its own protocol."""
 
 import base64
 import json
@@ -23,14 +23,18 @@ _FLAGS = (
 
 
 class Phone:
-    """One page of 390 x 844 points."""
+    """One page of 390 x 844 points, unless it is to be as wide as a desk's."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", to: int, back: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", to: int, back: int, *, is_wide: bool = False) -> None:
         self.process, self._to, self._back = process, to, back
         self._rest, self._number, self._session = b"", 0, ""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self.send("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
+        self.width, height = (1280, 800) if is_wide else (390, 844)
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=self.width, height=height, deviceScaleFactor=1 if is_wide else 2, mobile=not is_wide,
+        )  # fmt: skip
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
@@ -48,7 +52,20 @@ class Phone:
 
     def open(self, url: str) -> None:
         self.send("Page.navigate", url=url)
-        self.until("document.readyState == 'complete' && location.protocol == 'http:'")
+        self.until("document.readyState == 'complete' && location.protocol.startsWith('http')")
+
+    def type(self, selector: str, text: str) -> None:
+        """Type into a field, in place of what it holds."""
+        self.eval(f"(field => {{field.focus(); field.select()}})(document.querySelector({json.dumps(selector)}))")
+        self.send("Input.insertText", text=text)
+
+    def click(self, selector: str) -> None:
+        """Press the pointer's button in the middle of an element, wherever the page has to scroll for it."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.eval(f"{found}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        box = self.eval(f"(box => [box.x + box.width / 2, box.y + box.height / 2])({found}.getBoundingClientRect())")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
     def eval(self, script: str) -> Any:
         return self.send("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
@@ -74,13 +91,13 @@ class Phone:
 
 
 @contextmanager
-def phone(folder: Path) -> Iterator[Phone]:
+def phone(folder: Path, *flags: str, is_wide: bool = False) -> Iterator[Phone]:
     """A browser with a profile of its own, ended with the body. Its two pipes are descriptors 3 and 4."""
     program = shutil.which("chromium")
     assert program is not None, "look with shutil.which first"
     child_reads, to = os.pipe()
     back, child_writes = os.pipe()
-    argv = [program, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
+    argv = [program, *_FLAGS, *flags, f"--user-data-dir={folder}", "about:blank"]
     shell = ["/bin/bash", "-c", f'exec "$@" 3<&{child_reads} 4>&{child_writes}', "sh", *argv]
     process = subprocess.Popen(
         shell, pass_fds=(child_reads, child_writes), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -88,7 +105,7 @@ def phone(folder: Path) -> Iterator[Phone]:
     os.close(child_reads)
     os.close(child_writes)
     try:
-        yield Phone(process, to, back)
+        yield Phone(process, to, back, is_wide=is_wide)
     finally:
         from support.desktop import stop
 

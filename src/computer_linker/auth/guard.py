@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from computer_linker.auth.oauth.state import OAuthState
-from computer_linker.auth.owner_token import digest_of, is_digest, matches
+from computer_linker.auth.owner_token import kept_digest, matches
 from computer_linker.config.schema import Config
 from computer_linker.model.principal import Proof
 
@@ -37,9 +37,8 @@ def prove_by_oauth(headers: dict[bytes, bytes], config: Config, state: OAuthStat
     family = state.family_of_access(given.decode("latin-1"))
     if family is None or family.resource != resource:
         return None
-    kept = config.owner_token
     # A new owner token ends every session that the old one consented to.
-    if family.owner_digest != (kept if is_digest(kept) else digest_of(kept)):
+    if family.owner_digest != kept_digest(config.owner_token):
         return None
     return Proven(f"oauth:{family.id}", "oauth", frozenset(family.grants))
 

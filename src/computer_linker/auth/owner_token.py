@@ -23,9 +23,14 @@ def is_digest(kept: str) -> bool:
     return _DIGEST.fullmatch(kept) is not None
 
 
+def kept_digest(kept: str) -> str:
+    """The digest of the token, whichever way the config keeps it."""
+    return kept if is_digest(kept) else digest_of(kept)
+
+
 def matches(kept: str, presented: str) -> bool:
     """Whether the presented token is the one kept. Digests are compared: no length or prefix shows in the time."""
-    wanted = kept if is_digest(kept) else digest_of(kept)
+    wanted = kept_digest(kept)
     given = digest_of(presented.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
     return hmac.compare_digest(wanted, given)
 

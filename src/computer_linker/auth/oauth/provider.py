@@ -2,13 +2,13 @@
 
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.auth.oauth.clients import ClientDocuments
 from computer_linker.auth.oauth.scopes import DEFAULT, GROUPS
-from computer_linker.auth.oauth.state import ACCESS_S, Client, Family, OAuthState
-from computer_linker.auth.owner_token import digest_of as owner_digest
+from computer_linker.auth.oauth.state import ACCESS_S, Client, Family, OAuthState, digest
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken, AuthorizationCode, AuthorizationParams, RefreshToken
@@ -34,16 +34,21 @@ class Pending:
     csrf: str
     expires_at: float
     wrong_tokens: int = 0
+    owner_digest: str | None = None
+    """The digest of the token by which the owner proved on the first page who they are."""
 
 
 class LinkerProvider:
     """Implements the SDK's OAuthAuthorizationServerProvider for one issuer (one address of this service)."""
 
-    def __init__(self, state: OAuthState, documents: ClientDocuments) -> None:
+    def __init__(self, state: OAuthState, documents: ClientDocuments, owner_digest: Callable[[], str | None]) -> None:
+        """`owner_digest` gives the present owner token's digest: what an older token consented to is over."""
         self.state = state
         self._documents = documents
+        self._owner_digest = owner_digest
         self.pending: dict[str, Pending] = {}
         self._codes: dict[str, AuthorizationCode] = {}
+        self._spent: dict[str, tuple[float, str]] = {}
 
     async def find_client(self, client_id: str) -> Client | None:
         """A registered client, or the one a client-id metadata document describes."""
@@ -88,13 +93,12 @@ class LinkerProvider:
         found = self.pending.get(handle)
         return found if found is not None and found.expires_at > time.monotonic() else None
 
-    def consent(self, pending: Pending, scopes: list[str], grants: list[str], owner_token: str) -> str:
+    def consent(self, pending: Pending, scopes: list[str], grants: list[str]) -> str:
         """The owner said yes: a code, good once and for a minute."""
         from mcp.server.auth.provider import AuthorizationCode
 
         del self.pending[pending.handle]
-        digest = owner_digest(owner_token)
-        family = self.state.begin(pending.client, scopes, grants, pending.resource, digest)
+        family = self.state.begin(pending.client, scopes, grants, pending.resource, pending.owner_digest or "")
         code = secrets.token_urlsafe(32)
         record = AuthorizationCode.model_validate(
             {
@@ -117,8 +121,19 @@ class LinkerProvider:
     async def load_authorization_code(
         self, client: "OAuthClientInformationFull", authorization_code: str
     ) -> "AuthorizationCode | None":
-        """The code, burned by being looked at: a wrong verifier does not get a second try."""
-        return self._codes.pop(authorization_code, None)
+        """The code, burned by being looked at: a wrong verifier does not get a second try.
+
+        A code that comes a second time was stolen, or is in a thief's hands now: what came of it ends.
+        """
+        now = time.time()
+        self._spent = {key: spent for key, spent in self._spent.items() if spent[0] > now}
+        key = digest(authorization_code)
+        if key in self._spent:
+            self.state.revoke(self._spent.pop(key)[1])
+        code = self._codes.pop(authorization_code, None)
+        if code is not None:
+            self._spent[key] = (now + ACCESS_S, code.subject or "")
+        return code
 
     async def exchange_authorization_code(
         self, client: "OAuthClientInformationFull", authorization_code: "AuthorizationCode"
@@ -126,7 +141,7 @@ class LinkerProvider:
         from mcp.server.auth.provider import TokenError
 
         family = self.state.families.get(authorization_code.subject or "")
-        if family is None:
+        if family is None or self._is_over(family):
             raise TokenError("invalid_grant", "this session has been ended")
         return self._tokens(family)
 
@@ -136,7 +151,7 @@ class LinkerProvider:
         from mcp.server.auth.provider import RefreshToken
 
         family = self.state.family_of_refresh(refresh_token)
-        if family is None or family.client_id != client.client_id:
+        if family is None or family.client_id != client.client_id or self._is_over(family):
             return None
         return RefreshToken(
             token=refresh_token, client_id=family.client_id, scopes=family.scopes, resource=family.resource
@@ -169,6 +184,13 @@ class LinkerProvider:
         from mcp.server.auth.provider import TokenError
 
         raise TokenError("unsupported_grant_type", "identity assertions are not accepted")
+
+    def _is_over(self, family: Family) -> bool:
+        """Whether the owner token that consented is no longer the owner's; the session then ends here."""
+        if family.owner_digest == self._owner_digest():
+            return False
+        self.state.revoke(family.id)
+        return True
 
     def _tokens(self, family: Family) -> "OAuthToken":
         from mcp.shared.auth import OAuthToken

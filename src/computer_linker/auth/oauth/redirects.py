@@ -1,10 +1,13 @@
 """Where a code may be sent: https, or loopback on the user's own machine. Compared as exact strings, never normalised."""
 
+import re
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _MAX_LENGTH = 2000
+_AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+"""A plain host and port. What else a URL may hold there has a meaning of its own in a header of ours."""
 
 
 def is_allowed_redirect(uri: Any) -> bool:
@@ -16,7 +19,7 @@ def is_allowed_redirect(uri: Any) -> bool:
         port = parts.port
     except ValueError:
         return False
-    if parts.fragment or "#" in uri or "@" in parts.netloc or "\\" in uri or not parts.hostname or port == 0:
+    if parts.fragment or "#" in uri or "\\" in uri or port == 0 or not _AUTHORITY.fullmatch(parts.netloc):
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 

@@ -47,6 +47,12 @@ class Family:
     refresh: dict[str, float] = field(default_factory=dict)
     used_refresh: list[str] = field(default_factory=list)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether any token of it can still be used, or its first ones have just been consented to."""
+        now = time.time()
+        return max([self.created_at + ACCESS_S, *self.access.values(), *self.refresh.values()]) > now
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -82,12 +88,20 @@ class OAuthState:
         for client in unused:
             if client.registered_at < now - UNUSED_CLIENT_S or len(self.clients) >= MAX_CLIENTS:
                 del self.clients[client.id]
+        self._make_room()
         if len(self.clients) >= MAX_CLIENTS:
             return None
         client = Client("client_" + secrets.token_urlsafe(18), name, redirect_uris, now)
         self.clients[client.id] = client
         self._store()
         return client
+
+    def _make_room(self) -> None:
+        """Forget clients whose every session is over, the oldest first, once there are as many as may be."""
+        living = {family.client_id for family in self.families.values() if family.is_alive}
+        for client in list(self.clients.values()):
+            if len(self.clients) >= MAX_CLIENTS and client.id not in living:
+                del self.clients[client.id]
 
     def begin(self, client: Client, scopes: list[str], grants: list[str], resource: str, owner_digest: str) -> Family:
         """A new family after a consent."""
@@ -96,6 +110,7 @@ class OAuthState:
         family = Family(
             "session_" + secrets.token_hex(8), client.id, client.name, scopes, grants, resource, owner_digest, now, now
         )
+        self.families = {key: old for key, old in self.families.items() if old.is_alive}
         while len(self.families) >= _MAX_FAMILIES:
             del self.families[min(self.families.values(), key=lambda old: old.last_used_at).id]
         self.families[family.id] = family

@@ -27,6 +27,10 @@ class Answer:
     headers: dict[str, str]
     body: bytes
 
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8", "replace")
+
     def json(self, what: str) -> dict[str, Any]:
         """The body as a JSON object."""
         try:

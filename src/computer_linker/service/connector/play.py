@@ -16,6 +16,7 @@ from computer_linker.service.connector.browser import Answer, Browser, HopFailed
 _CALLBACK = "http://127.0.0.1:9/computer-linker-diagnose"
 _SCOPE = "linker:read"
 _VERSION = "2026-07-28"
+_PROXY = "look at the proxy or tunnel in between"
 _META = {
     "io.modelcontextprotocol/protocolVersion": _VERSION,
     "io.modelcontextprotocol/clientInfo": {"name": "computer-linker-diagnose", "version": "1"},
@@ -161,21 +162,22 @@ class Play:
 
     def _consent(self, path: str) -> str:
         page = self._browser.send("GET", path)
-        hidden = dict(re.findall(r'name="(request|csrf)" value="([^"]+)"', page.body.decode("utf-8", "replace")))
+        hidden = dict(re.findall(r'name="(request|csrf)" value="([^"]+)"', page.text))
         if page.status != 200 or hidden.keys() != {"request", "csrf"}:
             raise HopFailed(
                 f"the consent page answers {page.status}", "the proxy must pass cookies and /oauth/consent on"
             )
-        form = [*hidden.items(), ("group", _SCOPE), ("owner_token", str(self.owner_token)), ("answer", "allow")]
-        form += [
-            ("scope", name)
-            for name in re.findall(r'name="scope" value="([^"]+)"', page.body.decode("utf-8", "replace"))
-        ]
-        answer = self._browser.send("POST", "/oauth/consent", form)
-        if answer.status != 302:
+        form = [*hidden.items(), ("answer", "allow")]
+        choice = self._browser.send("POST", "/oauth/consent", [*form, ("owner_token", str(self.owner_token))])
+        if choice.status != 200:
             raise HopFailed(
-                f"the consent answers {answer.status}", "is the owner token the present one? computer-linker token show"
+                f"the consent answers {choice.status}", "is the owner token the present one? computer-linker token show"
             )
+        scopes = [("scope", name) for name in re.findall(r'name="scope" value="([^"]+)"', choice.text)]
+        answer = self._browser.send("POST", "/oauth/consent", [*form, ("group", _SCOPE), *scopes])
+        if answer.status != 302:
+            remedy = "no scope gives anything to read: computer-linker start FOLDER" if answer.status == 400 else _PROXY
+            raise HopFailed(f"the consent answers {answer.status}", remedy)
         return answer.headers["location"]
 
     def _token(self) -> str:

@@ -16,6 +16,7 @@ from computer_linker.registry.services import Services
 from computer_linker.transports.http.approval_html import closed_page, list_page
 from computer_linker.transports.http.body import Receive, Scope, Send, read_body
 from computer_linker.transports.http.guards import Headers, Refused
+from computer_linker.transports.http.own_address import is_near
 
 PATH = "/approve"
 LINK_S = 300.0
@@ -75,7 +76,8 @@ class ApprovalPage:
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         """Answer one request beneath /approve."""
-        if not self._services.config.approval_page:
+        peer = (scope.get("client") or ("",))[0]
+        if not self._services.config.approval_page or not is_near(peer):
             raise Refused(404, "There is nothing here.")
         path, method = scope["path"], scope["method"]
         if path != PATH:

@@ -50,7 +50,7 @@ class Places:
 def places_of(config: Config, host: str, port: int) -> Places:
     """Loopback names with our port (when bound there), the bound address, and the public base URL."""
     names = {host, *LOOPBACK} if host in (*LOOPBACK, "0.0.0.0", "::") else {host}  # noqa: S104  # compared, not bound
-    local = {_authority(name, port) for name in names if name not in ("0.0.0.0", "::")}  # noqa: S104
+    local = {authority(name, port) for name in names if name not in ("0.0.0.0", "::")}  # noqa: S104
     origins = {f"http://{name}" for name in local}
     public: set[str] = set()
     if config.public_base_url:
@@ -113,7 +113,8 @@ def check_body_headers(headers: Headers) -> None:
         raise Refused(413, f"A request body is at most {MAX_BODY} bytes.")
 
 
-def _authority(name: str, port: int) -> str:
+def authority(name: str, port: int) -> str:
+    """A name and a port as a Host header has them."""
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 

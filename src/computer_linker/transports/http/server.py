@@ -15,7 +15,7 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
 from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.registry.services import Services
-from computer_linker.transports.http.approval_page import ApprovalPage
+from computer_linker.transports.http.approval_page import PATH, ApprovalPage
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, read_body
 from computer_linker.transports.http.guards import (
     LOOPBACK,
@@ -23,6 +23,7 @@ from computer_linker.transports.http.guards import (
     NeedsGrant,
     Places,
     Refused,
+    authority,
     base_of,
     came_through_a_proxy,
     check_body_headers,
@@ -34,6 +35,7 @@ from computer_linker.transports.http.guesses import Guesses
 from computer_linker.transports.http.json_api import Action, JsonApi
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
+from computer_linker.transports.http.own_address import EVERY, at_own_address
 from computer_linker.transports.http.refusals import RefusalNotes
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Introspection, Tools
@@ -93,8 +95,7 @@ class HttpServer:
             )
         self._socket = _bound(self._host, config.port if port is None else port)
         self._port = self._socket.getsockname()[1]
-        shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.local_url = f"http://{shown}:{self._port}/mcp"
+        self.local_url = f"http://{authority(self._host, self._port)}/mcp"
 
     async def serve(self) -> None:
         """Serve until cancelled."""
@@ -136,8 +137,12 @@ class HttpServer:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         config = self._services.config
-        is_public = check_place(headers, self._places(config))
         path = scope["path"]
+        is_for_phone = path == PATH or path.startswith(f"{PATH}/")
+        places = self._places(config)
+        if is_for_phone and self._host in EVERY:
+            places = at_own_address(places, scope.get("server"))
+        is_public = check_place(headers, places)
         if path == "/healthz" and not is_public:
             _only(scope, "GET", "HEAD")
             await answer_json(send, 200, b'{"status":"ok"}')
@@ -146,7 +151,7 @@ class HttpServer:
         if is_oauth_path(path):
             await self._oauth.serve(scope, receive, send, headers, base)
             return
-        if (path == "/approve" or path.startswith("/approve/")) and not is_public:
+        if is_for_phone and not is_public:
             if came_through_a_proxy(headers):
                 raise Refused(404, "There is nothing here.")
             await self._services.use(ApprovalPage).serve(scope, receive, send, headers)

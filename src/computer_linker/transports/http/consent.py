@@ -1,0 +1,152 @@
+"""The consent page's two steps: the owner proves who they are, then chooses what a client gets and where."""
+
+import hashlib
+import hmac
+from base64 import b64encode
+from urllib.parse import urlsplit
+
+from computer_linker.auth.oauth.page import STYLE, choice_page, error_page, owner_page
+from computer_linker.auth.oauth.provider import PENDING_S, LinkerProvider, Pending
+from computer_linker.auth.oauth.redirects import with_parameters
+from computer_linker.auth.oauth.scopes import grants_for
+from computer_linker.auth.owner_token import digest_of, kept_digest, matches
+from computer_linker.registry.services import Services
+from computer_linker.transports.http.body import Receive, Scope, Send
+from computer_linker.transports.http.forms import bounded_body, every_value, single_values
+from computer_linker.transports.http.guards import Headers
+
+PATH = "/oauth/consent"
+_COOKIE = "computer-linker-consent"
+_MAX_WRONG_TOKENS = 5
+_STYLE_HASH = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+_LATE = "This request is no longer open. Start again from the client."
+
+
+class Consent:
+    """Shows the pages, and takes the owner's answer to the request they are about."""
+
+    def __init__(self, services: Services, provider: LinkerProvider) -> None:
+        self._services = services
+        self._provider = provider
+
+    async def begin(self, send: Send, pending: Pending) -> None:
+        """Send the browser that asked to the page, and tie the request to that browser."""
+        self._provider.ask(pending)
+        cookie = (b"set-cookie", _cookie(pending).encode())
+        await redirect(send, f"{pending.issuer}{PATH}?request={pending.handle}", [cookie])
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, base: str) -> None:
+        """Answer a request for the page, or the form that it sends."""
+        if scope["method"] == "GET":
+            values: list[tuple[str, str]] = []
+            form = single_values(scope["query_string"].decode("latin-1"))
+        else:
+            raw = (await bounded_body(receive)).decode("utf-8", "replace")
+            values = every_value(raw)
+            form = dict(values)
+        pending = self._provider.waiting(form.get("request", ""))
+        if pending is None or pending.issuer != base or not _is_same_browser(headers, pending):
+            await page(send, 400, error_page(_LATE))
+        elif scope["method"] == "GET":
+            await self._show(send, pending)
+        elif not hmac.compare_digest(form.get("csrf", "").encode(), pending.csrf.encode()):
+            await page(send, 403, error_page("The form is not the one that was shown."))
+        elif form.get("answer") != "allow":
+            del self._provider.pending[pending.handle]
+            told = with_parameters(pending.redirect_uri, error="access_denied", state=pending.state, iss=base)
+            await redirect(send, told)
+        elif await self._is_the_owner(send, pending, form.get("owner_token", "")):
+            await self._allow(send, pending, values)
+
+    async def _is_the_owner(self, send: Send, pending: Pending, token: str) -> bool:
+        """Whether the token is right, or was on the page before. Else the first page says so, a few times."""
+        kept = self._services.config.owner_token
+        if kept is not None and not token and pending.owner_digest == kept_digest(kept):
+            return True
+        if kept is not None and matches(kept, token):
+            pending.owner_digest = digest_of(token)
+            return True
+        pending.owner_digest = None
+        pending.wrong_tokens += 1
+        if pending.wrong_tokens >= _MAX_WRONG_TOKENS:
+            del self._provider.pending[pending.handle]
+            await page(send, 403, error_page("Too many wrong tokens. Start again from the client."))
+        else:
+            await self._show(send, pending, "That is not the owner token.", status=403)
+        return False
+
+    async def _allow(self, send: Send, pending: Pending, values: list[tuple[str, str]]) -> None:
+        """Give what was chosen; nothing chosen yet leads to the choice."""
+        groups = [value for name, value in values if name == "group" and value in pending.scopes]
+        chosen = [value for name, value in values if name == "scope"]
+        grants = grants_for(groups, [scope for scope in self._services.config.scopes if scope.id in chosen])
+        if not grants:
+            # The first page's form has a token and no choice; whatever else comes has chosen too little.
+            is_first = {name for name, value in values if value}.isdisjoint(
+                {"group", "scope"}
+            ) and "owner_token" in dict(values)
+            error = None if is_first else "Choose at least one thing it may do, and where."
+            await self._show(send, pending, error, status=400 if error else 200)
+            return
+        code = self._provider.consent(pending, groups, grants)
+        told = with_parameters(pending.redirect_uri, code=code, state=pending.state, iss=pending.issuer)
+        await redirect(send, told)
+
+    async def _show(self, send: Send, pending: Pending, error: str | None = None, status: int = 200) -> None:
+        config = self._services.config
+        if pending.owner_digest is None:
+            html = owner_page(pending, error)
+        else:
+            html = choice_page(pending, config.scopes, config.machine_name, error)
+        await page(send, status, html, _form_target(pending.redirect_uri))
+
+
+def _form_target(redirect_uri: str) -> str:
+    """Where the form's answer may lead, in the words of a content security policy, which has none for an IPv6 address."""
+    target = urlsplit(redirect_uri)
+    return f"{target.scheme}:" if "[" in target.netloc else f"{target.scheme}://{target.netloc}"
+
+
+def _cookie(pending: Pending) -> str:
+    """Ties the consent to the browser that asked for it."""
+    is_secure = pending.issuer.startswith("https://")
+    name = f"__Host-{_COOKIE}" if is_secure else _COOKIE
+    value = hashlib.sha256(pending.csrf.encode()).hexdigest()
+    return f"{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={PENDING_S}{'; Secure' if is_secure else ''}"
+
+
+def _is_same_browser(headers: Headers, pending: Pending) -> bool:
+    wanted = hashlib.sha256(pending.csrf.encode()).hexdigest()
+    for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name in (_COOKIE, f"__Host-{_COOKIE}") and hmac.compare_digest(value.encode(), wanted.encode()):
+            return True
+    return False
+
+
+async def redirect(send: Send, url: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    """Send the browser on."""
+    given = [(b"location", url.encode()), (b"content-length", b"0"), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": 302, "headers": given + (headers or [])})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def page(send: Send, status: int, html: str, form_target: str = "") -> None:
+    """Send a page that runs nothing, loads nothing and cannot be framed."""
+    body = html.encode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self' {form_target}; "
+        "frame-ancestors 'none'; base-uri 'none'"
+    )
+    headers = [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"content-security-policy", policy.encode()),
+        (b"x-frame-options", b"DENY"),
+        # Not `no-referrer`: a browser then sends the form with the origin `null`, which is refused.
+        (b"referrer-policy", b"same-origin"),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
