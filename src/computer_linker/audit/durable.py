@@ -1,81 +1,121 @@
 """Group commit: one thread makes the journal durable for everyone who waits."""
 
 import asyncio
+import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from computer_linker.audit.faults import AuditUnavailable
+
+_HANDS = 8
+"""Threads that share the work of one round; syncs of several files at once are one commit of the file system."""
+
+
+@dataclass(slots=True)
+class _Waiter:
+    told: asyncio.Future[None]
+    first: Callable[[], None] | None
+    failure: BaseException | None = None
+
+    def prepare(self) -> None:
+        if self.first is None:
+            return
+        try:
+            self.first()
+        except BaseException as error:  # handed to the one who waits, whatever it is
+            self.failure = error
+
+
+_Round = tuple[asyncio.AbstractEventLoop, Sequence[_Waiter]]
 
 
 class GroupSync:
-    """Runs `sync` in its own thread. Those who come while one runs share the next."""
+    """Runs `sync` in its own thread. Those who come while one runs, or in the same turn of the loop, share the next."""
 
     def __init__(self, sync: Callable[[], None]) -> None:
         self._sync = sync
-        self._waiting: list[asyncio.Future[None]] = []
-        self._wake = threading.Event()
+        self._waiting: list[_Waiter] = []
+        self._rounds: queue.SimpleQueue[_Round | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._hands: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = False
-        self._running = False
+        self._is_due = False
 
-    async def done(self) -> None:
-        """Return once what was appended before survives a power cut. Raises OSError when it cannot."""
+    def done(self, first: Callable[[], None] | None = None) -> asyncio.Future[None]:
+        """Done once what was appended before survives a power cut; fails with AuditUnavailable when it cannot.
+
+        `first` waits for the disk too (the sync of another file). It runs in the same round, before the journal's own
+        sync, so that both are one wait; the future fails with whatever it raises.
+        """
         loop = asyncio.get_running_loop()
-        if self._thread is None or loop is not self._loop:
+        if loop is not self._loop:
             self._begin(loop)
-        waiter = loop.create_future()
+        waiter = _Waiter(loop.create_future(), first)
         self._waiting.append(waiter)
-        if not self._running:
-            self._running = True
-            self._wake.set()
-        await waiter
+        if not self._is_due:
+            # With the end of this turn, so that what the turn still prepares comes along.
+            self._is_due = True
+            loop.call_soon(self._go)
+        return waiter.told
 
     def close(self) -> None:
-        """End the thread."""
-        self._closed = True
-        self._wake.set()
+        """End the threads."""
+        self._rounds.put(None)
         if self._thread is not None:
             self._thread.join(timeout=10)
+        if self._hands is not None:
+            self._hands.shutdown(wait=False)
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._running = False
+        self._is_due = False
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="audit-sync", daemon=True)
             self._thread.start()
 
+    def _go(self) -> None:
+        assert self._loop is not None
+        waiting, self._waiting = self._waiting, []
+        self._rounds.put((self._loop, waiting))
+
     def _run(self) -> None:
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            if self._closed:
-                return
-            loop, waiting = self._loop, self._waiting
-            self._waiting = []
-            failure: OSError | None = None
+        while (turn := self._rounds.get()) is not None:
+            loop, waiting = turn
+            self._prepare(waiting)
+            failure: AuditUnavailable | None = None
             try:
                 self._sync()
-            except OSError as error:
+            except AuditUnavailable as error:
                 failure = error
-            if loop is not None:
-                self._tell(loop, waiting, failure)
+            try:
+                loop.call_soon_threadsafe(self._release, waiting, failure)
+            except RuntimeError:
+                # The loop has ended, and with it everyone who waited.
+                continue
 
-    def _tell(
-        self, loop: asyncio.AbstractEventLoop, waiting: list[asyncio.Future[None]], failure: OSError | None
-    ) -> None:
-        def release() -> None:
-            self._running = bool(self._waiting)
-            if self._running:
-                self._wake.set()
-            for waiter in waiting:
-                if waiter.done():
-                    continue
-                if failure is None:
-                    waiter.set_result(None)
-                else:
-                    waiter.set_exception(failure)
-
-        try:
-            loop.call_soon_threadsafe(release)
-        except RuntimeError:
-            # The loop has ended, and with it everyone who waited.
+    def _prepare(self, waiting: Sequence[_Waiter]) -> None:
+        busy = [waiter for waiter in waiting if waiter.first is not None]
+        if len(busy) < 2:
+            for waiter in busy:
+                waiter.prepare()
             return
+        if self._hands is None:
+            self._hands = ThreadPoolExecutor(_HANDS, thread_name_prefix="disk")
+        list(self._hands.map(_Waiter.prepare, busy))
+
+    def _release(self, waiting: Sequence[_Waiter], failure: AuditUnavailable | None) -> None:
+        self._is_due = bool(self._waiting)
+        if self._is_due:
+            self._go()
+        for waiter in waiting:
+            if waiter.told.done():
+                continue
+            error = waiter.failure or failure
+            if error is None:
+                waiter.told.set_result(None)
+            else:
+                waiter.told.set_exception(error)
+                # Whoever never comes to await it was stopped by something else, which is told instead.
+                waiter.told.exception()

@@ -1,5 +1,6 @@
 """What the dispatcher asks of the audit."""
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from computer_linker.model.event import Event
@@ -8,8 +9,12 @@ from computer_linker.model.event import Event
 class AuditLog(Protocol):
     """Records events. When a method returns, the record survives `kill -9` of this service."""
 
-    async def intent(self, event: Event) -> None:
-        """Record what is about to happen; on return it also survives a power cut."""
+    def intent(self, event: Event) -> Awaitable[None]:
+        """Record what is about to happen, at once; awaited, it also survives a power cut."""
+        ...
+
+    def beside(self, work: Callable[[], None]) -> Awaitable[None]:
+        """Run work that waits for the disk in the thread that makes intents durable, so that both are one wait."""
         ...
 
     async def outcome(self, event: Event) -> None:

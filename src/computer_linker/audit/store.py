@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -50,7 +51,7 @@ class AuditStore:
                 hint="The state folder must be writable by the user who runs the service, with space left.",
             ) from error
         self._index: Index | None = None
-        self._durable = GroupSync(self.journal.sync)
+        self._durable = GroupSync(self._sync)
         self._running: set[str] = set()
         self._owed: deque[str] = deque(maxlen=_MAX_OWED)
         """Outcomes that could not be written when they were due; they go first when there is space again."""
@@ -84,14 +85,15 @@ class AuditStore:
         """True while an operation of this process has an intent and its outcome is still to come."""
         return operation_id in self._running
 
-    async def intent(self, event: Event) -> None:
-        """Record what is about to happen; on return it survives a power cut."""
+    def intent(self, event: Event) -> Awaitable[None]:
+        """Record what is about to happen, at once; awaited, it survives a power cut."""
         self._append(record.opening(event, "intent", self.key))
         self._running.add(event.operation_id)
-        try:
-            await self._durable.done()
-        except OSError as error:
-            raise unwritable(error) from error
+        return self._durable.done()
+
+    def beside(self, work: Callable[[], None]) -> Awaitable[None]:
+        """Run work that waits for the disk in the thread that makes intents durable, so that both are one wait."""
+        return self._durable.done(work)
 
     async def outcome(self, event: Event) -> None:
         """Join the outcome to the intent of the same operation."""
@@ -130,6 +132,12 @@ class AuditStore:
             pass  # The intents are there; their outcomes will read "unknown".
         finally:
             self.journal.close()
+
+    def _sync(self) -> None:
+        try:
+            self.journal.sync()
+        except OSError as error:
+            raise unwritable(error) from error
 
     def _append(self, body: str) -> None:
         if self._flood:

@@ -185,14 +185,11 @@ class Dispatcher:
         op = self.catalog.by_name.get(call.op)
         if type(call.target) is str:
             event.target = call.target
-        work = routes.call(computer, replace(call, scope=scope), caller.report)
-        if op is not None and op.effect is Effect.OBSERVE:
-            reply = await work
-        else:
+        if op is None or op.effect is not Effect.OBSERVE:
             intent = Intent(self.audit, event)
-            async with intent.recording():
-                await intent.durable()
-                reply = await work
+            intent.record()
+            await intent.durable()
+        reply = await routes.call(computer, replace(call, scope=scope), caller.report)
         envelope = reply.envelope
         event.ok = reply.ok
         event.effect = envelope.get("effect")
@@ -215,6 +212,7 @@ class Dispatcher:
             services=self.services,
             dispatch=dispatch,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
+            beside_intent=None if intent is None else intent.beside,
             report=caller.report,
         )
 
@@ -252,10 +250,10 @@ class Dispatcher:
     async def _after_intent(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         if intent is None:
             return await op.run(ctx, **arguments)
-        async with intent.recording():
-            if not op.awaits_intent:
-                await intent.durable()
-            return await op.run(ctx, **arguments)
+        intent.record()
+        if not op.awaits_intent:
+            await intent.durable()
+        return await op.run(ctx, **arguments)
 
     async def _succeeded(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
         event.ok = True

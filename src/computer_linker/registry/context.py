@@ -31,6 +31,8 @@ class Context:
     """Send another call down the same road (batch.run)."""
     durable_intent: Callable[[], Awaitable[None]]
     """Returns once the intent is durable. A side effect awaits it just before its first irreversible step."""
+    beside_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
+    """Runs work that waits for the disk in one wait with the intent; None for an operation that records none."""
     report: Progress | None = None
     effect: Known | None = None
     boundary: str | None = None

@@ -12,6 +12,8 @@ from computer_linker.model.paths import RootedPath
 FileType = Literal["file", "directory", "symlink", "other"]
 Gate = Callable[[], Awaitable[None]]
 """Awaited after everything is prepared and before anything is changed."""
+Beside = Callable[[Callable[[], None]], Awaitable[None]]
+"""Runs work that waits for the disk in a thread that waits for it anyway."""
 Content = bytes | Callable[[], Iterator[bytes]]
 """What to write: bytes, or a function that gives them in pieces so that a large text is never held twice."""
 
@@ -257,8 +259,13 @@ class Files(Protocol):
         self, path: RootedPath, *, max_depth: int, max_entries: int, gitignore: bool, max_bytes: int = 7_000_000
     ) -> Tree: ...
 
-    async def change(self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None) -> list[Changed]:
-        """Make all of these changes or none: prepare everything, await `gate`, then change."""
+    async def change(
+        self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None, beside: Beside | None = None
+    ) -> list[Changed]:
+        """Make all of these changes or none: prepare everything, await `gate`, then change.
+
+        A machine may use `beside` for a sync it needs, so that it and the gate are one wait.
+        """
         ...
 
     async def rehearse(self, changes: Sequence[Change], *, keeper: Keeper | None = None) -> None:

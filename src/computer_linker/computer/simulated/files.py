@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from computer_linker.computer.facets.files import (
+    Beside,
     Change,
     Changed,
     Gate,
@@ -127,7 +128,9 @@ class SimulatedFiles(ChangingDisk):
                     queue.append((child, depth + 1, ignores))
         return Tree(entries, is_truncated=False)
 
-    async def change(self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None) -> list[Changed]:
+    async def change(
+        self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None, beside: Beside | None = None
+    ) -> list[Changed]:
         volumes, steps, results = self._rehearsed(changes, keeper)
         await gate()
         if keeper is not None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import anyio.lowlevel
 import anyio.to_thread
 
 from computer_linker.computer.facets.files import (
+    Beside,
     Change,
     Changed,
     Gate,
@@ -118,8 +118,10 @@ class LocalFiles:
             )
         )
 
-    async def change(self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None) -> list[Changed]:
-        batch = await self._prepared(changes, keeper)
+    async def change(
+        self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None, beside: Beside | None = None
+    ) -> list[Changed]:
+        batch = await self._prepared(changes, keeper, beside)
         try:
             await gate()
             if len(changes) == 1:
@@ -152,21 +154,14 @@ class LocalFiles:
 
         return await _in_thread(work)
 
-    async def _prepared(self, changes: Sequence[Change], keeper: Keeper | None) -> Batch:
+    async def _prepared(self, changes: Sequence[Change], keeper: Keeper | None, beside: Beside | None = None) -> Batch:
         """Prepare everything; when the caller is cancelled meanwhile, nothing prepared is left behind."""
         halt = threading.Event()
         batch = Batch(Bench(self.opener, self.memory, keeper, halt.is_set, self._swept), changes)
-        if not batch.is_small:
-            return await _aside(batch, halt)
-        # Let whoever runs beside this (the record of the intent) start its own wait for the disk first.
-        await anyio.lowlevel.checkpoint()
+        if beside is None or not batch.is_small:
+            return await _aside(batch, halt, (batch.prepare, batch.settle), _in_worker)
         batch.prepare()
-        try:
-            await anyio.to_thread.run_sync(batch.settle)
-        except BaseException:
-            batch.close()
-            raise
-        return batch
+        return await _aside(batch, halt, (batch.settle,), beside)
 
     def _read(self, descriptor: int, found: os.stat_result, window: Window, halted: Halted) -> Piece:
         about = self._about(descriptor, found, halted)
@@ -202,14 +197,18 @@ def _commit(batch: Batch, keeper: Keeper | None) -> None:
     keeper.done()
 
 
-async def _aside(batch: Batch, halt: threading.Event) -> Batch:
-    """Prepare in a worker thread that is told to stop, and cleans up after itself, when the caller is cancelled."""
+async def _in_worker(work: Callable[[], None]) -> None:
+    await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+async def _aside(batch: Batch, halt: threading.Event, steps: Sequence[Callable[[], None]], run: Beside) -> Batch:
+    """Prepare in a thread that is told to stop, and cleans up after itself, when the caller is cancelled."""
     ready: list[Batch] = []
     door = threading.Lock()
 
     def work() -> None:
-        batch.prepare()
-        batch.settle()
+        for step in steps:
+            step()
         with door:
             if halt.is_set():
                 batch.close()
@@ -217,7 +216,7 @@ async def _aside(batch: Batch, halt: threading.Event) -> Batch:
                 ready.append(batch)
 
     try:
-        await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        await run(work)
     except BaseException:
         with door:
             halt.set()
