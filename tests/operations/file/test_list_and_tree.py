@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from computer_linker.computer.facets.gitignore import IgnoreFile, is_ignored, parse_ignore
@@ -145,6 +145,7 @@ PATTERN = st.text("ab*?/!.[]c#\\ -^", min_size=1, max_size=8)
 NAME = st.text("abc.", min_size=1, max_size=3).filter(lambda name: name not in (".", "..", ".git"))
 
 
+@example(["?[[c]", "[[:alpha:]]b", r"[\]-a]", "[c-a]"], [], [["ac"], ["ab"], ["]"], ["c"]])
 @given(
     st.lists(PATTERN, min_size=1, max_size=5),
     st.lists(PATTERN, max_size=3),

@@ -139,21 +139,45 @@ def _name_regex(level: str) -> str | None:
     return chunks[0] + "".join(f"(?>[^/]*?{chunk})" for chunk in chunks[1:-1]) + r"[^/]*" + chunks[-1]
 
 
+_KIND = re.compile(r"\[:([^\]]*):\]")
+_KINDS = {
+    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "blank": r" \t", "cntrl": r"\x00-\x1f\x7f", "digit": "0-9", "graph": r"\x21-\x7e",
+    "lower": "a-z", "print": r"\x20-\x7e", "punct": r"!-/:-@\[-`{-~", "space": r" \t\n\v\f\r", "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}  # fmt: skip
+
+
 def _bracket(body: str, at: int) -> tuple[str, int] | None:
-    """A character class and where it ends."""
-    start = at + 1
-    is_negated = body[start : start + 1] in ("!", "^")
+    """A character class and where it ends, as git reads it. None where git takes the whole pattern for malformed."""
+    at += 1
+    is_negated = body[at : at + 1] in ("!", "^")
     if is_negated:
-        start += 1
-    end = body.find("]", start + 1)
-    if end < 0:
+        at += 1
+    members, before, first = "", "", True
+    while at < len(body) and (first or body[at] != "]"):
+        first = False
+        char, is_plain = body[at], body[at] != "\\"
+        if not is_plain:
+            at += 1
+            if at == len(body):
+                return None
+            char = body[at]
+        if is_plain and char == "-" and before and body[at + 1 : at + 2] not in ("", "]"):
+            at += 2 if body[at + 1] == "\\" else 1
+            if at == len(body):
+                return None
+            # A range that runs backwards holds nothing but its beginning, which is a member already.
+            members += f"{re.escape(before)}-{re.escape(body[at])}" if before <= body[at] else ""
+            before = ""
+        elif is_plain and char == "[" and body[at + 1 : at + 2] == ":" and "]" not in body[at + 2 :]:
+            return None
+        elif is_plain and char == "[" and (kind := _KIND.match(body, at)):
+            if kind[1] not in _KINDS:
+                return None
+            members, before, at = members + _KINDS[kind[1]], "", kind.end() - 1
+        else:
+            members, before = members + re.escape(char), char
+        at += 1
+    if at >= len(body):
         return None
-    inside = body[start:end]
-    if "[" in inside or "\\" in inside:
-        return None
-    escaped = inside.replace("^", r"\^").replace("&", r"\&").replace("~", r"\~").replace("|", r"\|")
-    try:
-        re.compile(f"[{escaped}]")
-    except re.error:
-        return None
-    return (f"(?!/)[^{escaped}]" if is_negated else f"(?!/)[{escaped}]"), end + 1
+    return (f"(?!/)[^{members}]" if is_negated else f"(?!/)[{members}]"), at + 1
