@@ -1,0 +1,1 @@
+"""A fleet: many machines reached through one NATS server, each keeping its own policy, approval and history."""

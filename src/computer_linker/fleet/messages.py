@@ -1,0 +1,102 @@
+"""What hub and machines say to each other, each a closed shape inside a sealed message."""
+
+import re
+import time
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.fleet.settings import Fingerprint, Seat
+from computer_linker.model.base import Model
+
+SKEW_S = 60.0
+"""How far two machines' clocks may be apart."""
+MAX_WITHIN_S = 3600.0
+Handle = Annotated[str, Field(pattern=r"^[a-z0-9]{16,64}$")]
+Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
+M = TypeVar("M", bound=Model)
+
+
+class Addressed(Model):
+    """A request: for one machine, in one run of it, once, and for a limited time."""
+
+    to: Fingerprint
+    epoch: Handle
+    nonce: Handle
+    key: Handle
+    at: Moment
+    until: Moment
+
+    def check_time(self) -> None:
+        """Raises PermissionDenied for a request of another time than now."""
+        now = time.time()
+        if now > self.until + SKEW_S:
+            raise PermissionDenied("This request has expired.", rule="expired")
+        if self.at > now + SKEW_S or not 0 < self.until - self.at <= MAX_WITHIN_S:
+            raise PermissionDenied("The times of this request cannot be. Do the two clocks agree?", rule="clock")
+
+
+class CallBody(Addressed):
+    """Run this call; `call_id` says where the answer goes."""
+
+    call_id: Handle
+    call: dict[str, Any]
+
+
+class AnswerBody(Model):
+    """What became of a call: its envelope as JSON, or why the machine did not take it to its dispatcher."""
+
+    to: Fingerprint
+    key: Handle
+    nonce: Handle
+    epoch: Handle
+    envelope: bytes = b""
+    attachments: Annotated[list[list[Any]], Field(max_length=200)] = []
+    refused: str | None = None
+    message: str = ""
+    rule: str = ""
+
+
+class SharedScope(Model):
+    """A scope a hub may use."""
+
+    id: str
+    type: str
+    capabilities: list[str]
+
+
+class Here(Model):
+    """A machine says that it is there, or that it leaves."""
+
+    machine_id: Annotated[str, Field(min_length=1, max_length=128)]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,39}$")]
+    seat: Seat
+    epoch: Handle
+    link: Annotated[int, Field(ge=0)]
+    """How often it has connected in this run."""
+    number: Annotated[int, Field(ge=0)]
+    """Rises with every such message of this run."""
+    at: Moment
+    every: Annotated[float, Field(gt=0, le=600)]
+    leaving: bool = False
+    facts: dict[str, Any] = {}
+    scopes: Annotated[dict[str, list[SharedScope]], Field(max_length=50)] = {}
+    """What each hub may use, by the hub's fingerprint."""
+    proofs: Annotated[dict[str, str], Field(max_length=50)] = {}
+    """Proof of an invitation, by the fingerprint of the hub that gave it."""
+    history: Annotated[int, Field(ge=0)] = 0
+    """The number of its newest record, so that a missing one is noticed."""
+
+
+def parsed(kind: type[M], body: dict[str, Any]) -> M:
+    """The body of a message. Raises InvalidRequest when it is not of its shape."""
+    try:
+        return kind.from_wire(body)
+    except ValidationError:
+        raise InvalidRequest("A fleet message does not have its shape.", rule="malformed") from None
+
+
+def plain_name(name: str) -> str:
+    """A machine's name as it can stand in an address."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:40].strip("-.") or "computer"

@@ -1,0 +1,121 @@
+"""Which servers may be used and how: TLS anywhere but on loopback, and credentials that nobody else can read."""
+
+import json
+import os
+import re
+import ssl
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from computer_linker.config.private import READABLE_BY_OTHERS
+from computer_linker.errors import InvalidRequest
+from computer_linker.fleet.nkey import UserKey, user_of
+from computer_linker.fleet.settings import Fingerprint, Place, Seat
+from computer_linker.model.base import Model
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_MAX_FILE = 64 * 1024
+_JWT = re.compile(r"-----BEGIN NATS USER JWT-----\s*([\w.=-]+)\s*-+END NATS USER JWT-+")
+_SEED = re.compile(r"-----BEGIN USER NKEY SEED-----\s*(SU[A-Z2-7]+)\s*-+END USER NKEY SEED-+")
+
+
+class Invitation(Model):
+    """What a hub gives to a machine that is to join: the way in, the hub's key, and a secret that proves the invitation."""
+
+    computer_linker_invitation: int
+    url: str
+    seat: Seat
+    nkey_seed: str
+    hub: Fingerprint
+    hub_name: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who we are to the server."""
+
+    user: UserKey
+    jwt: str | None = None
+    invitation: Invitation | None = None
+
+
+def is_loopback(host: str | None) -> bool:
+    """True for this very machine."""
+    return host in _LOOPBACK
+
+
+def checked_url(url: str) -> str:
+    """The address if it may be used. Raises InvalidRequest."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    if parts.scheme not in ("nats", "tls") or not parts.hostname or port == -1:
+        raise InvalidRequest("The address of a NATS server is tls://HOST:PORT.")
+    if parts.username or parts.password or parts.path.strip("/") or parts.query or parts.fragment:
+        raise InvalidRequest("The address holds nothing but host and port; credentials go in a file: --creds FILE.")
+    if parts.scheme == "nats" and not is_loopback(parts.hostname):
+        raise InvalidRequest("A NATS server elsewhere is used with TLS alone: tls://HOST:PORT.")
+    return url
+
+
+def tls_of(place: Place) -> ssl.SSLContext | None:
+    """The TLS settings for this server; None on loopback without TLS."""
+    if urlsplit(place.url).scheme != "tls":
+        return None
+    try:
+        context = ssl.create_default_context(cafile=place.ca)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidRequest(f"The file {place.ca} holds no certificates: {error}.") from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def credentials_of(path: str | None) -> Credentials | None:
+    """What the credentials file says. Raises InvalidRequest for one that others can read, or that says nothing."""
+    if path is None:
+        return None
+    text = _private_text(Path(path))
+    if text.lstrip().startswith("{"):
+        try:
+            invitation = Invitation.from_wire(json.loads(text))
+        except (ValidationError, ValueError):
+            raise InvalidRequest(f"{path} is no invitation of a hub.") from None
+        return Credentials(user_of(invitation.nkey_seed), invitation=invitation)
+    seed, jwt = _SEED.search(text), _JWT.search(text)
+    if seed is None and re.fullmatch(r"SU[A-Z2-7]+", text.strip()):
+        return Credentials(user_of(text.strip()))
+    if seed is None or jwt is None:
+        raise InvalidRequest(f"{path} holds no NATS credentials.")
+    return Credentials(user_of(seed[1]), jwt[1])
+
+
+def _private_text(path: Path) -> str:
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise InvalidRequest(f"The credentials file {path} cannot be opened: {error.strerror}.") from error
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_FILE:
+            raise InvalidRequest(f"{path} is no credentials file.")
+        if hasattr(os, "geteuid"):
+            if found.st_uid != os.geteuid():
+                raise InvalidRequest(f"The credentials file {path} belongs to another user.")
+            if found.st_mode & READABLE_BY_OTHERS:
+                raise InvalidRequest(f"The credentials file {path} can be used by others. Run: chmod 600 {path}")
+        try:
+            return file.read(_MAX_FILE).decode("ascii")
+        except UnicodeDecodeError:
+            raise InvalidRequest(f"{path} is no credentials file.") from None
+
+
+def may_be_plain(place: Place, host: str | None) -> bool:
+    """Whether this host may be talked to without TLS: never when TLS was asked for, and else on this machine alone."""
+    return urlsplit(place.url).scheme != "tls" and is_loopback(host)

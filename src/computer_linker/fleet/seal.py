@@ -1,0 +1,112 @@
+"""Sealed messages: one body, signed by the machine key of whoever wrote it, so that no server in between is trusted."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgpack  # type: ignore[import-untyped,unused-ignore]  # it ships no types
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.transports.peer.identity import Identity
+
+VERSION = 1
+MAX_MESSAGE = 24 * 1024 * 1024
+_MAX_CERT = 4096
+_DOMAIN = b"computer-linker fleet 1 "
+_ALGORITHM = ec.ECDSA(hashes.SHA256())
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message whose signature held: what kind, by whom (the fingerprint of their certificate), and what it says."""
+
+    kind: str
+    signer: str
+    body: dict[str, Any]
+
+
+class Signer:
+    """This machine's key, and the certificate others know it by."""
+
+    def __init__(self, identity: Identity) -> None:
+        key = serialization.load_pem_private_key(identity.key_path.read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey), "machine keys are on a curve"
+        self._key = key
+        self._certificate = x509.load_pem_x509_certificate(identity.cert_pem.encode()).public_bytes(
+            serialization.Encoding.DER
+        )
+        self.fingerprint = identity.fingerprint
+
+    def sealed(self, kind: str, body: dict[str, Any]) -> bytes:
+        """The bytes of a message. The kind is signed too, so that none can be passed off as another."""
+        raw = bytes(msgpack.packb(body, use_bin_type=True))
+        signature = self._key.sign(_signed(kind, raw), _ALGORITHM)
+        return bytes(msgpack.packb([VERSION, kind, self._certificate, raw, signature], use_bin_type=True))
+
+
+def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
+    """A message from the wire, its signature checked. What an unknown key signed is not even read.
+
+    Raises:
+        PermissionDenied: the key is not known, or did not sign this.
+        InvalidRequest: it is no message at all.
+    """
+    if len(raw) > MAX_MESSAGE:
+        raise InvalidRequest("A fleet message is too large.", rule="oversized")
+    match _unpacked(raw):
+        case [version, str(kind), bytes(certificate), bytes(body), bytes(signature)]:
+            pass
+        case _:
+            raise InvalidRequest("A fleet message is version, kind, certificate, body and signature.", rule="malformed")
+    if version != VERSION:
+        raise InvalidRequest(f"This machine speaks version {VERSION} of the fleet protocol.", rule="version")
+    signer = hashlib.sha256(certificate).hexdigest()
+    if len(certificate) > _MAX_CERT or not is_known(signer):
+        raise PermissionDenied("The key of this message is not known here.", rule="unknown_key")
+    try:
+        _public_key(certificate).verify(signature, _signed(kind, body), _ALGORITHM)
+    except InvalidSignature:
+        raise PermissionDenied("The signature of this message does not fit it.", rule="forged") from None
+    said = _unpacked(body)
+    if type(said) is not dict:
+        raise InvalidRequest("The body of a fleet message is a map.", rule="malformed")
+    return Message(kind, signer, said)
+
+
+def certificate_of(raw: bytes) -> str:
+    """The fingerprint a message claims to be signed by; nothing is checked."""
+    match _unpacked(raw):
+        case [_, str(), bytes(certificate), bytes(), bytes()]:
+            return hashlib.sha256(certificate).hexdigest()
+    raise InvalidRequest("A fleet message is version, kind, certificate, body and signature.", rule="malformed")
+
+
+def _signed(kind: str, body: bytes) -> bytes:
+    return _DOMAIN + kind.encode() + b"\0" + body
+
+
+@lru_cache(maxsize=4096)
+def _public_key(certificate: bytes) -> ec.EllipticCurvePublicKey:
+    try:
+        key = x509.load_der_x509_certificate(certificate).public_key()
+    except ValueError:
+        raise PermissionDenied("The certificate of this message cannot be read.", rule="unknown_key") from None
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise PermissionDenied("The key of this message is of another kind than machines have.", rule="unknown_key")
+    return key
+
+
+def _unpacked(raw: bytes) -> Any:
+    try:
+        return msgpack.unpackb(
+            raw, raw=False, strict_map_key=True, max_str_len=MAX_MESSAGE, max_bin_len=MAX_MESSAGE, max_map_len=100_000,
+            max_array_len=100_000, max_ext_len=0,
+        )  # fmt: skip
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError):
+        raise InvalidRequest("A fleet message could not be read.", rule="malformed") from None

@@ -1,0 +1,67 @@
+"""The subjects a fleet speaks on, each ending in the seat of the one machine that may use it."""
+
+import re
+
+PREFIX = "cl.v1"
+ASK = f"{PREFIX}.ask"
+"""A hub asks every machine to say that it is there."""
+EVERY_PRESENCE = f"{PREFIX}.here.*"
+EVERY_AUDIT = f"{PREFIX}.audit.*"
+STREAM = "CL_AUDIT"
+_SEAT = re.compile(r"[a-z0-9]{8,64}\Z")
+
+
+def is_seat(text: object) -> bool:
+    """True for what can stand in a subject as one machine's part of it."""
+    return isinstance(text, str) and _SEAT.match(text) is not None
+
+
+def seat_of(fingerprint: str) -> str:
+    """The seat of a machine or hub that was not given another one."""
+    return fingerprint[:32]
+
+
+def presence(seat: str) -> str:
+    """Where a machine says that it is there."""
+    return f"{PREFIX}.here.{seat}"
+
+
+def calls(seat: str) -> str:
+    """Where a machine is called."""
+    return f"{PREFIX}.call.{seat}"
+
+
+def audit(seat: str) -> str:
+    """Where a machine's history goes."""
+    return f"{PREFIX}.audit.{seat}"
+
+
+def reply(hub: str, seat: str, call_id: str) -> str:
+    """Where the answer to one call goes."""
+    return f"{PREFIX}.reply.{hub}.{seat}.{call_id}"
+
+
+def every_reply(hub: str) -> str:
+    """All answers to one hub."""
+    return f"{PREFIX}.reply.{hub}.>"
+
+
+def inbox(seat: str) -> str:
+    """What the client library's own answers begin with, so that the server can keep machines apart there too."""
+    return f"_INBOX.{seat}"
+
+
+def machine_permissions(seat: str) -> dict[str, list[str]]:
+    """What the server lets a machine publish and hear: its own subjects alone."""
+    return {
+        "publish": [presence(seat), audit(seat), f"{PREFIX}.reply.*.{seat}.>"],
+        "subscribe": [calls(seat), ASK, f"{inbox(seat)}.>"],
+    }
+
+
+def hub_permissions(hub: str) -> dict[str, list[str]]:
+    """What the server lets a hub publish and hear."""
+    return {
+        "publish": [f"{PREFIX}.call.*", ASK, "$JS.API.>", "$JS.ACK.>"],
+        "subscribe": [EVERY_PRESENCE, every_reply(hub), f"{inbox(hub)}.>"],
+    }
