@@ -3,6 +3,8 @@
 import time
 from collections.abc import Sequence
 
+import anyio.lowlevel
+
 from computer_linker.computer.facets.facts import InputSeen
 from computer_linker.computer.facets.keys import key_name
 from computer_linker.computer.facets.pointer import Button, Modifier
@@ -32,6 +34,7 @@ class SimulatedPointer:
             self._world.raise_to_top(window)
             for _ in range(count):
                 window.log.append({"event": "click", "button": button, "modifiers": list(modifiers), **_in(window, at)})
+                await _between()
         self._world.happened(_seen("pointer", "pressed"))
 
     async def drag(self, path: Sequence[Point], *, button: Button = "left", modifiers: Sequence[Modifier] = ()) -> None:
@@ -70,6 +73,7 @@ class SimulatedKeyboard:
             if window is not None:
                 window.log.append({"event": "press", "keys": names})
                 self._apply(window, names)
+            await _between()
 
     async def can_type(self, text: str) -> bool:
         return all(character == "\n" or " " <= character <= "~" for character in text)
@@ -78,9 +82,12 @@ class SimulatedKeyboard:
         if not await self.can_type(text):
             raise UnsupportedPlatform("The keyboard layout lacks a character of this text; paste or set it instead.")
         window = self._world.focused()
-        self._world.happened(_seen("keyboard", "pressed"))
+        for character in text:
+            self._world.happened(_seen("keyboard", "pressed"))
+            if window is not None:
+                window.text += character
+            await _between()
         if window is not None:
-            window.text += text
             self._world.changed(window.bounds)
 
     def _apply(self, window: SimulatedWindow, names: list[str]) -> None:
@@ -95,6 +102,11 @@ class SimulatedKeyboard:
                 window.text = window.text[:-1]
             case [one] if len(one) == 1:
                 window.text += one
+
+
+async def _between() -> None:
+    """Between two events an act can be stopped, as on a real desktop."""
+    await anyio.lowlevel.checkpoint()
 
 
 def _in(window: SimulatedWindow, point: Point) -> dict[str, float]:

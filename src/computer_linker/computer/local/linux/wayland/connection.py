@@ -1,12 +1,11 @@
 """One connection to a compositor, used by one thread at a time, opened on first use and again after an error."""
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import anyio
 from anyio import to_thread
 
+from computer_linker.computer.local.linux.halting import OneAtATime
 from computer_linker.computer.local.linux.wayland.wire import Wire
 from computer_linker.errors import LinkError
 
@@ -21,12 +20,11 @@ class Connection:
         self.environ = environ
         self._wire: Wire | None = None
         self._parts: dict[type, Any] = {}
-        self._limiter = anyio.CapacityLimiter(1)
-        self._lock = threading.Lock()
+        self._thread = OneAtATime()
 
     async def run(self, work: Callable[["Connection"], T]) -> T:
-        """Run `work(connection)` in a thread; it ends what it began also when the caller is cancelled."""
-        return await to_thread.run_sync(self._work, work, limiter=self._limiter, abandon_on_cancel=True)
+        """Run `work(connection)` in a thread; a cancelled caller leaves once it presses nothing more."""
+        return await self._thread.run(lambda: self._worked(work))
 
     @property
     def wire(self) -> Wire:
@@ -47,16 +45,14 @@ class Connection:
         """Close the connection; the next use opens another."""
         await to_thread.run_sync(self._close)
 
-    def _work(self, work: Callable[["Connection"], T]) -> T:
-        # The limiter is let go when a caller is cancelled, the lock only when the work has really ended.
-        with self._lock:
-            try:
-                return work(self)
-            except LinkError as error:
-                if error.code in ("provider_unavailable", "execution_failed"):
-                    # A refused request ends a Wayland connection: the next use needs a new one.
-                    self._drop()
-                raise
+    def _worked(self, work: Callable[["Connection"], T]) -> T:
+        try:
+            return work(self)
+        except LinkError as error:
+            if error.code in ("provider_unavailable", "execution_failed"):
+                # A refused request ends a Wayland connection: the next use needs a new one.
+                self._drop()
+            raise
 
     def _drop(self) -> None:
         wire, self._wire = self._wire, None
@@ -64,5 +60,5 @@ class Connection:
             wire.close()
 
     def _close(self) -> None:
-        with self._lock:
+        with self._thread.lock:
             self._drop()

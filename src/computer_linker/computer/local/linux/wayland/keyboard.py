@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from computer_linker.computer.facets.keys import MODIFIERS, character_keysym, key_name
+from computer_linker.computer.local.linux.halting import check_halt
 from computer_linker.computer.local.linux.wayland import evdev
 from computer_linker.computer.local.linux.wayland.connection import Connection
 from computer_linker.computer.local.linux.wayland.seat import KEYBOARD, Seat
@@ -58,8 +59,8 @@ class VirtualKeyboard:
         down: list[str] = []
         try:
             for name in names:
-                down.append(name)
                 self._key(_known(name)[0], down=True)
+                down.append(name)
                 self._tell_modifiers(down)
             yield
         finally:
@@ -75,6 +76,8 @@ class VirtualKeyboard:
             self._key(code, down=False)
 
     def _key(self, code: int, *, down: bool) -> None:
+        if down:
+            check_halt()
         self._wire.request(self._keyboard, 1, "uuu", int(time.monotonic() * 1000) & 0xFFFFFFFF, code, int(down))
 
     def _tell_modifiers(self, down: list[str]) -> None:

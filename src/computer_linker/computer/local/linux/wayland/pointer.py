@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from computer_linker.computer.facets.pointer import Button, Modifier
+from computer_linker.computer.local.linux.halting import check_halt
 from computer_linker.computer.local.linux.wayland.connection import Connection
 from computer_linker.computer.local.linux.wayland.keyboard import VirtualKeyboard
 from computer_linker.computer.local.linux.wayland.outputs import Outputs
@@ -33,14 +34,18 @@ class VirtualPointer:
         seat.wait_noticed(had_one)
 
     def move(self, x: int, y: int, width: int, height: int) -> None:
+        check_halt()
         self._wire.request(self._pointer, 1, "uuuuu", _now(), x, y, width, height)
         self._frame()
 
     def button(self, number: int, *, down: bool) -> None:
+        if down:
+            check_halt()
         self._wire.request(self._pointer, 2, "uuu", _now(), number, int(down))
         self._frame()
 
     def turn(self, axis: int, notches: int) -> None:
+        check_halt()
         self._wire.request(self._pointer, 5, "u", _WHEEL)
         self._wire.request(self._pointer, 7, "uufi", _now(), axis, notches * _NOTCH, notches)
         self._frame()
@@ -48,8 +53,8 @@ class VirtualPointer:
     @contextmanager
     def held(self, number: int) -> Iterator[None]:
         """Hold a button while the body runs."""
+        self.button(number, down=True)
         try:
-            self.button(number, down=True)
             yield
         finally:
             self.button(number, down=False)

@@ -1,18 +1,13 @@
 """One connection to an X server, used by one thread at a time, opened on first use and again after the server went away."""
 
-import asyncio
 import socket
-import threading
 from collections.abc import Callable
-from contextlib import suppress
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import anyio
 from anyio import to_thread
 
+from computer_linker.computer.local.linux.halting import OneAtATime
 from computer_linker.errors import (
-    Aborted,
     ExecutionFailed,
     LinkError,
     NotFound,
@@ -25,23 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _CONNECT_S = 2.0
-_HALT_S = 2.0
 INSTALL = "Install the desktop extra: pip install 'computer-linker[desktop]'."
-
-
-class Halt(threading.Event):
-    """Set when nobody waits for the work any more: it must press nothing further."""
-
-    is_working = False
-
-    def check(self) -> None:
-        """Raise Aborted once it is set."""
-        if self.is_set():
-            raise Aborted("The work was stopped.")
-
-
-HALT: ContextVar[Halt | None] = ContextVar("x11_halt", default=None)
-"""The halt of the work that this thread does; a worker thread gets its caller's."""
 
 
 class Connection:
@@ -51,43 +30,15 @@ class Connection:
         self.name = name
         self._display: Display | None = None
         self._late_errors: list[Any] = []
-        self._limiter = anyio.CapacityLimiter(1)
-        self._lock = threading.Lock()
+        self._work = OneAtATime()
 
     async def run(self, work: "Callable[[Display], T]") -> T:
-        """Run `work(display)` in a thread.
-
-        A cancelled caller leaves once the work has stopped: it sends no further press, and releases what it holds. Work that
-        does not stop within a moment (a server that hangs) is left to end by itself.
-        """
-        halt, ended = Halt(), asyncio.Event()
-        loop = asyncio.get_running_loop()
-        context = HALT.set(halt)
-        try:
-            return await to_thread.run_sync(
-                self._work, work, halt, lambda: _tell(loop, ended), limiter=self._limiter, abandon_on_cancel=True
-            )
-        except anyio.get_cancelled_exc_class():
-            halt.set()
-            with anyio.move_on_after(_HALT_S if halt.is_working else 0, shield=True):
-                await ended.wait()
-            raise
-        finally:
-            HALT.reset(context)
+        """Run `work(display)` in a thread; a cancelled caller leaves once it presses nothing more."""
+        return await self._work.run(lambda: self._worked(work))
 
     async def aclose(self) -> None:
         """Close the connection; the next use opens another."""
         await to_thread.run_sync(self._close)
-
-    def _work(self, work: "Callable[[Display], T]", halt: "Halt", tell: Callable[[], None]) -> T:
-        # The limiter is let go when a caller is cancelled, the lock only when the work has really ended.
-        with self._lock:
-            halt.check()
-            halt.is_working = True
-            try:
-                return self._worked(work)
-            finally:
-                tell()
 
     def _worked(self, work: "Callable[[Display], T]") -> T:
         from Xlib.error import ConnectionClosedError, XError
@@ -120,15 +71,10 @@ class Connection:
             close_display(display)
 
     def _close(self) -> None:
-        with self._lock:
+        with self._work.lock:
             display, self._display = self._display, None
             if display is not None:
                 close_display(display)
-
-
-def _tell(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # The loop is closed: nobody waits.
-        loop.call_soon_threadsafe(ended.set)
 
 
 def open_display(name: str) -> "Display":

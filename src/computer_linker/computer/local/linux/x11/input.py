@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from computer_linker.computer.local.linux.x11.connection import HALT
+from computer_linker.computer.local.linux.halting import check_halt
 from computer_linker.errors import UnsupportedPlatform
 
 if TYPE_CHECKING:
@@ -12,32 +12,31 @@ if TYPE_CHECKING:
 
 
 class Fake:
-    """Sends key, button and motion events as a device would."""
+    """Sends key, button and motion events as a device would. It presses and moves nothing once the caller has gone."""
 
     def __init__(self, display: "Display") -> None:
         if not display.has_extension("XTEST"):
             raise UnsupportedPlatform("This X server takes no input from programs (no XTEST extension).")
         self._display = display
-        self._halt = HALT.get()
 
     def move(self, x: int, y: int) -> None:
         from Xlib import X
 
-        self._check()
+        check_halt()
         self._send(X.MotionNotify, x=x, y=y)
 
     def key(self, keycode: int, *, down: bool) -> None:
         from Xlib import X
 
         if down:
-            self._check()
+            check_halt()
         self._send(X.KeyPress if down else X.KeyRelease, keycode)
 
     def button(self, number: int, *, down: bool) -> None:
         from Xlib import X
 
         if down:
-            self._check()
+            check_halt()
         self._send(X.ButtonPress if down else X.ButtonRelease, number)
 
     def click(self, number: int) -> None:
@@ -77,11 +76,6 @@ class Fake:
     def sync(self) -> None:
         """Wait until the server has taken everything; a refusal is reported by then."""
         self._display.sync()
-
-    def _check(self) -> None:
-        """Refuse to press or move anything once the caller has gone; releases always pass."""
-        if self._halt is not None:
-            self._halt.check()
 
     def _send(self, kind: int, detail: int = 0, *, x: int = 0, y: int = 0) -> None:
         from Xlib.ext import xtest
