@@ -25,12 +25,17 @@ class LiveConfig:
         self._refusal: ConfigInvalid | None = None
         self._fresh_for_s = fresh_for_s
         self._fresh_until = 0.0
+        self._exposed: tuple[str, Config | None, Config | None] | None = None
+
+    def expose(self, public_url: str | None) -> None:
+        """While a tunnel leads here, its address is the public one, whatever the file says."""
+        self._exposed = None if public_url is None else (public_url, None, None)
 
     def current(self) -> Config:
         """The config the file has now. Raises ConfigInvalid for as long as it cannot be used."""
         now = time.monotonic()
         if now < self._fresh_until and self._config is not None:
-            return self._config
+            return self._as_exposed(self._config)
         self._fresh_until = now + self._fresh_for_s
         try:
             stamp = stamp_of(os.stat(self._path, follow_symlinks=False))  # noqa: PTH116  # a Path costs more than the call
@@ -40,7 +45,17 @@ class LiveConfig:
             self._reload()
         if self._config is None:
             raise self._refused()
-        return self._config
+        return self._as_exposed(self._config)
+
+    def _as_exposed(self, config: Config) -> Config:
+        """The config with the tunnel's address; one object for each version, as others go by its identity."""
+        if self._exposed is None or config.owner_token is None:
+            return config
+        url, made_from, made = self._exposed
+        if made is None or made_from is not config:
+            made = config.model_copy(update={"public_base_url": url})
+            self._exposed = (url, config, made)
+        return made
 
     def __call__(self) -> Config:
         return self.current()

@@ -10,6 +10,14 @@ from computer_linker.model.scope import Scope
 
 SCHEMA_VERSION = 1
 DEFAULT_PORT = 3939
+TunnelName = Literal["cloudflare", "cloudflare-named", "tailscale", "openai", "manual"]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+def _is_absolute(value: str | None) -> str | None:
+    if value is not None and not (value.startswith("/") or (len(value) > 2 and value[1] == ":")):
+        raise ValueError("must be an absolute path")
+    return value
 
 
 class BridgeSettings(Model):
@@ -22,9 +30,50 @@ class BridgeSettings(Model):
     @field_validator("workspace_root")
     @classmethod
     def _root_is_absolute(cls, value: str | None) -> str | None:
-        if value is not None and not (value.startswith("/") or (len(value) > 2 and value[1] == ":")):
-            raise ValueError("must be an absolute path")
-        return value
+        return _is_absolute(value)
+
+
+class CloudflareSettings(Model):
+    """cloudflared, and what a tunnel with a name of one's own needs."""
+
+    program: str | None = None
+    sha256: Sha256 | None = None
+    hostname: Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$", max_length=253)] | None = None
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_. -]*$", max_length=100)] | None = None
+    token_file: str | None = None
+
+    _absolute = field_validator("program", "token_file")(_is_absolute)
+
+
+class TailscaleSettings(Model):
+    """The tailscale program; the machine must be in a tailnet that allows Funnel."""
+
+    program: str | None = None
+    sha256: Sha256 | None = None
+
+    _absolute = field_validator("program")(_is_absolute)
+
+
+class OpenAiSettings(Model):
+    """OpenAI's tunnel-client: it runs only with exactly this digest, and is never searched for."""
+
+    program: str | None = None
+    sha256: Sha256 | None = None
+    tunnel_id: Annotated[str, Field(pattern=r"^tunnel_[A-Za-z0-9]{8,64}$")] | None = None
+    api_key_file: str | None = None
+
+    _absolute = field_validator("program", "api_key_file")(_is_absolute)
+
+
+class TunnelSettings(Model):
+    """How this computer is exposed when its owner wants it to be; `provider` is what the service opens by itself."""
+
+    provider: TunnelName | None = None
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """The loopback port that the tunnel leads to, where nothing but MCP is served; 0 picks a free one."""
+    cloudflare: CloudflareSettings = CloudflareSettings()
+    tailscale: TailscaleSettings = TailscaleSettings()
+    openai: OpenAiSettings = OpenAiSettings()
 
 
 class Config(Model):
@@ -39,6 +88,7 @@ class Config(Model):
     public_base_url: str | None = None
     scopes: list[Scope] = []
     bridge: BridgeSettings = BridgeSettings()
+    tunnel: TunnelSettings = TunnelSettings()
     approval_page: bool = False
     """A page on this service where a phone on the same network can answer, by a one-time link."""
 

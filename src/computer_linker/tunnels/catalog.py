@@ -1,0 +1,29 @@
+"""The providers by name."""
+
+from typing import Any, get_args
+
+from computer_linker.config.schema import TunnelName
+from computer_linker.tunnels.base import Detected, Surroundings, Tunnel
+from computer_linker.tunnels.cloudflare import CloudflareNamed, CloudflareQuick
+from computer_linker.tunnels.manual import ManualProxy
+from computer_linker.tunnels.openai import OpenAiTunnel
+from computer_linker.tunnels.tailscale import TailscaleFunnel
+
+_KINDS = (CloudflareQuick, CloudflareNamed, TailscaleFunnel, OpenAiTunnel, ManualProxy)
+NAMES: tuple[str, ...] = get_args(TunnelName)
+
+
+def make(name: TunnelName, around: Surroundings) -> Tunnel:
+    """A tunnel of this provider, not opened yet."""
+    kind = next(kind for kind in _KINDS if kind.name == name)
+    return kind(around)
+
+
+def detect_all(around: Surroundings) -> list[Detected]:
+    """Each provider, and whether it could be used. Runs nothing."""
+    return [kind(around).detect() for kind in _KINDS]
+
+
+def contracts() -> list[dict[str, Any]]:
+    """What each provider runs and where its address comes from."""
+    return [kind.contract for kind in _KINDS]

@@ -1,0 +1,77 @@
+"""Cloudflare: a quick tunnel under a name that Cloudflare makes up, and a tunnel under a hostname of one's own."""
+
+import re
+
+from computer_linker.config.schema import Config, TunnelName
+from computer_linker.errors import ProviderUnavailable
+from computer_linker.tunnels.base import contract
+from computer_linker.tunnels.program import Wanted, private_text
+from computer_linker.tunnels.provided import ProgramTunnel
+
+# The whole box of the announcement, so that an address inside some other message is never taken for ours.
+_ANNOUNCED = re.compile(r"^(?:\S+ INF )?\|\s+(https://(?!api\.)[a-z0-9]+(?:-[a-z0-9]+)*\.trycloudflare\.com)\s+\|$")
+_CONNECTED = re.compile(r"\bRegistered tunnel connection\b")
+_QUIET = ("--no-autoupdate", "--config", "/dev/null")
+"""No update by itself (the file would not be the checked one), and no settings from elsewhere."""
+
+
+class CloudflareQuick(ProgramTunnel):
+    """`cloudflared tunnel --url`: no account, a new name at each start."""
+
+    name: TunnelName = "cloudflare"
+    contract = contract(
+        "cloudflare", "cloudflared tunnel --url http://127.0.0.1:<port>", "output", "A new address at each start."
+    )
+
+    def wanted(self, config: Config) -> Wanted:
+        settings = config.tunnel.cloudflare
+        return Wanted("cloudflared", settings.program, settings.sha256)
+
+    def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
+        return ["tunnel", *_QUIET, "--url", f"http://127.0.0.1:{port}"], {}
+
+    def hear(self, line: str) -> None:
+        found = _ANNOUNCED.match(line)
+        if found and self.url is None:
+            self.url = found.group(1)
+        if _CONNECTED.search(line) and self.url is not None:
+            self.connected.set()
+
+
+class CloudflareNamed(ProgramTunnel):
+    """`cloudflared tunnel run`: the owner's hostname, by a token file or by the name of a tunnel made on this machine."""
+
+    name: TunnelName = "cloudflare-named"
+    contract = contract(
+        "cloudflare-named", "cloudflared tunnel run", "config", "tunnel.cloudflare.hostname is the address."
+    )
+
+    def wanted(self, config: Config) -> Wanted:
+        settings = config.tunnel.cloudflare
+        return Wanted("cloudflared", settings.program, settings.sha256)
+
+    def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
+        settings = config.tunnel.cloudflare
+        if settings.hostname is None:
+            raise ProviderUnavailable(
+                "A named tunnel needs its hostname.",
+                hint="computer-linker tunnel start cloudflare-named --hostname NAME",
+            )
+        self.url = f"https://{settings.hostname}"
+        if settings.token_file is not None:
+            # By the environment: arguments can be read by every user of this computer.
+            token = private_text(settings.token_file, "tunnel token file")
+            return ["tunnel", *_QUIET, "run"], {"TUNNEL_TOKEN": token}
+        if settings.name is None:
+            raise ProviderUnavailable(
+                "A named tunnel needs a token file, or the name of a tunnel that was made on this computer.",
+                hint="computer-linker tunnel start cloudflare-named --hostname NAME --token-file FILE",
+            )
+        # Its credentials lie where `cloudflared tunnel create` put them, in the user's own home.
+        home = self.around.environment.get("HOME", "/")
+        url = f"http://127.0.0.1:{port}"
+        return ["tunnel", "--no-autoupdate", "--url", url, "run", settings.name], {"HOME": home}
+
+    def hear(self, line: str) -> None:
+        if _CONNECTED.search(line):
+            self.connected.set()

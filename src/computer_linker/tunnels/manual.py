@@ -1,0 +1,80 @@
+"""A reverse proxy of the owner's own: nothing is run here, the address the owner states is asked."""
+
+import asyncio
+import contextlib
+import json
+from typing import Any
+
+from computer_linker.config.schema import TunnelName
+from computer_linker.errors import ExecutionFailed, ProviderUnavailable
+from computer_linker.tunnels.asking import get
+from computer_linker.tunnels.base import Detected, Surroundings, contract
+
+_METADATA = "/.well-known/oauth-protected-resource/mcp"
+_SECONDS = 10.0
+
+
+class ManualProxy:
+    """The owner's proxy at `publicBaseUrl`. It is open when it answers as this service would under that name."""
+
+    name: TunnelName = "manual"
+    forwards_owner_token = False
+    contract = contract("manual", "(your own reverse proxy)", "config", "publicBaseUrl is the address.")
+
+    def __init__(self, around: Surroundings, look_s: float = 60.0) -> None:
+        self._around = around
+        self._look_s = look_s
+        self._url: str | None = None
+        self._closed = asyncio.Event()
+        self._seen = ""
+
+    def detect(self) -> Detected:
+        url = self._around.config().public_base_url
+        if url is None or not url.startswith("https://"):
+            problem = "There is no public address." if url is None else "The public address is not https."
+            return Detected("manual", False, None, problem, "computer-linker config set publicBaseUrl https://...")
+        return Detected("manual", True)
+
+    async def expose(self, port: int) -> None:
+        found = self.detect()
+        if found.problem is not None:
+            raise ProviderUnavailable(found.problem, hint=found.remedy)
+        self._url = (self._around.config().public_base_url or "").rstrip("/")
+        await check_address(self._url)
+
+    def public_url(self) -> str | None:
+        return self._url
+
+    def status(self) -> dict[str, Any]:
+        return {"pid": None, "pidStarted": None, "output": [self._seen] if self._seen else []}
+
+    async def ended(self) -> str:
+        """Asks again now and then; over when the address no longer leads here."""
+        while not self._closed.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closed.wait(), self._look_s)
+                break
+            try:
+                await check_address(self._url or "")
+            except ExecutionFailed as error:
+                self._seen = error.message
+                return error.message
+        return "It was closed."
+
+    async def stop(self) -> None:
+        self._closed.set()
+
+
+async def check_address(url: str) -> None:
+    """Ask a public address whether it leads to a Computer Linker of that name. Raises ExecutionFailed saying which hop fails."""
+    answer = await get(f"{url}{_METADATA}", seconds=_SECONDS)
+    if answer.status == 421:
+        raise ExecutionFailed("The service does not answer to that name: the proxy must pass the Host header on.")
+    if answer.status != 200:
+        raise ExecutionFailed(f"The address answers with status {answer.status}: the proxy or tunnel leads elsewhere.")
+    try:
+        resource = json.loads(answer.body).get("resource")
+    except (ValueError, AttributeError):
+        resource = None
+    if resource != f"{url.lower()}/mcp":
+        raise ExecutionFailed("Another service answers at that address.")

@@ -1,0 +1,106 @@
+"""OpenAI's Secure MCP Tunnel: tunnel-client fetches the calls and shows the owner token; there is no public address."""
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from computer_linker.config.schema import Config, TunnelName
+from computer_linker.errors import ExecutionFailed, ProviderUnavailable
+from computer_linker.tunnels.asking import get
+from computer_linker.tunnels.base import contract
+from computer_linker.tunnels.program import Wanted, private_text
+from computer_linker.tunnels.provided import ProgramTunnel
+from computer_linker.tunnels.running import Running
+
+_PATH_NAME = "COMPUTER_LINKER_OPENAI_TUNNEL_CLIENT"
+_LOOK_S = 0.25
+
+
+class OpenAiTunnel(ProgramTunnel):
+    """`tunnel-client run`. It runs only with the digest in the config; OpenAI's products find it by its tunnel id."""
+
+    name: TunnelName = "openai"
+    forwards_owner_token = True
+    _tunnel_id: str | None = None
+    contract = contract(
+        "openai",
+        "tunnel-client run --control-plane.tunnel-id tunnel_... --mcp.server-url url=http://127.0.0.1:<port>/mcp",
+        "none",
+        "Clients use the tunnel id; no publicBaseUrl is needed.",
+    )
+
+    def wanted(self, config: Config) -> Wanted:
+        settings = config.tunnel.openai
+        # A path that is only in the environment still needs the digest of the config.
+        path = self.around.environment.get(_PATH_NAME) or settings.program
+        return Wanted("tunnel-client", path or "", settings.sha256)
+
+    def status(self) -> dict[str, Any]:
+        return {**super().status(), "tunnelId": self._tunnel_id}
+
+    def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
+        settings = config.tunnel.openai
+        if settings.tunnel_id is None:
+            raise ProviderUnavailable("There is no tunnel id.", hint=_start("--tunnel-id tunnel_..."))
+        if settings.sha256 is None:
+            raise ProviderUnavailable(
+                "tunnel-client runs only with a known SHA-256, and the config has none.",
+                hint=_start("--sha256 DIGEST, as the publisher's SHA256SUMS.txt has it"),
+            )
+        if settings.api_key_file is None:
+            raise ProviderUnavailable("There is no API key file.", hint=_start("--api-key-file FILE"))
+        key = private_text(settings.api_key_file, "API key file")
+        self._tunnel_id = settings.tunnel_id
+        token = self.around.owner_token()
+        if token is None:
+            raise ProviderUnavailable(
+                "The tunnel shows the owner token, and only its digest is kept.", hint="computer-linker token rotate"
+            )
+        header = "Authorization: env:COMPUTER_LINKER_AUTHORIZATION"
+        arguments = [
+            "run", "--control-plane.tunnel-id", settings.tunnel_id, "--control-plane.api-key", "env:CONTROL_PLANE_API_KEY",
+            "--mcp.server-url", f"url=http://127.0.0.1:{port}/mcp",
+            "--mcp.extra-headers", header, "--mcp.discovery-extra-headers", header,
+            "--health.listen-addr", "127.0.0.1:0", "--health.url-file", os.fspath(self._health_file),
+            "--log.format", "json", "--log.level", "warn",
+        ]  # fmt: skip
+        return arguments, {"CONTROL_PLANE_API_KEY": key, "COMPUTER_LINKER_AUTHORIZATION": f"Bearer {token}"}
+
+    def hear(self, line: str) -> None:
+        """What it says is kept for people; whether it is ready is asked at its own address."""
+
+    async def connect(self, running: Running) -> None:
+        asking = asyncio.create_task(self._ask_until_ready())
+        try:
+            await super().connect(running)
+        finally:
+            asking.cancel()
+
+    async def expose(self, port: int) -> None:
+        self._health_file.unlink(missing_ok=True)
+        await super().expose(port)
+
+    async def _ask_until_ready(self) -> None:
+        # It has no event to wait for: readiness is a page of its own.
+        while not await self._is_ready():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+        self.connected.set()
+
+    async def _is_ready(self) -> bool:
+        with contextlib.suppress(OSError, UnicodeDecodeError, ExecutionFailed, ValueError):
+            address = self._health_file.read_bytes()[:200].decode("ascii").strip()
+            if urlsplit(address).hostname == "127.0.0.1":
+                origin = f"http://{urlsplit(address).netloc}"
+                return (await get(f"{origin}/readyz", seconds=2)).status == 200
+        return False
+
+    @property
+    def _health_file(self) -> Path:
+        return self.around.folder / "tunnel-client.health"
+
+
+def _start(options: str) -> str:
+    return f"computer-linker tunnel start openai {options}"

@@ -1,0 +1,130 @@
+"""Which file a tunnel runs: by its absolute path, nobody else's to change, outside every scope, with the right digest."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from computer_linker.config.private import check_owner
+from computer_linker.config.schema import Config
+from computer_linker.errors import ConfigInvalid, ProviderUnavailable
+
+_MAX_SECRET = 16_384
+_MAX_PROGRAM = 512 * 1024 * 1024
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A program by the path the owner gave or, where `path` is None, by its name in the system's folders."""
+
+    name: str
+    path: str | None
+    sha256: str | None = None
+
+
+def checked(wanted: Wanted, found: str | None, config: Config) -> str:
+    """The absolute path of a file that may be run. Raises ProviderUnavailable saying why there is none."""
+    given = wanted.path or found
+    if given is None:
+        raise ProviderUnavailable(f"{wanted.name} is not installed.", hint=f"Install {wanted.name}, or name its path.")
+    if not Path(given).is_absolute():
+        raise ProviderUnavailable(f"The path of {wanted.name} is not absolute.", hint="Name the whole path.")
+    path = os.path.realpath(given)
+    try:
+        seen = Path(path).stat()
+    except OSError as error:
+        raise ProviderUnavailable(
+            f"{wanted.name} cannot be used: {error.strerror}.", hint=f"Look at {given}."
+        ) from error
+    if not stat.S_ISREG(seen.st_mode) or not os.access(path, os.X_OK):
+        raise ProviderUnavailable(f"{wanted.name} is not a program that can be run.", hint=f"Look at {given}.")
+    _check_nobody_else_writes(wanted.name, path, seen)
+    for scope in config.scopes:
+        if any(Path(path).is_relative_to(root) for root in scope.roots):
+            raise ProviderUnavailable(
+                f"{wanted.name} lies in scope {scope.id}, where clients may have put it.",
+                hint="Move the program to a folder outside every scope.",
+            )
+    return path
+
+
+@contextmanager
+def runnable(wanted: Wanted, path: str) -> Iterator[str]:
+    """What to execute. A program with a digest is copied while it is hashed, and the sealed copy is what runs.
+
+    Raises ProviderUnavailable for a digest that differs; nothing of the file has run then.
+    """
+    if wanted.sha256 is None:
+        yield path
+        return
+    copy = os.memfd_create("tunnel-program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING) if _can_seal() else None
+    try:
+        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            if _digest(held, copy) != wanted.sha256:
+                raise ProviderUnavailable(
+                    f"{wanted.name} does not have the SHA-256 that the config names; it was not run.",
+                    hint="Get the program again from its publisher and compare its digest with the published one.",
+                )
+        finally:
+            os.close(held)
+        if copy is None:
+            yield path
+            return
+        _seal(copy)
+        # Through our own descriptor: a file of this name that changes meanwhile is another file.
+        yield f"/proc/{os.getpid()}/fd/{copy}"
+    finally:
+        if copy is not None:
+            os.close(copy)
+
+
+def private_text(path: str, what: str) -> str:
+    """A secret from a file that only its owner can read. Raises ProviderUnavailable."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise ProviderUnavailable(f"The {what} cannot be read: {error.strerror}.", hint=f"Look at {path}.") from error
+    with os.fdopen(fd, "rb") as file:
+        seen = os.fstat(fd)
+        if not stat.S_ISREG(seen.st_mode) or seen.st_mode & 0o077 or seen.st_uid not in (os.geteuid(), 0):
+            raise ProviderUnavailable(f"The {what} can be read by other users.", hint=f"Run: chmod 600 {path}")
+        text = file.read(_MAX_SECRET).decode("ascii", "replace").strip()
+    if not text or any(not " " < letter < "\x7f" for letter in text):
+        raise ProviderUnavailable(f"The {what} is not one line of plain text.", hint=f"Look at {path}.")
+    return text
+
+
+def _check_nobody_else_writes(name: str, path: str, seen: os.stat_result) -> None:
+    try:
+        check_owner(seen, name, f"chmod go-w {path}")
+        check_owner(Path(path).parent.stat(), f"the folder of {name}", f"chmod go-w {Path(path).parent}")
+    except ConfigInvalid as error:
+        raise ProviderUnavailable(f"{error.message[:1].upper()}{error.message[1:]}.", hint=error.hint) from error
+
+
+def _digest(held: int, copy: int | None) -> str:
+    total, size = hashlib.sha256(), 0
+    while chunk := os.read(held, _CHUNK):
+        size += len(chunk)
+        if size > _MAX_PROGRAM:
+            return ""
+        total.update(chunk)
+        while copy is not None and chunk:
+            chunk = chunk[os.write(copy, chunk) :]
+    return total.hexdigest()
+
+
+def _can_seal() -> bool:
+    return hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
+
+
+def _seal(copy: int) -> None:
+    import fcntl
+
+    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, seals)

@@ -1,0 +1,85 @@
+"""What the providers that run a program have in common: find it, start it, listen to it, and end it."""
+
+import asyncio
+from contextlib import ExitStack
+from typing import Any
+
+from computer_linker.config.schema import Config, TunnelName
+from computer_linker.errors import ProviderUnavailable
+from computer_linker.tunnels.base import Detected, Surroundings
+from computer_linker.tunnels.program import Wanted, checked, runnable
+from computer_linker.tunnels.running import Running, until_connected
+
+CONNECT_S = 60.0
+
+
+class ProgramTunnel:
+    """A tunnel that is a program. A provider says which, with what arguments, and what its lines mean."""
+
+    name: TunnelName
+    forwards_owner_token = False
+
+    def __init__(self, around: Surroundings, connect_s: float = CONNECT_S) -> None:
+        self.around = around
+        self._connect_s = connect_s
+        self._running: Running | None = None
+        self._held = ExitStack()
+        self.connected = asyncio.Event()
+        self.url: str | None = None
+
+    def wanted(self, config: Config) -> Wanted:
+        """The program of this provider."""
+        raise NotImplementedError
+
+    def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
+        """Its arguments, and what it needs in its environment. Raises ProviderUnavailable for what is not configured."""
+        raise NotImplementedError
+
+    def hear(self, line: str) -> None:
+        """Take note of a line it said: the address, or that it is connected."""
+        raise NotImplementedError
+
+    def detect(self) -> Detected:
+        config = self.around.config()
+        wanted = self.wanted(config)
+        path: str | None = None
+        try:
+            path = checked(wanted, self._find(wanted), config)
+            self.command(config, 0)
+        except ProviderUnavailable as error:
+            return Detected(self.name, False, path, error.message, str(error.details.get("hint", "")))
+        return Detected(self.name, True, path)
+
+    async def expose(self, port: int) -> None:
+        config = self.around.config()
+        wanted = self.wanted(config)
+        path = checked(wanted, self._find(wanted), config)
+        arguments, env = self.command(config, port)
+        program = self._held.enter_context(runnable(wanted, path))
+        self._running = await Running.start(self.around, (program, *arguments), env, self.hear)
+        try:
+            await self.connect(self._running)
+        except BaseException:
+            await asyncio.shield(self.stop())
+            raise
+
+    async def connect(self, running: Running) -> None:
+        """Wait until it is connected."""
+        await until_connected(self.connected, running, self._connect_s)
+
+    def public_url(self) -> str | None:
+        return self.url
+
+    def status(self) -> dict[str, Any]:
+        return self._running.status() if self._running is not None else {"pid": None, "pidStarted": None, "output": []}
+
+    async def ended(self) -> str:
+        return await self._running.ended() if self._running is not None else "It was never opened."
+
+    async def stop(self) -> None:
+        if self._running is not None:
+            await self._running.stop()
+        self._held.close()
+
+    def _find(self, wanted: Wanted) -> str | None:
+        return None if wanted.path is not None else self.around.find(wanted.name)

@@ -1,0 +1,102 @@
+"""tunnels.json: what the service last knew of its tunnel, so that any other process can tell the truth about it."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from computer_linker.computer.local.linux.proc import started_at
+from computer_linker.config.schema import TunnelName
+from computer_linker.config.store import write_whole
+from computer_linker.model.base import Model
+
+FILE_NAME = "tunnels.json"
+_MAX_BYTES = 200_000
+State = Literal["starting", "running", "waiting", "failed", "refused", "stopped", "lost"]
+"""`waiting`: it ended and is tried again at `retryAt`. `refused`: it may not or cannot be opened as configured."""
+
+
+class TunnelRecord(Model):
+    """The tunnel as it was at `since`."""
+
+    schema_version: Literal[1] = 1
+    provider: TunnelName
+    state: State
+    public_url: str | None = None
+    tunnel_id: str | None = None
+    since: str
+    restarts: int = 0
+    last_error: Annotated[str, Field(max_length=1000)] | None = None
+    hint: Annotated[str, Field(max_length=1000)] | None = None
+    retry_at: str | None = None
+    port: int | None = None
+    pid: int | None = None
+    pid_started: int | None = None
+    service_pid: int
+    service_started: int | None = None
+    output: list[str] = []
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == "running"
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def save(home: Path, record: TunnelRecord) -> None:
+    """Write it whole or not at all."""
+    write_whole(home, FILE_NAME, json.dumps(record.to_wire(), indent=1).encode() + b"\n")
+
+
+def read(home: Path) -> TunnelRecord | None:
+    """What is true now: a tunnel whose service is gone is `lost`, however it went. None when there never was one."""
+    try:
+        raw = (home / FILE_NAME).read_bytes()
+        record = TunnelRecord.from_wire(json.loads(raw[:_MAX_BYTES]))
+    except (OSError, ValueError, ValidationError):
+        return None
+    if record.state in ("stopped", "refused", "failed") or is_same_process(record.service_pid, record.service_started):
+        return record
+    return record.model_copy(
+        update={
+            "state": "lost",
+            "public_url": None,
+            "pid": None,
+            "retry_at": None,
+            "last_error": "The service ended without closing it; the tunnel ended with the service.",
+        }
+    )
+
+
+def is_same_process(pid: int, started: int | None) -> bool:
+    """Whether this process still runs, and is not another that got its number."""
+    if Path("/proc/self/stat").exists():
+        return started is not None and started_at(pid) == started and not _is_zombie(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return False
+    return True
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "ZX"
+    except (OSError, IndexError):
+        return True
+
+
+def shown(record: TunnelRecord | None) -> dict[str, Any]:
+    """For `status`, `doctor` and clients: what it is, without the processes and the output."""
+    if record is None:
+        return {"provider": None, "state": "stopped", "publicUrl": None}
+    wire = record.to_wire()
+    names = ("provider", "state", "publicUrl", "tunnelId", "since", "restarts", "lastError", "hint", "retryAt")
+    return {name: wire[name] for name in names}

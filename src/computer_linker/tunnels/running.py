@@ -1,0 +1,133 @@
+"""A tunnel's program while it runs: what it says, line by line and bounded, and its end with all it started."""
+
+import asyncio
+import os
+import re
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from computer_linker.computer.facets.processes import Child, Ended, Launch
+from computer_linker.computer.local.linux.proc import started_at
+from computer_linker.errors import ExecutionFailed
+from computer_linker.tunnels.base import Surroundings
+
+_MAX_LINE = 4096
+_KEPT_LINES = 20
+_GRACE_S = 5.0
+_PASSED_ON = (
+    "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
+)  # fmt: skip
+_SECRET = re.compile(r"(?i)(bearer\s+|token[\"'=: ]+|key[\"'=: ]+|secret[\"'=: ]+)[^\s\"',]{8,}|[A-Za-z0-9_-]{64,}")
+
+
+class Running:
+    """One started program. `hear` is told each line it says."""
+
+    def __init__(self, child: Child, hear: Callable[[str], None]) -> None:
+        self._child = child
+        self._hear = hear
+        self.pid = child.pid
+        self.pid_started = started_at(child.pid)
+        self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self.over: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        child.when_ended(lambda ended: None if self.over.done() else self.over.set_result(ended))
+        streams = [stream for stream in (child.stdout, child.stderr) if stream is not None]
+        self._readers = [_LineReader(stream, self._said) for stream in streams]
+
+    @classmethod
+    async def start(
+        cls, around: Surroundings, argv: tuple[str, ...], env: dict[str, str], hear: Callable[[str], None]
+    ) -> "Running":
+        """Start the program in its private folder, with nothing of our environment but what it needs."""
+        passed = {name: around.environment[name] for name in _PASSED_ON if name in around.environment}
+        base = {"PATH": "/usr/bin:/bin", "HOME": os.fspath(around.folder), **passed}
+        folder = os.open(around.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            child = await around.processes.spawn(Launch(argv, {**base, **env}, cwd_fd=folder))
+            running = cls(child, hear)
+            child.go()
+        finally:
+            os.close(folder)
+        return running
+
+    def _said(self, line: str) -> None:
+        self.lines.append(_SECRET.sub("(hidden)", line))
+        self._hear(line)
+
+    def status(self) -> dict[str, Any]:
+        return {"pid": self.pid, "pidStarted": self.pid_started, "output": list(self.lines)}
+
+    async def ended(self) -> str:
+        """Why it is over, once it is."""
+        ended = await asyncio.shield(self.over)
+        last = next((line for line in reversed(self.lines) if line.strip()), "")
+        how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
+        return ended.reason or f"The program ended with {how}" + (f": {last[:300]}" if last else ".")
+
+    async def stop(self) -> None:
+        """Ask it to end, then make it: its whole group, and what left the group."""
+        try:
+            if not self.over.done():
+                self._child.signal("term")
+                await asyncio.wait([self.over], timeout=_GRACE_S)
+            self._child.kill()
+            await asyncio.wait([self.over], timeout=_GRACE_S)
+        finally:
+            self._child.kill()
+            for reader in self._readers:
+                reader.close()
+
+
+class _LineReader:
+    """Reads a pipe on the event loop; a line longer than the bound is cut, and what follows of it dropped."""
+
+    def __init__(self, fd: int, said: Callable[[str], None]) -> None:
+        self._fd, self._said = fd, said
+        self._rest = b""
+        self._is_open = True
+        asyncio.get_running_loop().add_reader(fd, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, 65_536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        *whole, rest = (self._rest + data).split(b"\n")
+        for line in whole:
+            self._tell(line)
+        self._rest = rest[:_MAX_LINE]
+        if not data:
+            self._tell(self._rest)
+            self.close()
+
+    def _tell(self, line: bytes) -> None:
+        text = "".join(
+            letter if letter.isprintable() else " " for letter in line[:_MAX_LINE].decode("utf-8", "replace")
+        )
+        if text.strip():
+            self._said(text.strip())
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            asyncio.get_running_loop().remove_reader(self._fd)
+            os.close(self._fd)
+
+
+async def until_connected(connected: asyncio.Event, running: Running, seconds: float) -> None:
+    """Wait for the word that the tunnel stands. Raises ExecutionFailed when the program ends or says nothing in time."""
+    word = asyncio.create_task(connected.wait())
+    either: list[asyncio.Future[Any]] = [word, running.over]
+    try:
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        word.cancel()
+    if connected.is_set() and not running.over.done():
+        return
+    if running.over.done():
+        raise ExecutionFailed(await running.ended())
+    raise ExecutionFailed(f"The program did not connect within {seconds:.0f} seconds.", output=list(running.lines)[-3:])

@@ -1,0 +1,165 @@
+"""Keeps one tunnel open: tries again with growing, uneven pauses, and stops at once when it must not be open."""
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from computer_linker.computer.local.linux.proc import started_at
+from computer_linker.config.schema import Config, TunnelName
+from computer_linker.errors import ConfigInvalid, ExecutionFailed, LinkError, PermissionDenied
+from computer_linker.tunnels.base import Surroundings, Tunnel
+from computer_linker.tunnels.catalog import make
+from computer_linker.tunnels.record import TunnelRecord, now, save
+
+log = logging.getLogger(__name__)
+
+Changed = Callable[[TunnelRecord], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long to wait between tries, how many in a row may fail, and how long it must stand to count as well."""
+
+    first_s: float = 1.0
+    most_s: float = 300.0
+    tries: int = 20
+    steady_s: float = 60.0
+    look_s: float = 2.0
+
+    def pause(self, failures: int) -> float:
+        """Doubling up to the bound, uneven so that many machines do not come back at the same moment."""
+        # The exponent is bounded too: 2 ** 5000 is a number, but no number of seconds.
+        return float(min(self.most_s, self.first_s * 2 ** min(failures - 1, 30))) * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
+
+
+class Supervisor:
+    """One tunnel of one service, from `run` until it is cancelled. `changed` hears of every new state."""
+
+    def __init__(
+        self, name: TunnelName, around: Surroundings, port: int, changed: Changed, pace: Pace | None = None
+    ) -> None:
+        self.name = name
+        self._around = around
+        self._port = port
+        self._changed = changed
+        self._pace = pace or Pace()
+        self._failures = 0
+        self.restarts = 0
+        self.record = self._recorded("starting", None)
+
+    async def run(self) -> None:
+        """Open it and keep it open. Returns when it is refused or has failed too often; cancelled, it closes it."""
+        try:
+            while await self._once():
+                pause = self._pace.pause(self._failures)
+                at = (datetime.now(UTC) + timedelta(seconds=pause)).isoformat(timespec="seconds")
+                self._tell("waiting", None, last_error=self.record.last_error, retry_at=at.replace("+00:00", "Z"))
+                await asyncio.sleep(pause)
+                self.restarts += 1
+        except asyncio.CancelledError:
+            self._tell("stopped", None)
+            raise
+
+    async def _once(self) -> bool:
+        """One life of the tunnel; True when it is worth another."""
+        tunnel = make(self.name, self._around)
+        try:
+            config = allowed(self._around.config())
+            self._tell("starting", tunnel, last_error=self.record.last_error)
+            await tunnel.expose(self._port)
+            self._tell("running", tunnel)
+            reason = await self._while_open(tunnel, config)
+        except ExecutionFailed as error:
+            # ConfigInvalid is one too: a file that somebody is editing is right again in a moment.
+            return self._failed(tunnel, error.message)
+        except LinkError as error:
+            self._tell("refused", tunnel, last_error=error.message, hint=_hint(error))
+            return False
+        finally:
+            await asyncio.shield(tunnel.stop())
+        return self._failed(tunnel, reason)
+
+    async def _while_open(self, tunnel: Tunnel, config: Config) -> str:
+        """Why it is over. Raises PermissionDenied when the owner token went away meanwhile."""
+        loop = asyncio.get_running_loop()
+        opened_at = loop.time()
+        over = asyncio.create_task(tunnel.ended())
+        try:
+            while True:
+                done, _ = await asyncio.wait([over], timeout=self._pace.look_s)
+                if loop.time() - opened_at >= self._pace.steady_s:
+                    self._failures = 0
+                if done:
+                    return over.result()
+                present = self._current(config)
+                if tunnel.forwards_owner_token and present.owner_token != config.owner_token:
+                    self._failures = 0
+                    return "The owner token changed."
+        finally:
+            over.cancel()
+
+    def _current(self, before: Config) -> Config:
+        try:
+            return allowed(self._around.config())
+        except ConfigInvalid:
+            # Every request is refused meanwhile; there is no reason to lose the address over it.
+            return before
+
+    def _failed(self, tunnel: Tunnel, reason: str) -> bool:
+        self._failures += 1
+        log.warning("the %s tunnel is down: %s", self.name, reason)
+        if self._failures >= self._pace.tries:
+            hint = f"computer-linker tunnel start {self.name} tries again"
+            self._tell("failed", tunnel, last_error=f"{self._failures} tries failed. {reason}", hint=hint)
+            return False
+        self.record = self.record.model_copy(update={"last_error": reason[:1000]})
+        return True
+
+    def _tell(self, state: Any, tunnel: Tunnel | None, **facts: Any) -> None:
+        self.record = self._recorded(state, tunnel, **facts)
+        try:
+            save(self._around.home, self.record)
+        except ConfigInvalid as error:
+            log.warning("the state of the tunnel was not stored: %s", error.message)
+        self._changed(self.record)
+
+    def _recorded(self, state: Any, tunnel: Tunnel | None, **facts: Any) -> TunnelRecord:
+        known = tunnel.status() if tunnel is not None else {"pid": None, "pidStarted": None, "output": []}
+        is_open = state == "running"
+        for name in ("last_error", "hint"):
+            if facts.get(name) is not None:
+                facts[name] = facts[name][:1000]
+        return TunnelRecord(
+            provider=self.name,
+            state=state,
+            public_url=tunnel.public_url() if tunnel is not None and is_open else None,
+            tunnel_id=known.get("tunnelId") if is_open else None,
+            since=now(),
+            restarts=self.restarts,
+            port=self._port,
+            pid=known["pid"] if is_open else None,
+            pid_started=known["pidStarted"] if is_open else None,
+            service_pid=os.getpid(),
+            service_started=started_at(os.getpid()),
+            output=known["output"],
+            **facts,
+        )
+
+
+def allowed(config: Config) -> Config:
+    """The config, when it lets anything be exposed at all. Raises PermissionDenied."""
+    if config.owner_token is None:
+        raise PermissionDenied(
+            "Nothing is exposed without an owner token.", hint="make one with: computer-linker token rotate"
+        )
+    return config
+
+
+def _hint(error: LinkError) -> str | None:
+    hint = error.details.get("hint")
+    return str(hint) if hint else None
