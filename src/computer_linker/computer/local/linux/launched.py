@@ -1,38 +1,54 @@
 """The launcher's child: takes on everything an order asks for, waits at its gate, and becomes the program."""
 
-import contextlib
+import _socket
 import ctypes
 import fcntl
-import json
+import marshal
 import os
 import resource
-import signal
-import socket
 import sys
-from typing import Any
 
 from computer_linker.computer.local.linux.crowd import MAX_PROCESSES
-from computer_linker.computer.local.linux.proc_files import read, write
+from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Only then: `typing` brings a dozen other modules along.
+    from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 38, 36
 PR_CAPBSET_DROP = 24
 RUN_VARIABLE = "COMPUTER_LINKER_RUN"
-IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_RESTORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, *IGNORED)
+IGNORED = (1, 2, 15)
+"""Hangup, interrupt, terminate. By number, as everything here: the launcher imports no module it can do without."""
+_RESTORED = (13, 17, 25, *IGNORED)
+"""Broken pipe, child ended, file too large."""
+_SIG_SETMASK = 2
 _TIOCSCTTY = 0x540E
-_MAX_PACKET = 400_000
+_packet = bytearray(400_000)
+"""Made once by the launcher, whose children all have it; memory that is never written to costs nothing."""
+_REHEARSAL = marshal.dumps(
+    {
+        "argv": ["/usr/bin/true", "an argument"],
+        "env": {"PATH": "/usr/bin:/bin", "HOME": "/", "LANG": "C.UTF-8"},
+        "stdio": (0, 1, 2),
+        "fds": [3, 4],
+        "limits": {"RLIMIT_CORE": 0},
+    }
+)
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def become(number: int, link: socket.socket, launcher: int, control: socket.socket, crowd: str) -> None:
+def become(number: int, link: _socket.socket, launcher: int, control: _socket.socket, *, is_counted: bool) -> None:
     """In the child: wait for an order, take on all it asks for, wait at the gate, become the program. Never returns."""
     step = "setup"
     try:
-        _stand_alone(launcher, crowd)
+        _stand_alone(launcher, is_counted=is_counted)
+        _rehearse()
         data, fds = _receive(link)
         if not data:
             os._exit(127)
-        order = json.loads(data)
+        order = marshal.loads(data)  # noqa: S302  # from the service alone
         for name, value in order["limits"].items():
             resource.setrlimit(getattr(resource, name), (value, value))
         gate = _place_descriptors(order, fds, link.fileno())
@@ -40,36 +56,31 @@ def become(number: int, link: socket.socket, launcher: int, control: socket.sock
             fcntl.ioctl(0, _TIOCSCTTY, 0)
         if order["kernel"] is not None:
             _confine(order["kernel"])
-        environment = {os.fsencode(name): os.fsencode(value) for name, value in order["env"].items()}
-        environment[RUN_VARIABLE.encode()] = str(number).encode()
+        environment = _environment(order["env"], number)
         if order["gate"] == "self" and os.read(gate, 1) != b"g":
             os._exit(127)
         step = "exec"
         os.execve(order["argv"][0], order["argv"], environment)  # noqa: S606  # the argv was judged by the service
     except OSError as error:
-        with contextlib.suppress(OSError):
-            told = {"event": "failed", "id": number, "errno": error.errno, "step": step}
-            control.send(json.dumps(told).encode())
+        control.send(marshal.dumps({"event": "failed", "id": number, "errno": error.errno, "step": step}))
     finally:
         os._exit(127)
 
 
-def _stand_alone(launcher: int, crowd: str) -> None:
+def _stand_alone(launcher: int, *, is_counted: bool) -> None:
     """A session of its own, no way to gain rights, ordinary signals, and death with the launcher."""
     os.setsid()
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     if os.getppid() != launcher:
         os._exit(127)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    signal.set_wakeup_fd(-1)
     for number in _RESTORED:
-        signal.signal(number, signal.SIG_DFL)
+        libc.signal(number, None)
+    libc.sigprocmask(_SIG_SETMASK, bytes(128), None)
     os.umask(0o022)
     # When memory runs out, a command goes before the service.
     write("/proc/self/oom_score_adj", "500")
-    if crowd:
-        write(f"{crowd}/cgroup.procs", "0")
-    else:
+    if not is_counted:
         # The kernel counts all of the user's processes, so the bound is what runs now and some more.
         total = int(read("/proc/loadavg").split()[3].partition(b"/")[2])
         most = total + MAX_PROCESSES
@@ -78,18 +89,40 @@ def _stand_alone(launcher: int, crowd: str) -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
-def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
+def _rehearse() -> None:
+    """Walk through an order that leads nowhere: the memory it touches is copied now, and not while somebody waits.
+
+    A forked process shares its memory until it writes to it, and every page it then copies takes a microsecond or two.
+    """
+    _packet[:4096] = bytes(4096)
+    order = marshal.loads(_REHEARSAL)  # noqa: S302  # our own
+    for name, value in order["limits"].items():
+        getattr(resource, name), (value, value)
+    os.close(fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 200))
+    try:
+        os.execve("", order["argv"], _environment(order["env"], 0))  # noqa: S606  # no file has an empty name
+    except OSError:
+        return
+
+
+def _environment(given: dict[str, str], number: int) -> dict[bytes, bytes]:
+    environment = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
+    environment[RUN_VARIABLE.encode()] = str(number).encode()
+    return environment
+
+
+def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
     """One packet and its descriptors. `socket.recv_fds` would drop the close-on-exec flag."""
-    room = socket.CMSG_SPACE(64 * 4)
-    data, ancillary, _, _ = control.recvmsg(_MAX_PACKET, room, socket.MSG_CMSG_CLOEXEC)
+    room = _socket.CMSG_SPACE(64 * 4)
+    size, ancillary, _, _ = control.recvmsg_into([_packet], room, _socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
     for level, kind, raw in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
             fds += [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw) - 3, 4)]
-    return data, fds
+    return bytes(memoryview(_packet)[:size]), fds
 
 
-def _place_descriptors(order: dict[str, Any], fds: list[int], gate: int) -> int:
+def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> int:
     """Put the descriptors where the program expects them, and enter its folder; all else is close-on-exec."""
     # Out of the way first, so that no target number overwrites a descriptor still needed.
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for fd in fds]
@@ -105,7 +138,7 @@ def _place_descriptors(order: dict[str, Any], fds: list[int], gate: int) -> int:
     return gate
 
 
-def _confine(rules: dict[str, Any]) -> None:
+def _confine(rules: "dict[str, Any]") -> None:
     """Landlock and seccomp, as the service worked them out (see kernel_rules.py)."""
     if rules["drop"]:
         _drop_rights()
@@ -125,7 +158,7 @@ def _drop_rights() -> None:
         raise OSError(ctypes.get_errno(), "capset")
 
 
-def _landlock(rules: dict[str, Any]) -> None:
+def _landlock(rules: "dict[str, Any]") -> None:
     attributes = bytes.fromhex(rules["attributes"])
     ruleset = libc.syscall(444, attributes, ctypes.c_size_t(len(attributes)), 0)
     if ruleset < 0:

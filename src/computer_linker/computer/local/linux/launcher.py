@@ -1,89 +1,93 @@
 """The launcher: a small process of its own that starts, reaps and ends commands for the service.
 
-It imports the standard library alone (and its own few files), so it stays small and forks fast whatever the service holds.
-Forking is the slow part of starting a program, so it forks ahead: each waiting child is handed to the service with a
+It forks ahead, for forking is the slow part of starting a program: each waiting child is handed to the service with a
 socket, takes one order through it, and waits at the same socket (its gate) for the word to start.
+
+It imports next to nothing, and of that only what is written in C: every page of memory it holds makes its forks, and the
+end of each child's old memory when it becomes a program, slower. `json`, `socket`, `signal` and `contextlib` together
+were measured to make a command a third slower.
 
 It adopts every orphan (child subreaper), and when its control socket closes, because the service stopped or was
 killed, it ends everything it ever started. Every child dies with the launcher by the kernel's own rule.
 
-Messages are JSON, one a packet. In: fork, signal, kill. Out: ready (with the child's socket), failed, exit.
+Messages are marshalled, one a packet; both ends are the same interpreter. In: fork, signal, kill. Out: ready (with the
+child's socket), failed, exit.
 """
 
-import contextlib
+import _socket
+import ctypes
+import errno
 import gc
-import json
+import marshal
 import os
 import select
-import signal
-import socket
+import sys
 import time
-from typing import Any
 
-from computer_linker.computer.local.linux.crowd import make_crowd
+from computer_linker.computer.local.linux.crowd import Crowd
 from computer_linker.computer.local.linux.launched import IGNORED, PR_SET_CHILD_SUBREAPER, RUN_VARIABLE, become, libc
 from computer_linker.computer.local.linux.proc_files import (
+    SIGKILL,
     children,
     descendants,
     is_sandbox_program,
     kill_tree,
     read,
     send,
+    send_to_group,
     session_of,
 )
 
 _LOOK_AFTER_S = 0.02
+_SIGCHLD = 17
+_SIG_BLOCK = 0
+_SIG_IGN = 1
+_SIGNAL_RECORD = 128
 
 
 def serve(control_fd: int) -> None:
     """Be the launcher until the service at the other end goes away."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for ignored in IGNORED:
-        signal.signal(ignored, signal.SIG_IGN)
-    control = socket.socket(fileno=control_fd)
-    control.set_inheritable(False)
+        libc.signal(ignored, ctypes.c_void_p(_SIG_IGN))
+    os.set_inheritable(control_fd, False)
     gc.disable()
     gc.freeze()
-    Launcher(control).serve()
+    Launcher(_socket.socket(fileno=control_fd)).serve()
 
 
 class Launcher:
     """Children by id, each with our copy of the service's end of its socket."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: _socket.socket) -> None:
         self.control = control
-        self.crowd = make_crowd()
+        self.crowd = Crowd()
         self.last_id = 0
         self.ids: dict[int, int] = {}
         self.pids: dict[int, int] = {}
         # While we hold this end a child never reads end-of-file at its gate: a dead service must not open it.
-        self.gates: dict[int, socket.socket] = {}
+        self.gates: dict[int, _socket.socket] = {}
         self.strays_at: float | None = None
 
     def serve(self) -> None:
         """Answer until the service goes away; then end everything."""
-        woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        ended = _ended_children()
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
-        poll.register(woken, select.POLLIN)
+        poll.register(ended, select.POLLIN)
         try:
             while True:
                 ready = dict(poll.poll(None if self.strays_at is None else _LOOK_AFTER_S * 1000))
+                if ended in ready:
+                    os.read(ended, 32 * _SIGNAL_RECORD)
+                    self.reap()
                 if self.strays_at is not None and time.monotonic() >= self.strays_at:
                     self.end_strays()
-                if woken in ready:
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(woken, 4096)
-                    self.reap()
                 if self.control.fileno() in ready and not self.take():
                     return
         finally:
             self.end_all()
-            if self.crowd:
-                with contextlib.suppress(OSError):
-                    os.rmdir(self.crowd)  # noqa: PTH106  # pathlib is slow to import
+            self.crowd.remove()
 
     def take(self) -> bool:
         """Take one message; False when the service is gone."""
@@ -93,7 +97,7 @@ class Launcher:
             return False
         if not data:
             return False
-        message = json.loads(data)
+        message = marshal.loads(data)  # noqa: S302  # from the service alone
         match message["do"]:
             case "fork":
                 self.fork()
@@ -106,23 +110,38 @@ class Launcher:
     def fork(self) -> None:
         """Fork a child that waits for its order, and hand its socket to the service."""
         self.last_id += 1
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        ours.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 1 << 20)
         launcher_pid = os.getpid()
-        with theirs:
-            try:
-                pid = os.fork()
-            except OSError as error:
-                ours.close()
-                self.tell({"event": "failed", "id": 0, "errno": error.errno, "step": "fork"})
-                return
-            if pid == 0:
-                ours.close()
-                become(self.last_id, theirs, launcher_pid, self.control, self.crowd)
+        try:
+            pid = self.fork_into_crowd()
+        except OSError as error:
+            ours.close()
+            self.tell({"event": "failed", "id": 0, "errno": error.errno, "step": "fork"})
+            return
+        finally:
+            if os.getpid() == launcher_pid:
+                theirs.close()
+        if pid == 0:
+            ours.close()
+            become(self.last_id, theirs, launcher_pid, self.control, is_counted=bool(self.crowd.place))
         self.ids[pid] = self.last_id
         self.pids[self.last_id] = pid
         self.gates[self.last_id] = ours
-        self.tell({"event": "ready", "id": self.last_id, "pid": pid}, [ours.fileno()])
+        self.tell({"event": "ready", "id": self.last_id, "pid": pid}, ours)
+
+    def fork_into_crowd(self) -> int:
+        """Fork inside the crowd; a command that has filled it does not keep the next one from starting."""
+        try:
+            return os.fork()
+        except OSError as error:
+            if error.errno != errno.EAGAIN or not self.crowd.leave():
+                raise
+        try:
+            return os.fork()
+        finally:
+            # In the launcher and in the child alike: to enter is not counted, only to fork is.
+            self.crowd.enter()
 
     def signal(self, child: int, number: int, *, past_sandbox: bool) -> None:
         """Signal the child's group and its descendants, but not the sandbox program that holds them."""
@@ -136,8 +155,7 @@ class Launcher:
                 if not is_sandbox_program(inner, pid):
                     send(inner, number)
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, number)
+        send_to_group(pid, number)
         for inner in tree:
             send(inner, number)
 
@@ -146,35 +164,27 @@ class Launcher:
         if pid is None:
             return
         tree = descendants(pid)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
+        send_to_group(pid, SIGKILL)
         for inner in tree:
-            send(inner, signal.SIGKILL)
+            send(inner, SIGKILL)
         for stray in children(os.getpid()):
             if stray not in self.ids and self.owner(stray) == child:
                 kill_tree(stray)
 
     def reap(self) -> None:
         """Collect every ended child; what an ended command left behind is ended too."""
-        ended: list[tuple[int, int]] = []
         reaped = 0
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if pid == 0:
-                break
+        while (pid := _next_ended()) is not None:
+            child = self.ids.pop(pid, None)
+            if child is not None:
+                # Before it is collected, while nobody else can have got its number.
+                send_to_group(pid, SIGKILL)
+            _, status = os.waitpid(pid, 0)
             reaped += 1
-            if pid in self.ids:
-                ended.append((pid, status))
-        for pid, status in ended:
-            child = self.ids.pop(pid)
-            self.pids.pop(child, None)
-            self.gates.pop(child).close()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-            self.tell({"event": "exit", "id": child, "status": status})
+            if child is not None:
+                self.tell({"event": "exit", "id": child, "status": status})
+                self.pids.pop(child, None)
+                self.gates.pop(child).close()
         if reaped and self.strays_at is None:
             # Soon rather than now: where hundreds end together, one look serves them all.
             self.strays_at = time.monotonic() + _LOOK_AFTER_S
@@ -205,12 +215,35 @@ class Launcher:
             if not tree:
                 return
             for pid in tree:
-                send(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                    pass
+                send(pid, SIGKILL)
+            while (ended := _next_ended()) is not None:
+                os.waitpid(ended, 0)
             time.sleep(0.01)
 
-    def tell(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            socket.send_fds(self.control, [json.dumps(message).encode()], fds or [])
+    def tell(self, message: dict[str, object], with_socket: _socket.socket | None = None) -> None:
+        rights = [] if with_socket is None else [with_socket.fileno().to_bytes(4, sys.byteorder)]
+        try:
+            self.control.sendmsg(
+                [marshal.dumps(message)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd) for fd in rights]
+            )
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+
+def _ended_children() -> int:
+    """A descriptor that is readable when a child has ended. Its signal is blocked: a child unblocks it for its program."""
+    wanted = (1 << (_SIGCHLD - 1)).to_bytes(128, sys.byteorder)
+    libc.sigprocmask(_SIG_BLOCK, wanted, None)
+    fd: int = libc.signalfd(-1, wanted, os.O_CLOEXEC)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "signalfd")
+    return fd
+
+
+def _next_ended() -> int | None:
+    """A child that has ended and is not collected yet."""
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return None if found is None else found.si_pid

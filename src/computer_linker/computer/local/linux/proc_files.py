@@ -1,8 +1,8 @@
 """What /proc tells of other processes, by the standard library's quickest means (the launcher uses this)."""
 
-import contextlib
 import os
-import signal
+
+SIGKILL = 9
 
 
 def children(pid: int) -> list[int]:
@@ -17,19 +17,32 @@ def session_of(pid: int) -> int:
 
 def write(path: str, text: str) -> bool:
     try:
-        with open(path, "w") as file:
-            file.write(text)
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
         return False
+    try:
+        os.write(fd, text.encode())
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
     return True
 
 
 def read(path: str) -> bytes:
+    found = b""
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return found
+    try:
+        while more := os.read(fd, 65_536):
+            found += more
     except OSError:
         return b""
+    finally:
+        os.close(fd)
+    return found
 
 
 def descendants(pid: int) -> list[int]:
@@ -51,9 +64,18 @@ def is_sandbox_program(pid: int, outer: int) -> bool:
 
 def kill_tree(pid: int) -> None:
     for inner in [*descendants(pid), pid]:
-        send(inner, signal.SIGKILL)
+        send(inner, SIGKILL)
 
 
 def send(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    try:
         os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def send_to_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
-import json
+import marshal
 import os
 import resource
 import signal
@@ -36,6 +36,8 @@ _MAX_PACKET = 190_000
 _DESCRIPTORS = 16_384
 _F_SETPIPE_SZ = 1031
 _PIPE_BYTES = 1 << 20
+_FORK_AHEAD_S = 0.01
+"""A child for the next order is forked once this one has ended, or a little later: not while it starts, for both would wait."""
 
 
 class LinuxProcesses:
@@ -68,9 +70,8 @@ class LinuxProcesses:
                 streams.close_theirs()
         child = LinuxChild(self, ready, launch, streams)
         self._children[ready.id] = child
-        # The next one is forked while this one waits at its gate, not when somebody waits for it.
-        if not self._ready and not self._forking:
-            self._fork()
+        if self._loop is not None:
+            self._loop.call_later(_FORK_AHEAD_S, self._fork_ahead)
         return child
 
     async def aclose(self) -> None:
@@ -89,7 +90,7 @@ class LinuxProcesses:
         """Send the launcher a small message; nothing when it is gone."""
         if self._control is not None:
             with contextlib.suppress(OSError):
-                self._control.send(json.dumps(message).encode())
+                self._control.send(marshal.dumps(message))
 
     async def _next_ready(self) -> "_Ready":
         """A child that waits for its order; another is forked in its place once it has ended."""
@@ -101,6 +102,11 @@ class LinuxProcesses:
         self._wanted.append(wanted)
         self._fork()
         return await wanted
+
+    def _fork_ahead(self) -> None:
+        """Have a child wait for the next order."""
+        if self._control is not None and not self._ready and not self._forking:
+            self._fork()
 
     def _fork(self) -> None:
         self._forking += 1
@@ -138,7 +144,7 @@ class LinuxProcesses:
         if not data:
             self._launcher_gone(control)
             return
-        message = json.loads(data)
+        message = marshal.loads(data)  # noqa: S302  # from our own launcher
         match message["event"]:
             case "ready":
                 self._has_ready(_Ready(message["id"], message["pid"], socket.socket(fileno=fds[0])))
@@ -148,6 +154,7 @@ class LinuxProcesses:
                 child = self._children.pop(message["id"], None)
                 if child is not None:
                     child.has_ended(_ended(message["status"], child.failure))
+                    self._fork_ahead()
 
     def _has_ready(self, ready: "_Ready") -> None:
         self._forking -= 1
@@ -222,7 +229,7 @@ def _order(ready: _Ready, launch: Launch, streams: "_Streams") -> None:
         "limits": _LIMITS,
         "kernel": compiled(launch.kernel),
     }
-    packet = json.dumps(order).encode()
+    packet = marshal.dumps(order)
     if len(packet) > _MAX_PACKET:
         raise LimitExceeded("The command and its environment are too long.", bytes=len(packet), limit=_MAX_PACKET)
     try:
@@ -254,9 +261,9 @@ class LinuxChild:
 
     async def wait(self) -> Ended:
         if self._ended is None:
-            done = anyio.Event()
-            self._waiters.append(lambda _ended: done.set())
-            await done.wait()
+            done = asyncio.get_running_loop().create_future()
+            self._waiters.append(lambda _ended: None if done.done() else done.set_result(None))
+            await done
         assert self._ended is not None
         return self._ended
 
