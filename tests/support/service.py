@@ -168,7 +168,7 @@ def _follow(process: subprocess.Popen[bytes], errors: list[bytes], address: "que
     assert process.stderr is not None
     for line in process.stderr:
         errors.append(line)
-        found = re.search(rb"http://127\.0\.0\.1:(\d+)/mcp", line)
+        found = re.search(rb"http://(?:127\.0\.0\.1|0\.0\.0\.0):(\d+)/mcp", line)
         if found:
             address.put(int(found.group(1)))
     address.put(None)

@@ -100,6 +100,8 @@ def _phone(as_json: AsJson = False) -> None:
     _draw(answer["url"])
     say(answer["url"])
     note(f"It opens once, within {answer['expiresInSeconds'] // 60} minutes. Whoever opens it can answer for you.")
+    if answer["onlyHere"]:
+        note("Only this machine reaches that address. For a phone: computer-linker serve --host 0.0.0.0")
 
 
 def _draw(url: str) -> None:

@@ -8,7 +8,7 @@ from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.places import current_config, state_home
 
 Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
-_SETTABLE = ("machineName", "host", "port", "publicBaseUrl", "ownerToken")
+_SETTABLE = ("machineName", "host", "port", "publicBaseUrl", "ownerToken", "approvalPage")
 
 
 def register(app: typer.Typer) -> None:

@@ -9,6 +9,7 @@ from computer_linker.service.app import App
 from computer_linker.service.approvals import ApprovalDesk
 from computer_linker.service.peers import PeerDesk
 from computer_linker.transports.http.approval_page import LINK_S, ApprovalPage
+from computer_linker.transports.http.own_address import base_for_a_phone, is_loopback
 from computer_linker.transports.mcp.tools import Tools, check_arguments
 
 
@@ -62,11 +63,12 @@ class Controls:
     def _link(self) -> dict[str, Any]:
         """A one-time link to the approval page, when the owner switched it on."""
         if not self._app.config.approval_page:
-            raise InvalidRequest("The approval page is off. Switch it on with approvalPage: true in the config.")
+            raise InvalidRequest("The approval page is off. Switch it on: computer-linker config set approvalPage true")
         if self.local_url is None:
             raise InvalidRequest("The page needs the HTTP service: computer-linker serve --host ADDRESS.")
+        base = base_for_a_phone(self.local_url)
         path = self._app.services.use(ApprovalPage).new_link()
-        return {"ok": True, "url": self.local_url.removesuffix("/mcp") + path, "expiresInSeconds": int(LINK_S)}
+        return {"ok": True, "url": base + path, "expiresInSeconds": int(LINK_S), "onlyHere": is_loopback(base)}
 
     def _make_way(self) -> dict[str, Any]:
         """An on-demand service ends for one that a person starts; a service with a port of its own stays."""

@@ -60,6 +60,15 @@ def places_of(config: Config, host: str, port: int) -> Places:
     return Places(_encoded(local), _encoded(public), _encoded(origins))
 
 
+def places_at_the_door(config: Config, port: int, *, has_own_name: bool) -> Places:
+    """At the door for tunnels everything is public: the public names, or its own when the tunnel has no address."""
+    if has_own_name:
+        return Places(frozenset(), _encoded({authority("127.0.0.1", port)}), frozenset())
+    named = places_of(config, "127.0.0.1", port)
+    public_origins = {origin for origin in named.origins if origin.split(b"//")[1] in named.public_hosts}
+    return Places(frozenset(), named.public_hosts, frozenset(public_origins))
+
+
 def collect_headers(scope: dict[str, Any]) -> Headers:
     """Headers by name, outer whitespace stripped. Raises Refused for a doubled header that must be single."""
     headers: Headers = {}
@@ -92,7 +101,8 @@ def base_of(config: Config, headers: Headers, *, is_public: bool) -> str:
     """The origin this request was sent to: what OAuth calls the issuer. The Host has been checked exactly before."""
     if is_public and config.public_base_url:
         parts = urlsplit(config.public_base_url)
-        return f"{parts.scheme}://{parts.netloc}".lower()
+        if headers[b"host"].decode("latin-1") == parts.netloc.lower():
+            return f"{parts.scheme}://{parts.netloc}".lower()
     return f"http://{headers[b'host'].decode('latin-1')}"
 
 

@@ -1,10 +1,12 @@
 """The HTTP surface: one plain ASGI function, so that the order of the guards can be read off the page."""
 
+import asyncio
 import contextlib
 import errno
 import hashlib
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ from computer_linker.transports.http.guards import (
     check_body_headers,
     check_place,
     collect_headers,
+    places_at_the_door,
     places_of,
 )
 from computer_linker.transports.http.guesses import Guesses
@@ -81,6 +84,8 @@ class HttpServer:
         self._host, self._port = "127.0.0.1", 0
         self._socket: socket.socket | None = None
         self._ready: Callable[[str], None] | None = None
+        self._door: _Door | None = None
+        self._was_door: set[int] = set()
         self.local_url: str | None = None
 
     async def listen(self, host: str | None, port: int | None, ready: Callable[[str], None] | None = None) -> None:
@@ -99,6 +104,34 @@ class HttpServer:
 
     async def serve(self) -> None:
         """Serve until cancelled."""
+        assert self._socket is not None, "listen() comes before serve()"
+        async with self.mcp.open():
+            if self._ready is not None and self.local_url is not None:
+                self._ready(self.local_url)
+            await self._serve_on(self._socket)
+
+    async def open_door(self, port: int, *, has_own_name: bool) -> int:
+        """A second loopback port, for a tunnel: whoever comes through it is a stranger, whatever the request says.
+
+        Answers the port. Raises CannotServe for a port in use.
+        """
+        await self.close_door()
+        listener = _bound("127.0.0.1", port)
+        found: int = listener.getsockname()[1]
+        self._was_door.add(found)
+        ending = asyncio.Event()
+        self._door = _Door(found, has_own_name, ending, asyncio.create_task(self._serve_on(listener, ending)))
+        return found
+
+    async def close_door(self) -> None:
+        """Stop listening there; nothing when there is no such door."""
+        door, self._door = self._door, None
+        if door is not None:
+            door.ending.set()
+            await asyncio.wait([door.serving], timeout=10)
+            door.serving.cancel()
+
+    async def _serve_on(self, listener: socket.socket, ending: asyncio.Event | None = None) -> None:
         import uvicorn
 
         from computer_linker.transports.http.connections import protocol
@@ -114,14 +147,13 @@ class HttpServer:
             server_header=False, date_header=False, timeout_keep_alive=75, proxy_headers=False, timeout_graceful_shutdown=5,
         )  # fmt: skip
         server = Server(config)
-        assert self._socket is not None, "listen() comes before serve()"
-        async with self.mcp.open():
-            if self._ready is not None and self.local_url is not None:
-                self._ready(self.local_url)
-            try:
-                await server.serve(sockets=[self._socket])
-            finally:
-                self._socket.close()
+        watch = asyncio.create_task(_end_with(ending, server)) if ending is not None else None
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            if watch is not None:
+                watch.cancel()
+            listener.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -195,6 +227,17 @@ class HttpServer:
     def _oauth(self) -> OAuthRoutes:
         return OAuthRoutes(self._services)
 
+    def _places_for(self, scope: Scope, config: Config) -> Places:
+        """By the port the request came in at, which no client can choose to claim."""
+        port = (scope.get("server") or (None, None))[1]
+        if port not in self._was_door:
+            return self._places(config)
+        door = self._door
+        if door is None or door.port != port:
+            # A connection that outlived its tunnel: it never becomes a local one.
+            raise Refused(421, "This service does not answer to that host name.")
+        return places_at_the_door(config, door.port, has_own_name=door.has_own_name)
+
     def _places(self, config: Config) -> Places:
         """The names we answer to, worked out once for each version of the config."""
         if self._known_places is None or self._known_places[0] is not config:
@@ -212,6 +255,22 @@ class HttpServer:
         error = "invalid_token" if presented_token(headers) is not None else None
         challenge = [(b"www-authenticate", bearer_challenge(base, error=error))]
         await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """The port a tunnel leads to, and who serves it."""
+
+    port: int
+    has_own_name: bool
+    ending: asyncio.Event
+    serving: "asyncio.Task[None]"
+
+
+async def _end_with(ending: asyncio.Event, server: Any) -> None:
+    """Have the server close its connections, once it is time."""
+    await ending.wait()
+    server.should_exit = True
 
 
 def _principal(id: str, proof: Any, grants: frozenset[str] | None, headers: Headers, peer: str) -> Principal:
