@@ -171,8 +171,9 @@ class HttpServer:
         config = self._services.config
         path = scope["path"]
         is_for_phone = path == PATH or path.startswith(f"{PATH}/")
-        places = self._places(config)
-        if is_for_phone and self._host in EVERY:
+        places = self._places_for(scope, config)
+        # At a tunnel's door nothing is local, so nothing is added there.
+        if is_for_phone and self._host in EVERY and places.local_hosts:
             places = at_own_address(places, scope.get("server"))
         is_public = check_place(headers, places)
         if path == "/healthz" and not is_public:
