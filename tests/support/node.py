@@ -17,6 +17,7 @@ CODEX = "@openai/codex@0.166.0"
 CLAUDE = "@anthropic-ai/claude-code@2.1.325"
 GEMINI = "@google/gemini-cli@0.61.0"
 OPENCODE = "opencode-ai@1.18.33"
+AGENT_BROWSER = "agent-browser@0.41.0"
 _INSTALL_DEADLINE_S = 600
 
 
@@ -58,6 +59,12 @@ def gemini() -> list[str]:
 def opencode() -> Path:
     """opencode's own program, which runs without Node."""
     return _native(OPENCODE, "node_modules/opencode-linux-*/bin/opencode")
+
+
+def agent_browser() -> Path:
+    """agent-browser's own program, which runs without Node."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+    return _native(AGENT_BROWSER, f"node_modules/agent-browser/bin/agent-browser-linux-{machine}")
 
 
 def _native(package: str, pattern: str) -> Path:

@@ -1,0 +1,87 @@
+"""Acting on a page: the element by its reference, what was there before and after, and what is known of the effect."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.operations.artifact.answer import ArtifactFacts
+from computer_linker.operations.browser.paging import checked_ref, keep, made, may_keep, page_of
+from computer_linker.operations.desktop.acting import ActedOn
+from computer_linker.providers.browser.page import Page, look, resolve
+from computer_linker.providers.browser.session import Session
+from computer_linker.providers.refs.store import References
+from computer_linker.registry import Context
+
+_LOOKS = 4
+_BETWEEN_MS = "200"
+
+
+class PageActOptions(Model):
+    verify: Annotated[bool, Field(description="Read the effect back; without it the effect is unverifiable.")] = True
+    evidence: Annotated[bool, Field(description="Keep a picture from before and one from after.")] = False
+
+
+class PageActed(Model):
+    delivered: Annotated[
+        bool, Field(description="The browser took the input; `effect` says what is known of its effect.")
+    ]
+    element: ActedOn
+    url: Annotated[str, Field(description="Where the page is afterwards.")]
+    title: str
+    artifacts: Annotated[list[ArtifactFacts], Field(description="With `evidence`: before and after.")] = []
+
+
+@dataclass(slots=True)
+class Aim:
+    """One element of the open page, and the page as it was."""
+
+    session: Session
+    at: str
+    """agent-browser's reference."""
+    before: Page
+    on: ActedOn
+    pictures: list[ArtifactFacts]
+
+
+@asynccontextmanager
+async def aimed(ctx: Context, verb: str, target: str, options: PageActOptions) -> AsyncIterator[Aim]:
+    """The element a reference stands for, on the page as it is now. A reference that no longer holds is refused."""
+    async with page_of(ctx, (verb, "@e1")) as session:
+        references = ctx.use(References)
+        before = await look(session, ctx.scope)
+        at = resolve(references, ctx.scope, session, before, checked_ref(target))
+        one = before.seen[at[1:]].element
+        pictures: list[ArtifactFacts] = []
+        if options.evidence and may_keep(ctx):
+            pictures.append(await picture(ctx, session, f"before {ctx.op}"))
+        yield Aim(session, at, before, ActedOn(ref=target, role=one.role, name=one.name[:200]), pictures)
+
+
+async def acted(ctx: Context, aim: Aim, after: Page, options: PageActOptions) -> PageActed:
+    """The answer of an act."""
+    if options.evidence and may_keep(ctx):
+        aim.pictures.append(await picture(ctx, aim.session, f"after {ctx.op}"))
+    ctx.note(method="agent-browser", role=aim.on.role)
+    return PageActed(delivered=True, element=aim.on, url=after.url, title=after.title, artifacts=aim.pictures)
+
+
+async def settled(ctx: Context, aim: Aim) -> tuple[Page, bool]:
+    """The page after an act, and whether anything on it is different; looked at a few times, for pages take a moment."""
+    after = aim.before
+    for number in range(_LOOKS):
+        if number:
+            await aim.session.ask(("wait", _BETWEEN_MS))
+        after = await look(aim.session, ctx.scope)
+        if (after.url, after.title, after.outline) != (aim.before.url, aim.before.title, aim.before.outline):
+            return after, True
+    return after, False
+
+
+async def picture(ctx: Context, session: Session, title: str) -> ArtifactFacts:
+    """A screenshot of the page, kept."""
+    content = await made(ctx, session, "evidence.png", ("screenshot", session.place("evidence.png")))
+    return await keep(ctx, content, "screenshot", title)

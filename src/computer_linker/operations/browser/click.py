@@ -1,0 +1,43 @@
+"""browser.click: press something on the open page."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed, settled
+from computer_linker.providers.browser.page import look
+from computer_linker.registry import Context, Example, operation
+
+
+class ClickInput(Model):
+    count: Annotated[int, Field(ge=1, le=2, description="2 for a double click.")] = 1
+
+
+@operation(
+    "browser.click",
+    needs={Capability.COMMAND_RUN},
+    effect=Effect.ACT,
+    boundary="sandboxed",
+    examples=[Example("Press a control of the page.", {"target": "e12.k3f9"}, runs=False)],
+)
+async def browser_click(
+    ctx: Context, target: str, input: ClickInput = ClickInput(), options: PageActOptions = PageActOptions()
+) -> PageActed:
+    """Click an element of the open page by its reference from browser.snapshot.
+
+    A reference whose element is gone, or is another one by now, is refused. `effect` is `confirmed` when the page was seen
+    to change, and `suspected_noop` when it was not.
+    """
+    verb = "click" if input.count == 1 else "dblclick"
+    async with aimed(ctx, verb, target, options) as aim:
+        await aim.session.ask((verb, aim.at))
+        if options.verify:
+            after, is_changed = await settled(ctx, aim)
+            ctx.effect = "confirmed" if is_changed else "suspected_noop"
+        else:
+            after, ctx.effect = await look(aim.session, ctx.scope), "unverifiable"
+        return await acted(ctx, aim, after, options)
+    raise AssertionError("the body returns")

@@ -1,0 +1,25 @@
+"""browser.close: end the scope's browser."""
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.providers.browser.browsers import Browsers
+from computer_linker.registry import Context, Example, operation
+
+
+class ClosedBrowser(Model):
+    closed: bool
+
+
+@operation(
+    "browser.close",
+    needs={Capability.COMMAND_RUN},
+    effect=Effect.CHANGE,
+    boundary="scoped-metadata",
+    examples=[Example("End the browser.", {})],
+)
+async def browser_close(ctx: Context) -> ClosedBrowser:
+    """End this caller's browser in this scope, with its pages, cookies and everything it started."""
+    closed = await ctx.use(Browsers).end((ctx.scope.id, ctx.principal.id))
+    ctx.effect = "confirmed" if closed else "suspected_noop"
+    return ClosedBrowser(closed=closed)

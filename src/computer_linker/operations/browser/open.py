@@ -1,0 +1,72 @@
+"""browser.open: show a page in the scope's own browser."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.model.paths import RootedPath
+from computer_linker.operations.browser.paging import request, tell_refusals
+from computer_linker.providers.browser.addresses import file_url, place_of
+from computer_linker.providers.browser.answers import text_in
+from computer_linker.providers.browser.browsers import Browsers
+from computer_linker.providers.browser.page import allowed
+from computer_linker.registry import Context, Example, operation
+
+
+class OpenOptions(Model):
+    width: Annotated[int, Field(ge=200, le=4000)] = 1280
+    height: Annotated[int, Field(ge=200, le=4000)] = 800
+
+
+class OpenedPage(Model):
+    url: Annotated[str, Field(description="Where it ended, after redirects; of a file, its path in the scope.")]
+    title: str
+    session: Annotated[str, Field(description="This caller's browser in this scope.")]
+    boundary: Annotated[str, Field(description="What the kernel enforces around the browser, or `none`.")]
+
+
+@operation(
+    "browser.open",
+    needs={Capability.COMMAND_RUN},
+    effect=Effect.CHANGE,
+    boundary="sandboxed",
+    deadline_s=90,
+    awaits_intent=True,
+    examples=[
+        Example("Open a page of the scope.", {"target": "dist/index.html"}, runs=False),
+        Example("Open a local server.", {"target": "http://localhost:3000/"}, runs=False),
+    ],
+)
+async def browser_open(ctx: Context, target: str, options: OpenOptions = OpenOptions()) -> OpenedPage:
+    """Open a page in the scope's own browser: a file of the scope by its path, or an address when the scope has the network.
+
+    The browser runs inside the scope's boundary, sees its files and nothing else of this computer, and reaches the network
+    only through a gate that never leads to this service or to a machine's metadata. It is this caller's alone, and ends with
+    browser.close, when unused for a quarter of an hour, or with the service.
+    """
+    place = place_of(ctx.scope, target, ctx.path)
+    url = await _file(ctx, place) if isinstance(place, RootedPath) else place
+    asked = request(ctx, "open", url)
+    browsers = ctx.use(Browsers)
+    await browsers.judge(asked, ("open", url))
+    session = await browsers.start(asked, ctx.principal, ctx.durable_intent)
+    ctx.boundary = session.boundary
+    size = ("set", "viewport", str(options.width), str(options.height))
+    async with session.busy:
+        _, _, where, title = await session.ask(size, ("open", url), ("get", "url"), ("get", "title"), timeout_s=60)
+        at = await allowed(session, ctx.scope, where)
+    tell_refusals(ctx, session)
+    ctx.effect = "partial" if at.startswith("chrome-error:") else "confirmed"
+    ctx.note(program="agent-browser")
+    return OpenedPage(url=at, title=text_in(title, "title"), session=session.id, boundary=session.boundary)
+
+
+async def _file(ctx: Context, path: RootedPath) -> str:
+    found = await ctx.computer.files.stat(path)
+    if found.type != "file":
+        raise InvalidRequest(f"{path.shown} is not a file.", path=path.shown)
+    return file_url(path.root, path.parts)

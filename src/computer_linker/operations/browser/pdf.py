@@ -1,0 +1,24 @@
+"""browser.pdf: the open page as a document."""
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.browser.paging import KeptInput, PageFile, keep, made, page_of
+from computer_linker.providers.browser.page import look
+from computer_linker.registry import Context, Example, operation
+
+
+@operation(
+    "browser.pdf",
+    needs={Capability.COMMAND_RUN, Capability.ARTIFACT_WRITE},
+    effect=Effect.CHANGE,
+    boundary="sandboxed",
+    examples=[Example("Keep the page as a PDF.", {}, runs=False)],
+)
+async def browser_pdf(ctx: Context, input: KeptInput = KeptInput()) -> PageFile:
+    """Print the open page to a PDF and keep it as an artifact."""
+    async with page_of(ctx, ("pdf",)) as session:
+        page = await look(session, ctx.scope)
+        content = await made(ctx, session, "page.pdf", ("pdf", session.place("page.pdf")))
+    kept = await keep(ctx, content, "document", page.title or page.url, input.owner)
+    ctx.effect = "confirmed"
+    return PageFile(url=page.url, artifact=kept)

@@ -1,0 +1,54 @@
+"""Recordings of a page that are begun and ended: traces, network logs and videos share one shape."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from computer_linker.artifacts.kinds import ProofKind
+from computer_linker.artifacts.store import MAX_BYTES
+from computer_linker.errors import Conflict
+from computer_linker.model.base import Model
+from computer_linker.operations.artifact.answer import ArtifactFacts
+from computer_linker.operations.browser.paging import keep, page_of
+from computer_linker.providers.browser.page import allowed
+from computer_linker.registry import Context
+
+Action = Literal["start", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How agent-browser begins and ends one kind of recording; `file` is where it lies."""
+
+    name: str
+    kind: ProofKind
+    file: str
+    start: tuple[str, ...]
+    stop: tuple[str, ...]
+    path_at: Literal["start", "stop"] = "stop"
+
+
+class PageRecording(Model):
+    status: Literal["recording", "stopped"]
+    url: str
+    artifact: Annotated[ArtifactFacts | None, Field(description="What was recorded, once it is stopped.")] = None
+
+
+async def recorded(ctx: Context, what: Recording, action: Action, label: str | None) -> PageRecording:
+    """Begin or end a recording. What is not begun cannot be ended, nor begun twice."""
+    command = what.start if action == "start" else what.stop
+    async with page_of(ctx, command) as session:
+        if (action == "start") == (what.name in session.running):
+            raise Conflict(f"A {what.name} is running already." if action == "start" else f"No {what.name} is running.")
+        place = (session.place(what.file),) if what.path_at == action else ()
+        where, _ = await session.ask(("get", "url"), (*command, *place), timeout_s=60)
+        url = await allowed(session, ctx.scope, where)
+        ctx.effect = "confirmed"
+        if action == "start":
+            session.running.add(what.name)
+            return PageRecording(status="recording", url=url)
+        session.running.discard(what.name)
+        content = await session.collect(what.file, MAX_BYTES)
+    kept = await keep(ctx, content, what.kind, f"{what.name} of {url}", label)
+    return PageRecording(status="stopped", url=url, artifact=kept)

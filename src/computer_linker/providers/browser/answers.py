@@ -1,0 +1,59 @@
+"""What agent-browser answers, read with suspicion: it runs beside pages that nobody here wrote."""
+
+import json
+import re
+from typing import Any
+
+from computer_linker.errors import ElementNotFound, ExecutionFailed, LinkError, ProviderUnavailable, TimedOut
+from computer_linker.policy.preview import escaped
+
+_MAX_SAID = 300
+_GONE = re.compile(r"element not found|could not locate|unknown ref|no element|not attached|stale", re.IGNORECASE)
+
+
+def results_of(out: str, wanted: int) -> list[dict[str, Any]]:
+    """The data of each command of a batch. Raises what the first failed one means.
+
+    Raises:
+        ExecutionFailed: a command failed, or the answer is none that is known.
+    """
+    try:
+        told = json.loads(out)
+    except ValueError:
+        raise _not_understood() from None
+    if type(told) is dict and told.get("success") is False:
+        raise fault_of(told.get("error"))
+    if type(told) is not list or not all(type(step) is dict for step in told):
+        raise _not_understood()
+    results: list[dict[str, Any]] = []
+    for step in told:
+        if step.get("success") is not True:
+            raise fault_of(step.get("error"))
+        data = step.get("result")
+        results.append(data if type(data) is dict else {})
+    if len(results) != wanted:
+        raise _not_understood()
+    return results
+
+
+def fault_of(error: object) -> LinkError:
+    """The failure an error text means."""
+    text = escaped(error if type(error) is str else "it gave no reason")[:_MAX_SAID]
+    low = text.lower()
+    if _GONE.search(text):
+        return ElementNotFound(f"The page has no such element now: {text}")
+    if "timeout" in low or "timed out" in low:
+        return TimedOut(f"The page did not get there in time: {text}")
+    if "ffmpeg" in low:
+        return ProviderUnavailable("Recording the page needs ffmpeg.", program="ffmpeg", remedy="Install ffmpeg.")
+    return ExecutionFailed(f"The browser refused: {text}")
+
+
+def text_in(data: dict[str, Any], name: str, limit: int = 4096) -> str:
+    """A text of an answer, bounded; empty where there is none."""
+    value = data.get(name)
+    return value[:limit] if type(value) is str else ""
+
+
+def _not_understood() -> ExecutionFailed:
+    return ExecutionFailed("agent-browser answered in a way that is not known here. Version 0.41 is known.")

@@ -1,0 +1,249 @@
+"""Browsers: one for each scope and caller, started on first use and ended with the service, when idle, or by its caller."""
+
+import asyncio
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+
+from computer_linker.errors import LimitExceeded, NotFound, ProcessNotFound, ProviderUnavailable
+from computer_linker.model.ids import new_handle
+from computer_linker.model.principal import Principal
+from computer_linker.model.scope import Scope
+from computer_linker.providers.browser.addresses import Own, own_ports
+from computer_linker.providers.browser.gate import Gate
+from computer_linker.providers.browser.session import Command, Session
+from computer_linker.providers.child import find_program
+from computer_linker.providers.processes.keeping import Keeping
+from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
+from computer_linker.providers.processes.runner import Runner
+
+log = logging.getLogger(__name__)
+PROGRAM = "agent-browser"
+CHROMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MAX_OPEN = 8
+IDLE_S = 900.0
+_PORT = 3128
+_ARGS = ("--disk-cache-size=67108864", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
+_INSTALL = "Install agent-browser (npm install -g agent-browser) and Chromium (apt-get install chromium)."
+Key = tuple[str, str]
+
+
+class Browsers:
+    """Starts browsers and finds them again."""
+
+    def __init__(self, services: Any) -> None:
+        self._preparation: Preparation = services.use(Preparation)
+        self._runner: Runner = services.use(Runner)
+        self._services = services
+        self._home = Path(os.path.realpath(services.home)) / "browsers"
+        self._open: dict[Key, Session] = {}
+        self._timers: dict[Key, list[asyncio.TimerHandle]] = {}
+        self._starting = anyio.Lock()
+        self._ending: set[asyncio.Task[None]] = set()
+        # What a killed service left: nothing runs in it, for the boundary ended with the service.
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    @classmethod
+    def open(cls, services: Any) -> Self:
+        return cls(services)
+
+    def is_busy(self) -> bool:
+        """True while a browser is open."""
+        return bool(self._open)
+
+    def find(self, scope: Scope, principal: Principal) -> Session:
+        """This caller's browser in this scope. Raises ProcessNotFound when there is none."""
+        session = self._open.get((scope.id, principal.id))
+        if session is None or not session.is_running:
+            raise ProcessNotFound("No page is open in this scope. Open one with browser.open.")
+        self._used((scope.id, principal.id))
+        return session
+
+    async def judge(self, request: CommandRequest, *commands: Command) -> None:
+        """Ask the scope's rules about each command. Raises before anything is done."""
+        from dataclasses import replace
+
+        for command in commands:
+            await self._judged(replace(request, command=[PROGRAM, *command]))
+
+    async def start(
+        self, request: CommandRequest, principal: Principal, gate: Callable[[], Awaitable[None]]
+    ) -> Session:
+        """This caller's browser, started when there is none. `gate` is awaited before it does anything."""
+        key = (request.scope.id, principal.id)
+        async with self._starting:
+            session = self._open.get(key)
+            if session is not None and session.is_running:
+                await gate()
+                self._used(key)
+                return session
+            if session is not None:
+                await self.end(key)
+            if len(self._open) >= MAX_OPEN:
+                raise LimitExceeded(f"{MAX_OPEN} browsers are open already; close one first.", open=len(self._open))
+            session = await self._started(request, gate)
+            self._open[key] = session
+            self._timers[key] = [
+                asyncio.get_running_loop().call_later(request.scope.policy.max_runtime_seconds, session.kill)
+            ]
+            self._used(key)
+            return session
+
+    async def end(self, key: Key) -> bool:
+        """End a browser and wait until it is gone; False when there was none."""
+        session = self._open.pop(key, None)
+        for timer in self._timers.pop(key, []):
+            timer.cancel()
+        if session is None:
+            return False
+        await session.aclose()
+        return True
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        async with anyio.create_task_group() as group:
+            for key in list(self._open):
+                group.start_soon(self.end, key)
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=10)
+
+    def _used(self, key: Key) -> None:
+        """Begin the idle time anew."""
+        timers = self._timers[key]
+        for timer in timers[1:]:
+            timer.cancel()
+        timers[1:] = [asyncio.get_running_loop().call_later(IDLE_S, partial(self._idle, key))]
+
+    def _idle(self, key: Key) -> None:
+        async def end() -> None:
+            await self.end(key)
+
+        task = asyncio.create_task(end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _started(self, request: CommandRequest, gate: Callable[[], Awaitable[None]]) -> Session:
+        boundary = await self._preparation.boundary(request.scope)
+        await self._judged(request)
+        if boundary.kind == "landlock":
+            raise ProviderUnavailable(
+                "A browser runs only inside bubblewrap here: Landlock alone cannot keep it off the network.",
+                reason="sandbox",
+                remedy="Install bubblewrap: apt-get install bubblewrap",
+            )
+        session_id = new_handle("browser")
+        folder = self._home / session_id
+        (folder / "out").mkdir(mode=0o700, parents=True)
+        # A socket's path is limited to a hundred characters; inside the boundary /tmp is the browser's own.
+        sockets = Path("/tmp/sockets") if boundary.holds else Path(tempfile.mkdtemp(prefix="browser-"))  # noqa: S108
+        way_out: Gate | None = None
+        try:
+            way_out = await self._gate(request.scope, folder, confined=boundary.holds)
+            prepared = await self._prepared(request, folder, way_out, sockets)
+            session = await self._spawned(session_id, prepared, folder, way_out, gate)
+            session.leaves = [folder] if boundary.holds else [folder, sockets]
+            return session
+        except BaseException:
+            if way_out is not None:
+                await way_out.aclose()
+            for left in (folder, *(() if boundary.holds else (sockets,))):
+                shutil.rmtree(left, ignore_errors=True)
+            raise
+
+    async def _gate(self, scope: Scope, folder: Path, *, confined: bool) -> Gate | None:
+        """The browser's way out; None where the kernel leaves it none, as the scope asks."""
+        if confined and not scope.policy.network:
+            return None
+        gate = Gate(Own(own_ports, self._own_hosts), is_open=scope.policy.network)
+        await gate.listen(folder if confined else None)
+        return gate
+
+    def _own_hosts(self) -> frozenset[str]:
+        from urllib.parse import urlsplit
+
+        address: str | None = self._services.config.public_base_url
+        return frozenset({urlsplit(address).hostname or ""} if address else ())
+
+    async def _prepared(self, request: CommandRequest, folder: Path, gate: Gate | None, sockets: Path) -> Prepared:
+        from dataclasses import replace
+
+        is_inside = gate is not None and not gate.port
+        port = 0 if gate is None else gate.port or _PORT
+        through = (
+            *(_interpreter(), "-I", "-S", "-c", files(__package__).joinpath("inside.py").read_text("utf-8")),
+            *(str(folder), "gate.sock" if is_inside else "-", str(port)),
+        )
+        keeping = Keeping(
+            writes=False,
+            # Its network is the gate alone: inside the boundary there is no other.
+            network=False,
+            own=(str(folder),),
+            env=_environment(folder, port) | {"AGENT_BROWSER_SOCKET_DIR": str(sockets)},
+            through=through,
+        )
+        return await self._preparation.prepare(replace(request, keeping=keeping))
+
+    async def _spawned(
+        self,
+        session_id: str,
+        prepared: Prepared,
+        folder: Path,
+        way_out: Gate | None,
+        gate: Callable[[], Awaitable[None]],
+    ) -> Session:
+        try:
+            child = await self._runner.spawn(prepared.plan, prepared.env, stdin=True)
+        except BaseException:
+            prepared.plan.release()
+            raise
+        session = Session(session_id, child, prepared, folder, way_out)
+        try:
+            await gate()
+        except BaseException:
+            session.release()
+            raise
+        session.go()
+        return session
+
+    async def _judged(self, request: CommandRequest) -> None:
+        try:
+            await self._preparation.judge(request)
+        except NotFound as error:
+            if "program" not in error.details:
+                raise
+            raise ProviderUnavailable(
+                "The program agent-browser is not installed.", program=PROGRAM, reason="missing", remedy=_INSTALL
+            ) from error
+
+
+def _environment(folder: Path, port: int) -> dict[str, str]:
+    chrome = next((path for name in CHROMES if (path := find_program(name))), None)
+    if chrome is None:
+        raise ProviderUnavailable(
+            "No Chromium or Chrome is installed.", program="chromium", reason="missing", remedy=_INSTALL
+        )
+    env = {
+        "HOME": str(folder),
+        "AGENT_BROWSER_EXECUTABLE_PATH": chrome,
+        "AGENT_BROWSER_SESSION": "s",
+        "AGENT_BROWSER_ARGS": "\n".join(_ARGS),
+        "AGENT_BROWSER_DOWNLOAD_PATH": str(folder / "out"),
+    }
+    if port:
+        # Without the last word the browser would reach this machine's own addresses past the gate.
+        env |= {"AGENT_BROWSER_PROXY": f"http://127.0.0.1:{port}", "AGENT_BROWSER_PROXY_BYPASS": "<-loopback>"}
+    return env
+
+
+def _interpreter() -> str:
+    """A Python that the boundary shows: the system's where there is one, else the one that runs this."""
+    return find_program("python3") or str(getattr(sys, "_base_executable", sys.executable))

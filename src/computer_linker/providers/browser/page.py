@@ -1,0 +1,130 @@
+"""What a page shows: agent-browser's snapshot as elements, with references of the same kind as the desktop's."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from computer_linker.computer.facets.accessibility import Element, ElementId
+from computer_linker.errors import PermissionDenied, StaleReference
+from computer_linker.model.scope import Scope
+from computer_linker.providers.browser.addresses import BLANK, is_inside, shown
+from computer_linker.providers.browser.answers import text_in
+from computer_linker.providers.browser.session import Session
+from computer_linker.providers.refs.likeness import ENOUGH, likeness
+from computer_linker.providers.refs.store import Reference, References, difference
+
+_MAX_TEXT = 1_000_000
+_LINE = re.compile(
+    r"(?P<indent> *)- (?P<role>[^\s\"\[:]+).*?\[(?P<facts>[^\]]*\bref=(?P<ref>e\d+)[^\]]*)\](?:: (?P<value>.*))?\Z"
+)
+_REF = re.compile(r"\bref=(e\d+)\b")
+_LOOK = (("get", "url"), ("get", "title"))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One element of a page."""
+
+    element: Element
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it was at one moment."""
+
+    url: str
+    title: str
+    outline: str
+    """The whole page in lines, with agent-browser's own references."""
+    seen: dict[str, Seen]
+    """What can be referred to, by agent-browser's reference."""
+
+    def told(self, refs: Mapping[ElementId, str]) -> str:
+        """The outline with our references."""
+
+        def ours(found: re.Match[str]) -> str:
+            one = self.seen.get(found[1])
+            ref = refs.get(one.element.id) if one is not None else None
+            return "" if ref is None else f"ref={ref}"
+
+        return _REF.sub(ours, self.outline)
+
+
+async def look(session: Session, scope: Scope, *, only_controls: bool = False) -> Page:
+    """The page as it is now. Raises PermissionDenied when the browser has come to show what the scope may not."""
+    snapshot = ("snapshot", "-i") if only_controls else ("snapshot",)
+    where, title, told = await session.ask(*_LOOK, snapshot)
+    url = await allowed(session, scope, where)
+    outline = text_in(told, "snapshot", _MAX_TEXT)
+    refs = told.get("refs")
+    return Page(url, text_in(title, "title"), outline, _seen(session, outline, refs if type(refs) is dict else {}))
+
+
+async def allowed(session: Session, scope: Scope, where: dict[str, Any]) -> str:
+    """The address the browser is at (of a file, its path in the scope), where the scope may see it; else the page is left at once."""
+    url = text_in(where, "url")
+    if not is_inside(url, scope):
+        await session.ask(("open", BLANK))
+        raise PermissionDenied("The page led to a place that this scope does not show; it was left.", rule="scheme")
+    return shown(url, scope)
+
+
+def give(references: References, scope: Scope, session: Session, page: Page) -> dict[ElementId, str]:
+    """Our references for what a page shows."""
+    return references.give(scope.id, session.app, [one.element for one in page.seen.values()], from_window=False)
+
+
+def resolve(references: References, scope: Scope, session: Session, page: Page, ref: str) -> str:
+    """agent-browser's reference for ours, if it still stands for the same element on the page as it is now.
+
+    Raises:
+        StaleReference: the element is gone or another one by now; the details offer the likeliest successor.
+    """
+    found = references.find(scope.id, ref)
+    if found.element.id.app != session.app.id:
+        raise StaleReference(
+            "The reference is not of the page that is open. Look with browser.snapshot.", ref=ref, best=None
+        )
+    now = page.seen.get(found.element.id.path)
+    why = "it is gone" if now is None else difference(found, now.element)
+    if not why:
+        return "@" + found.element.id.path
+    best = _successor(references, scope, session, page, found)
+    raise StaleReference(f"The reference no longer holds: {why}.", ref=ref, reason=why, best=best)
+
+
+def _successor(
+    references: References, scope: Scope, session: Session, page: Page, found: Reference
+) -> dict[str, Any] | None:
+    scored = [
+        (likeness(found.element, (), one.element, (), seen_window=None, now_window=None), one.element)
+        for one in page.seen.values()
+    ]
+    score, best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
+    if best is None or score < ENOUGH:
+        return None
+    refs = give(references, scope, session, page)
+    return {"ref": refs[best.id], "role": best.role, "name": best.name, "score": score}
+
+
+def _seen(session: Session, outline: str, refs: dict[str, Any]) -> dict[str, Seen]:
+    """The elements in reading order. Role and name come from the answer's own table, which a page cannot forge lines in."""
+    seen: dict[str, Seen] = {}
+    for line in outline.split("\n"):
+        found = _LINE.match(line)
+        known = refs.get(found["ref"]) if found is not None else None
+        if found is None or type(known) is not dict or found["ref"] in seen:
+            continue
+        states = tuple(fact.strip() for fact in found["facts"].split(",") if "ref=" not in fact)
+        element = Element(
+            ElementId(session.app.id, found["ref"]),
+            None,
+            text_in(known, "role", 60) or found["role"],
+            text_in(known, "name", 400),
+            states,
+            value=found["value"],
+        )
+        seen[found["ref"]] = Seen(element, len(found["indent"]) // 2)
+    return seen

@@ -1,0 +1,184 @@
+"""One browser: its process inside the boundary, the commands it takes, and the folder it may write."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from computer_linker.computer.facets.accessibility import Application, ElementId
+from computer_linker.computer.facets.processes import Child, Ended
+from computer_linker.errors import ExecutionFailed, LimitExceeded, NotFound, ProcessNotFound, TimedOut
+from computer_linker.model.paths import PathRules, RootedPath
+from computer_linker.providers.browser.answers import results_of
+from computer_linker.providers.browser.gate import Gate
+from computer_linker.providers.held import held
+from computer_linker.providers.processes.prepare import Prepared
+from computer_linker.providers.processes.runner import stopped
+from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_quietly
+
+COMMAND_S = 30.0
+_SLACK_S = 5.0
+_MAX_LINE = 40 << 20
+_GRACE_S = 2.0
+Command = Sequence[str]
+
+
+class Session:
+    """A browser that waits at its gate until `go`. Commands go one at a time."""
+
+    def __init__(self, session_id: str, child: Child, prepared: Prepared, folder: Path, gate: Gate | None) -> None:
+        self.id = session_id
+        self.boundary = prepared.boundary
+        self.folder = folder
+        self.gate = gate
+        self.app = Application(
+            id=f"browser:{session_id}",
+            name="browser",
+            pid=None,
+            toolkit="agent-browser",
+            toolkit_version="",
+            root=ElementId(f"browser:{session_id}", ""),
+        )
+        self.leaves: list[Path] = [folder]
+        """What is taken away at its end."""
+        self.running: set[str] = set()
+        """What was started and not stopped: trace, har, record."""
+        self.busy = anyio.Lock()
+        """Held around what belongs together, such as a look and the act that follows it."""
+        self._child = child
+        self._plan = prepared.plan
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._count = 0
+        self._partial = bytearray()
+        self._said = HeadTail(8192)
+        self._has_ended = anyio.Event()
+        self._feed = Feed(child.stdin) if child.stdin is not None else None
+        self._pumps = [Pump(child.stdout, self._take)]
+        if child.stderr is not None:
+            self._pumps.append(Pump(child.stderr, self._said.feed))
+
+    @property
+    def is_running(self) -> bool:
+        return not self._has_ended.is_set()
+
+    def go(self) -> None:
+        """Let it start."""
+        self._child.when_ended(self._ended)
+        self._child.go()
+
+    def kill(self) -> None:
+        """End it and everything it started, at once."""
+        self._child.kill()
+
+    async def ask(self, *commands: Command, timeout_s: float = COMMAND_S) -> list[dict[str, Any]]:
+        """Have commands done in order, up to the first that fails, and give the data of each.
+
+        Raises:
+            ProcessNotFound: the browser has ended.
+        """
+        told = await self._told(list(map(list, commands)), timeout_s)
+        if told.get("late"):
+            raise TimedOut(f"The browser did not answer within {timeout_s:g} seconds.")
+        if told.get("tooLong"):
+            raise LimitExceeded("The page's answer is too large.")
+        out = told.get("out")
+        return results_of(out if type(out) is str else "", len(commands))
+
+    async def _told(self, commands: list[list[str]], timeout_s: float) -> dict[str, Any]:
+        if not self.is_running or self._feed is None:
+            raise ProcessNotFound("The browser has ended. Open the page again with browser.open.")
+        self._count += 1
+        number = self._count
+        waiting: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiting
+        argv = ["--json", "batch", "--bail", "--omit-command"]
+        request = {"id": number, "argv": argv, "stdin": json.dumps(commands), "timeout": timeout_s}
+        self._feed.write(json.dumps(request).encode() + b"\n")
+        try:
+            with anyio.fail_after(timeout_s + _SLACK_S):
+                return await waiting
+        except TimeoutError:
+            # It no longer even says that it is late: nothing it does can be relied on.
+            self.kill()
+            raise TimedOut("The browser stopped answering and was ended.") from None
+        finally:
+            self._waiting.pop(number, None)
+
+    def place(self, name: str) -> str:
+        """Where the browser may write a file of this name, as it is told the path."""
+        return str(self.folder / "out" / name)
+
+    async def collect(self, name: str, limit: int) -> bytes:
+        """Take over a file the browser wrote. Links and anything but a plain file are refused."""
+        return await anyio.to_thread.run_sync(self._collected, name, limit)
+
+    def _collected(self, name: str, limit: int) -> bytes:
+        try:
+            with held(RootedPath(str(self.folder / "out"), (name,), PathRules())) as found:
+                if found.is_folder or found.path.parts != (name,):
+                    raise ExecutionFailed("The browser left something else than a file.")
+                with open(found.fd, "rb", closefd=False) as file:
+                    content = file.read(limit + 1)
+        except NotFound as error:
+            raise ExecutionFailed("The browser did not write the file it was asked for.") from error
+        finally:
+            (self.folder / "out" / name).unlink(missing_ok=True)
+        if len(content) > limit:
+            raise LimitExceeded(f"What the browser made is larger than {limit} bytes.", limitBytes=limit)
+        return content
+
+    async def aclose(self) -> None:
+        """End it, gently and then firmly, and leave nothing behind."""
+        with anyio.CancelScope(shield=True):
+            if self._feed is not None:
+                self._feed.finish()
+            if self.is_running:
+                with anyio.move_on_after(_GRACE_S):
+                    await self._has_ended.wait()
+            if self.is_running:
+                await stopped(self._child, 0)
+            self.release()
+            if self.gate is not None:
+                await self.gate.aclose()
+            for folder in self.leaves:
+                await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
+
+    def release(self) -> None:
+        """Let go of its pipes and of what the boundary put in place."""
+        self._child.kill()
+        for pump in self._pumps:
+            pump.close()
+        if self._feed is not None:
+            self._feed.close()
+        else:
+            close_quietly(self._child.stdin)
+        self._plan.release()
+
+    def _take(self, data: memoryview) -> None:
+        self._partial += data
+        *lines, rest = self._partial.split(b"\n")
+        self._partial = bytearray(rest)
+        if len(rest) > _MAX_LINE:
+            self.kill()
+        for line in lines:
+            self._line(bytes(line))
+
+    def _line(self, line: bytes) -> None:
+        try:
+            told = json.loads(line)
+        except ValueError:
+            return
+        number = told.get("id") if type(told) is dict else None
+        waiting = self._waiting.get(number) if type(number) is int else None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(told)
+
+    def _ended(self, _ended: Ended) -> None:
+        self._has_ended.set()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ProcessNotFound("The browser ended. Open the page again with browser.open."))
