@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from nats.aio.client import Client
@@ -29,7 +29,7 @@ _PAUSE_S = 0.5
 class Wants:
     """What a link is for: what it listens to, and what happens when it comes up (again) or goes down."""
 
-    listens: dict[str, Take]
+    listens: Mapping[str, Take]
     up: Turn
     down: Turn
 

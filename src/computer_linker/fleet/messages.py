@@ -2,7 +2,7 @@
 
 import re
 import time
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -67,7 +67,7 @@ class SharedScope(Model):
 
 
 class Here(Model):
-    """A machine says that it is there, or that it leaves."""
+    """A machine says that it is there, or that it goes."""
 
     machine_id: Annotated[str, Field(min_length=1, max_length=128)]
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,39}$")]
@@ -79,7 +79,8 @@ class Here(Model):
     """Rises with every such message of this run."""
     at: Moment
     every: Annotated[float, Field(gt=0, le=600)]
-    leaving: bool = False
+    going: Literal["stays", "stops", "leaves"] = "stays"
+    """Whether it goes on, ends for now, or leaves the fleet."""
     facts: dict[str, Any] = {}
     scopes: Annotated[dict[str, list[SharedScope]], Field(max_length=50)] = {}
     """What each hub may use, by the hub's fingerprint."""

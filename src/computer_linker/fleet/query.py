@@ -1,7 +1,7 @@
 """Asking for machines by what they are: `[os=linux has=docker]`. Small and strict, so that no address is misread."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,10 @@ class Query:
 
     def fits(self, name: str, facts: Mapping[str, Any], capabilities: frozenset[str]) -> bool:
         """Whether a machine is meant."""
-        said = {"os": [facts.get("os")], "arch": [facts.get("arch")], "name": [name], "can": capabilities}
-        said["has"] = facts.get("has") or []
+        said: dict[str, Collection[Any]] = {
+            "os": [facts.get("os")], "arch": [facts.get("arch")], "has": facts.get("has") or [], "can": capabilities,
+            "name": [name],
+        }  # fmt: skip
         return all(value in said[key] for key, value in self.wanted)
 
 

@@ -63,6 +63,7 @@ class KnownMachine(Model):
     seat: Seat
     name: str
     last_seen_at: float | None = None
+    left: bool = False
     facts: dict[str, Any] = {}
 
 

@@ -59,6 +59,13 @@ def parse_call(value: Any) -> Call:
     return Call(scope, op, value.get("target"), value.get("input"), value.get("options"), _token(value.get("confirm")))
 
 
+def wire_call(call: Call) -> dict[str, Any]:
+    """The request as it travels to another computer; `parse_call` gives it back."""
+    given = {"target": call.target, "input": call.input, "options": call.options}
+    wire = {"scope": call.scope, "op": call.op, **{name: value for name, value in given.items() if value is not None}}
+    return wire if call.confirm is None else wire | {"confirm": {"token": call.confirm}}
+
+
 def _token(confirm: Any) -> str | None:
     if confirm is None:
         return None

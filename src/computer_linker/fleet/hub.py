@@ -1,0 +1,285 @@
+"""The hub: hears which machines are there, and carries calls to them and their answers back."""
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import (
+    ExecutionFailed,
+    InvalidRequest,
+    LimitExceeded,
+    LinkError,
+    PermissionDenied,
+    ProviderUnavailable,
+    TimedOut,
+    wire_codes,
+)
+from computer_linker.fleet import subjects
+from computer_linker.fleet.link import FleetLink, Wants
+from computer_linker.fleet.machines import Machine, Machines
+from computer_linker.fleet.messages import AnswerBody, Here, parsed
+from computer_linker.fleet.parts import Parts
+from computer_linker.fleet.seal import Signer, opened
+from computer_linker.model.envelope import Attachment, Reply
+from computer_linker.model.principal import Principal
+
+log = logging.getLogger(__name__)
+
+RESUME_S = 20.0
+"""How long a machine or the server may be away in the middle of a call before its outcome counts as not known."""
+_LOOK_S = 0.5
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """One call under way."""
+
+    machine: Machine
+    key: str
+    call_id: str
+    until: float
+    call: dict[str, Any]
+    answer: "asyncio.Future[AnswerBody]"
+    nonces: set[str] = field(default_factory=set)
+    parts: Parts = field(default_factory=Parts)
+    epoch: str = ""
+    link: int = -1
+    away_since: float | None = None
+
+
+class Hub:
+    """One hub on one server."""
+
+    def __init__(self, dispatcher: Dispatcher, signer: Signer, machines: Machines, resume_s: float = RESUME_S) -> None:
+        self._dispatcher, self._signer, self.machines = dispatcher, signer, machines
+        self._resume_s = resume_s
+        self.seat = subjects.seat_of(signer.fingerprint)
+        self._waiting: dict[str, _Waiting] = {}
+        self._heard = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+        listens = {subjects.EVERY_PRESENCE: self._hear, subjects.every_reply(self.seat): self._take}
+        self.link = FleetLink(machines.settings.place, subjects.inbox(self.seat), Wants(listens, self._up, self._down))
+        machines.is_connected = lambda: self.link.is_up
+
+    def start(self) -> None:
+        """Begin to connect."""
+        self.link.start()
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def aclose(self) -> None:
+        """Let go; calls under way end as not known."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching], timeout=5)
+        for waiting in self._waiting.values():
+            if not waiting.answer.done():
+                waiting.answer.set_exception(_unknown(waiting.machine, "The hub was stopped"))
+        await self.link.aclose()
+
+    async def call(self, machine: Machine, call: dict[str, Any], within_s: float, *, observes: bool) -> Reply:
+        """Run one call there. What was sent and not answered is said to be unknown, never done or not done."""
+        self._check_there(machine)
+        waiting = _Waiting(
+            machine, secrets.token_hex(16), secrets.token_hex(16), time.time() + within_s, call,
+            asyncio.get_running_loop().create_future(),
+        )  # fmt: skip
+        self._waiting[waiting.call_id] = waiting
+        try:
+            async with asyncio.timeout(within_s):
+                await self._send(waiting)
+                answer = await waiting.answer
+                if answer.rule == "restarted" and observes:
+                    await self._next_run(waiting)
+                    waiting.answer = asyncio.get_running_loop().create_future()
+                    await self._send(waiting)
+                    answer = await waiting.answer
+            return _reply(machine, answer)
+        except TimeoutError:
+            problem = f"{machine.known.name} did not answer within {within_s:g} seconds"
+            raise _late(machine, problem, within_s, observes=observes) from None
+        except asyncio.CancelledError:
+            await self._cancel(waiting)
+            raise
+        finally:
+            del self._waiting[waiting.call_id]
+
+    def _check_there(self, machine: Machine) -> None:
+        name, state = machine.known.name, self.machines.state(machine)
+        if state == "unknown":
+            raise ProviderUnavailable("The fleet's server cannot be reached; nothing was sent.", computer=name)
+        if state != "online":
+            raise ProviderUnavailable(
+                f"{name} is not there; nothing was sent.", computer=name, state=state,
+                lastSeenAt=machine.known.last_seen_at,
+            )  # fmt: skip
+
+    async def _send(self, waiting: _Waiting) -> None:
+        """Ask, or ask again: the same act under the same key, in a message of its own."""
+        here = waiting.machine.here
+        assert here is not None, "only a machine that is there is asked"
+        nonce = secrets.token_hex(16)
+        body = self._addressed(waiting, nonce) | {"callId": waiting.call_id, "call": waiting.call}
+        sealed = self._signer.sealed("call", body)
+        if len(sealed) > self.link.largest > 0:
+            raise LimitExceeded("The fleet's server takes no message as large as this call.", limit=self.link.largest)
+        waiting.nonces.add(nonce)
+        waiting.epoch, waiting.link = here.epoch, here.link
+        seat = waiting.machine.known.seat
+        await self.link.publish(subjects.calls(seat), sealed, subjects.reply(self.seat, seat, waiting.call_id))
+
+    def _addressed(self, waiting: _Waiting, nonce: str) -> dict[str, Any]:
+        here = waiting.machine.here
+        assert here is not None, "only a machine that is there is asked"
+        return {
+            "to": waiting.machine.known.fingerprint, "epoch": waiting.epoch or here.epoch, "nonce": nonce,
+            "key": waiting.key, "at": time.time(), "until": waiting.until,
+        }  # fmt: skip
+
+    async def _watch(self) -> None:
+        """Nothing tells that a machine went silent, so this looks at the calls under way now and then."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            await self._look_at(list(self._waiting.values()))
+
+    async def _look_at(self, calls: list[_Waiting]) -> None:
+        for waiting in calls:
+            if not waiting.answer.done() and waiting.nonces:
+                try:
+                    await self._look(waiting)
+                except LinkError as error:
+                    if not waiting.answer.done():
+                        waiting.answer.set_exception(error)
+
+    async def _look(self, waiting: _Waiting) -> None:
+        """Ask again when a lost connection is back; give up when it stays lost."""
+        machine = waiting.machine
+        here, is_there = machine.here, self.machines.state(machine) == "online"
+        if not is_there or here is None:
+            waiting.away_since = waiting.away_since or time.monotonic()
+            if time.monotonic() - waiting.away_since > self._resume_s:
+                raise _unknown(machine, f"{machine.known.name} was lost after the call was sent")
+        elif here.epoch != waiting.epoch:
+            raise _unknown(machine, f"{machine.known.name} was started anew after the call was sent")
+        elif waiting.away_since is not None or here.link != waiting.link:
+            waiting.away_since = None
+            await self._send(waiting)
+
+    async def _cancel(self, waiting: _Waiting) -> None:
+        sealed = self._signer.sealed("cancel", self._addressed(waiting, secrets.token_hex(16)))
+        try:
+            await self.link.publish(subjects.calls(waiting.machine.known.seat), sealed)
+        except LinkError as error:
+            log.info("a cancelled call could not be ended there: %s", error.message)
+
+    async def _next_run(self, waiting: _Waiting) -> None:
+        """Wait for the new run of a machine to say that it is there."""
+        while waiting.machine.here is None or waiting.machine.here.epoch == waiting.epoch:
+            await self._heard.wait()
+        waiting.epoch = ""
+
+    async def _up(self) -> None:
+        for waiting in self._waiting.values():
+            # Whatever was on its way when the connection broke may be lost: ask again once the machine is heard.
+            waiting.away_since = waiting.away_since or time.monotonic()
+        await self.link.publish(subjects.ASK, b"")
+
+    async def _down(self) -> None:
+        log.info("the fleet's server cannot be reached: %s", self.link.problem or "the connection ended")
+
+    async def _hear(self, raw: Msg) -> None:
+        """A machine says that it is there."""
+        try:
+            message = opened(raw.data, lambda _: True)
+            if message.kind != "here":
+                raise InvalidRequest("That message is not for a hub.", rule="malformed")
+            here = parsed(Here, message.body)
+            if raw.subject != subjects.presence(here.seat):
+                raise PermissionDenied("A machine speaks from another's seat.", rule="another_machine")
+            machine = self.machines.hear(message.signer, here)
+        except LinkError as error:
+            await self._refuse(error)
+            return
+        self._heard.set()
+        self._heard = asyncio.Event()
+        await self._look_at([waiting for waiting in self._waiting.values() if waiting.machine is machine])
+
+    async def _take(self, raw: Msg) -> None:
+        """An answer, or a part of one. Only what the asked machine signed for this very call counts."""
+        waiting = self._waiting.get(raw.subject.rpartition(".")[2])
+        if waiting is None or waiting.answer.done():
+            return
+        if not raw.data and (raw.headers or {}).get("Status") == "503":
+            self._nobody(waiting)
+            return
+        try:
+            whole = waiting.parts.add(raw.data)
+            if whole is None:
+                return
+            message = opened(whole, lambda signer: signer == waiting.machine.known.fingerprint)
+            if message.kind != "answer":
+                raise InvalidRequest("That message is not for a hub.", rule="malformed")
+            answer = parsed(AnswerBody, message.body)
+            is_ours = answer.to == self._signer.fingerprint and answer.key == waiting.key
+            if not is_ours or answer.nonce not in waiting.nonces:
+                raise PermissionDenied("An answer belongs to another call.", rule="replayed")
+        except LinkError as error:
+            await self._refuse(error)
+            return
+        waiting.answer.set_result(answer)
+
+    def _nobody(self, waiting: _Waiting) -> None:
+        name = waiting.machine.known.name
+        if len(waiting.nonces) == 1:
+            error = ProviderUnavailable(
+                f"The server says that {name} is not connected; nothing reached it.", computer=name
+            )
+            waiting.answer.set_exception(error)
+        else:
+            waiting.away_since = waiting.away_since or time.monotonic()
+
+    async def _refuse(self, error: LinkError) -> None:
+        stranger = Principal("fleet:unknown", "peer", session="fleet", connection="fleet", grants=frozenset())
+        await self._dispatcher.refuse({"op": "fleet.hub"}, stranger, error)
+
+
+def _reply(machine: Machine, answer: AnswerBody) -> Reply:
+    if answer.refused is not None:
+        kind = wire_codes().get(answer.refused, ProviderUnavailable)
+        effect = (
+            {"effect": "unverifiable"} if answer.rule == "restarted" or kind.code in ("aborted", "conflict") else {}
+        )
+        raise kind(f"{machine.known.name}: {answer.message[:300]}", computer=machine.known.name, **effect)
+    try:
+        envelope = json.loads(answer.envelope)
+    except ValueError:
+        envelope = None
+    if type(envelope) is not dict or type(envelope.get("ok")) is not bool:
+        raise ExecutionFailed(f"{machine.known.name} answered with something that is no envelope.")
+    attachments = [Attachment(str(mime), bytes(data)) for mime, data in answer.attachments]
+    return Reply(envelope, attachments)
+
+
+def _unknown(machine: Machine, problem: str) -> ProviderUnavailable:
+    return ProviderUnavailable(
+        f"{problem}. Whether it was done there is not known; its own history tells.",
+        computer=machine.known.name,
+        effect="unverifiable",
+    )
+
+
+def _late(machine: Machine, problem: str, within_s: float, *, observes: bool) -> TimedOut:
+    if observes:
+        return TimedOut(f"{problem}.", computer=machine.known.name, seconds=within_s)
+    return TimedOut(
+        f"{problem}. Whether it was done there is not known; its own history tells.",
+        computer=machine.known.name,
+        seconds=within_s,
+        effect="unverifiable",
+    )

@@ -1,0 +1,191 @@
+"""The machines a hub knows: which it trusts, which of them are there now, and which one an address means."""
+
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied, UnknownScope
+from computer_linker.fleet.member import proof_of
+from computer_linker.fleet.messages import SKEW_S, Here, SharedScope
+from computer_linker.fleet.query import Query
+from computer_linker.fleet.settings import HubSettings, Invited, KnownMachine
+
+State = Literal["online", "offline", "stale", "left", "unknown", "pending"]
+_MAX_PENDING = 1000
+_MISSED = 3
+"""So many heartbeats must be missed before a machine counts as gone."""
+
+
+@dataclass(slots=True)
+class Machine:
+    """One machine as the hub sees it. `here` is the last thing it said in this run of the hub."""
+
+    known: KnownMachine
+    trusted: bool
+    here: Here | None = None
+    heard_at: float = 0.0
+    """By this hub's own clock that never goes back."""
+    scopes: list[SharedScope] = field(default_factory=list)
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return frozenset(capability for scope in self.scopes for capability in scope.capabilities)
+
+
+class Machines:
+    """The table. A machine is trusted by its key; its id belongs to that key, its name is only what it says."""
+
+    def __init__(self, settings: HubSettings, own: str, store: Callable[[HubSettings], None]) -> None:
+        self._settings, self._own, self._store = settings, own, store
+        self.is_connected: Callable[[], bool] = lambda: True
+        self.by_key = {known.fingerprint: Machine(known, trusted=True) for known in settings.machines}
+
+    def hear(self, signer: str, here: Here) -> Machine:
+        """Take in what a machine said of itself. Raises PermissionDenied for what it may not say."""
+        machine = self.by_key.get(signer)
+        if machine is not None and machine.trusted and machine.known.machine_id != here.machine_id:
+            raise PermissionDenied(
+                "A machine calls itself another than the one that was trusted.", rule="another_machine"
+            )
+        if machine is not None:
+            _check_order(machine, here)
+        if abs(here.at - time.time()) > SKEW_S:
+            raise PermissionDenied(
+                "A machine's clock is more than a minute off, or this was said before.", rule="clock"
+            )
+        if machine is None or not machine.trusted:
+            machine = self._welcome(signer, here)
+        known = machine.known
+        said = {"name": here.name, "seat": here.seat, "facts": here.facts, "left": here.going == "leaves"}
+        machine.known = known.model_copy(update=said | {"last_seen_at": here.at})
+        if (known.name, known.seat, known.facts, known.left) != tuple(said.values()):
+            self._keep()
+        machine.here, machine.heard_at = here, time.monotonic()
+        machine.scopes = here.scopes.get(self._own, [])
+        return machine
+
+    def trust(self, start: str) -> Machine:
+        """Trust the pending machine whose key begins so. Raises NotFound, or InvalidRequest when several do."""
+        start = start.replace(":", "").lower()
+        found = [m for key, m in self.by_key.items() if not m.trusted and len(start) >= 8 and key.startswith(start)]
+        if not found:
+            raise NotFound("No machine with that key has asked to join. At least 8 digits of the key are needed.")
+        if len(found) > 1:
+            raise InvalidRequest("Several keys begin so; give more of it.")
+        return self._trusted(found[0])
+
+    def forget(self, name: str) -> Machine:
+        """Trust a machine no more."""
+        machine = self.find(name)
+        del self.by_key[machine.known.fingerprint]
+        self._keep()
+        return machine
+
+    def invite(self, invited: Invited) -> None:
+        """Keep an invitation."""
+        self._settings = self._settings.model_copy(update={"invited": [*self._settings.invited, invited]})
+        self._keep()
+
+    @property
+    def settings(self) -> HubSettings:
+        return self._settings
+
+    def state(self, machine: Machine) -> State:
+        """What is known of it now. While the hub itself is cut off, nothing is known of anyone."""
+        if not machine.trusted:
+            return "pending"
+        if machine.known.left:
+            return "left"
+        if not self.is_connected():
+            return "unknown"
+        if machine.here is None:
+            return "stale"
+        if machine.here.going == "stops":
+            return "offline"
+        quiet_s = time.monotonic() - machine.heard_at
+        return "online" if quiet_s <= machine.here.every * _MISSED + 1 else "stale"
+
+    def find(self, name: str) -> Machine:
+        """The one machine of this id or name. Raises UnknownScope for none, InvalidRequest for several."""
+        trusted = [machine for machine in self.by_key.values() if machine.trusted]
+        found = [machine for machine in trusted if machine.known.machine_id == name]
+        found = found or [machine for machine in trusted if machine.known.name == name]
+        if len(found) > 1:
+            ids = sorted(machine.known.machine_id for machine in found)
+            raise InvalidRequest(f"Several machines are called {name[:60]!r}; use an id.", machineIds=ids)
+        if not found:
+            raise UnknownScope(f"There is no such scope: no machine of this fleet is called {name[:60]!r}.")
+        return found[0]
+
+    def fitting(self, query: Query) -> list[Machine]:
+        """The trusted machines a query means, by name. One that left is not meant; one that is silent is."""
+        trusted = (machine for machine in self.by_key.values() if machine.trusted and not machine.known.left)
+        found = [m for m in trusted if query.fits(m.known.name, m.known.facts, m.capabilities)]
+        return sorted(found, key=lambda machine: (machine.known.name, machine.known.machine_id))
+
+    def listing(self) -> list[dict[str, Any]]:
+        """All of them, as clients see them."""
+        return [self._listed(machine) for machine in self.by_key.values()]
+
+    def _listed(self, machine: Machine) -> dict[str, Any]:
+        known = machine.known
+        listed: dict[str, Any] = {
+            "name": known.name, "machineId": known.machine_id, "via": "fleet", "state": self.state(machine),
+            "lastSeenAt": known.last_seen_at, "key": known.fingerprint, **known.facts,
+        }  # fmt: skip
+        if machine.trusted:
+            listed["scopes"] = [scope.to_wire() for scope in machine.scopes]
+        return listed
+
+    def _welcome(self, signer: str, here: Here) -> Machine:
+        """A machine that is not trusted yet: by its invitation it is now, else it waits for the owner."""
+        known = KnownMachine(
+            fingerprint=signer, machine_id=here.machine_id, seat=here.seat, name=here.name, facts=here.facts
+        )
+        if any(m.trusted and m.known.machine_id == here.machine_id for m in self.by_key.values()):
+            raise PermissionDenied(
+                "Another key calls itself a machine that is trusted already.", rule="another_machine"
+            )
+        machine = Machine(known, trusted=False)
+        invited = self._invitation(signer, here)
+        if invited is None:
+            if signer not in self.by_key and len(self.by_key) >= _MAX_PENDING + len(self._settings.machines):
+                raise PermissionDenied("Too many machines wait to be trusted.", rule="too_many")
+            self.by_key[signer] = machine
+            return machine
+        used = invited.model_copy(update={"used_by": signer})
+        invitations = [used if one.seat == invited.seat else one for one in self._settings.invited]
+        self._settings = self._settings.model_copy(update={"invited": invitations})
+        return self._trusted(machine)
+
+    def _invitation(self, signer: str, here: Here) -> Invited | None:
+        proof = here.proofs.get(self._own)
+        for invited in self._settings.invited:
+            usable = (
+                invited.used_by in (None, signer) and invited.expires_at > time.time() and invited.seat == here.seat
+            )
+            if proof and usable and hmac.compare_digest(proof.encode(), proof_of(invited.secret, signer).encode()):
+                return invited
+        return None
+
+    def _trusted(self, machine: Machine) -> Machine:
+        machine.trusted = True
+        self.by_key[machine.known.fingerprint] = machine
+        self._keep()
+        return machine
+
+    def _keep(self) -> None:
+        known = [machine.known for machine in self.by_key.values() if machine.trusted]
+        self._settings = self._settings.model_copy(update={"machines": known})
+        self._store(self._settings)
+
+
+def _check_order(machine: Machine, here: Here) -> None:
+    """What was said before cannot be said again by whoever kept it."""
+    last = machine.here
+    seen = machine.known.last_seen_at or 0.0
+    is_later = here.number > last.number if last is not None and last.epoch == here.epoch else here.at > seen
+    if not is_later:
+        raise PermissionDenied("This was said before.", rule="replayed")

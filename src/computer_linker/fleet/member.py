@@ -1,0 +1,253 @@
+"""A machine in a fleet: it says that it is there, and runs what an allowed hub asks, under its own policy and history."""
+
+import asyncio
+import hmac
+import logging
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from nats.aio.msg import Msg
+from pydantic_core import to_json
+
+from computer_linker.audit.store import AuditStore
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import Aborted, InvalidRequest, LinkError, PermissionDenied
+from computer_linker.fleet import subjects
+from computer_linker.fleet.facts import machine_facts
+from computer_linker.fleet.ledger import Ledger
+from computer_linker.fleet.link import FleetLink, Wants
+from computer_linker.fleet.messages import Addressed, CallBody, Here, SharedScope, parsed, plain_name
+from computer_linker.fleet.parts import split
+from computer_linker.fleet.seal import Message, Signer, opened
+from computer_linker.fleet.settings import AllowedHub, Joined
+from computer_linker.model.envelope import Reply
+from computer_linker.model.principal import Principal
+from computer_linker.policy.engine import holds, sees_scope
+from computer_linker.registry.services import Services
+
+log = logging.getLogger(__name__)
+
+MAX_REQUEST = 9 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long things last, in seconds."""
+
+    heartbeat: float = 5.0
+    asked_again: float = 0.2
+    """A machine that is asked for its presence by several says it once."""
+
+
+class Member:
+    """This machine's side of a fleet. Nothing in a message is believed but what an allowed hub's key signed."""
+
+    def __init__(
+        self, services: Services, dispatcher: Dispatcher, signer: Signer, joined: Joined, times: Times = Times()
+    ) -> None:
+        self._services, self._dispatcher, self._signer, self._joined = services, dispatcher, signer, joined
+        self._times = times
+        self._epoch = secrets.token_hex(16)
+        self._ledger = Ledger()
+        self._facts = machine_facts()
+        self._links = self._said = 0
+        self._say_soon = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._beating: asyncio.Task[None] | None = None
+        listens = {subjects.calls(joined.seat): self._take, subjects.ASK: self._asked}
+        self.link = FleetLink(joined.place, subjects.inbox(joined.seat), Wants(listens, self._up, self._down))
+
+    def start(self) -> None:
+        """Begin to connect; the machine is reachable once the server is."""
+        self.link.start()
+        self._beating = asyncio.get_running_loop().create_task(self._beat())
+
+    async def aclose(self, *, leaving: bool = False) -> None:
+        """Go, and say whether it is for good."""
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait([self._beating], timeout=5)
+        await self._ledger.aclose()
+        if self.link.is_up:
+            await self._say("leaves" if leaving else "stops")
+            await self.link.flush()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=5)
+        await self.link.aclose()
+
+    def is_busy(self) -> bool:
+        """True for as long as it is part of the fleet: an on-demand service stays for it."""
+        return True
+
+    async def _up(self) -> None:
+        self._links += 1
+        self._say_soon.set()
+
+    async def _down(self) -> None:
+        log.info("the fleet's server cannot be reached: %s", self.link.problem or "the connection ended")
+
+    async def _asked(self, _: Msg) -> None:
+        self._say_soon.set()
+
+    async def _beat(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._times.heartbeat):
+                    await self._say_soon.wait()
+                self._say_soon.clear()
+            except TimeoutError:
+                pass
+            if self.link.is_up:
+                await self._say()
+            await asyncio.sleep(self._times.asked_again)
+
+    async def _say(self, going: Literal["stays", "stops", "leaves"] = "stays") -> None:
+        self._said += 1
+        try:
+            here = self._here(going)
+            sealed = self._signer.sealed("here", here.model_dump(by_alias=True))
+            await self.link.publish(subjects.presence(self._joined.seat), sealed)
+        except LinkError as error:
+            # A config that cannot be used, or a server just gone: the hub then sees a machine that does not answer.
+            log.warning("this machine could not say that it is here: %s", error.message)
+
+    def _here(self, going: Literal["stays", "stops", "leaves"]) -> Here:
+        config = self._services.config
+        return Here(
+            machine_id=config.machine_id,
+            name=plain_name(self._joined.name or config.machine_name),
+            seat=self._joined.seat,
+            epoch=self._epoch,
+            link=self._links,
+            number=self._said,
+            at=time.time(),
+            every=self._times.heartbeat,
+            going=going,
+            facts=self._facts,
+            scopes={hub.fingerprint: self._shared(hub) for hub in self._joined.hubs},
+            proofs=self._proofs(),
+            history=self._services.use(AuditStore).journal.head.number,
+        )
+
+    def _shared(self, hub: AllowedHub) -> list[SharedScope]:
+        who = self._principal(hub)
+        return [
+            SharedScope(
+                id=scope.id,
+                type=scope.type,
+                capabilities=[c.value for c in sorted(scope.granted) if holds(who, scope, c)],
+            )
+            for scope in self._services.config.scopes
+            if sees_scope(who, scope.id)
+        ]
+
+    def _proofs(self) -> dict[str, str]:
+        secret = self._joined.proof_secret
+        if secret is None:
+            return {}
+        return {hub.fingerprint: proof_of(secret, self._signer.fingerprint) for hub in self._joined.hubs}
+
+    def _hub(self, fingerprint: str) -> AllowedHub | None:
+        return next((hub for hub in self._joined.hubs if hub.fingerprint == fingerprint), None)
+
+    async def _take(self, raw: Msg) -> None:
+        """One message. Whatever is wrong with it is recorded; only an allowed hub is told."""
+        hub: AllowedHub | None = None
+        request: Addressed | None = None
+        try:
+            if len(raw.data) > MAX_REQUEST:
+                raise InvalidRequest("A request of the fleet is too large.", rule="oversized")
+            message = opened(raw.data, lambda signer: self._hub(signer) is not None)
+            hub = self._hub(message.signer)
+            assert hub is not None, "opened() lets no other key through"
+            request = _request(message)
+            self._check(request)
+            if isinstance(request, CallBody):
+                self._run(request, hub)
+            else:
+                self._ledger.cancel(request.key)
+        except LinkError as error:
+            await self._refuse(error, hub)
+            if hub is not None and isinstance(request, CallBody):
+                self._spawn(self._tell(request, hub, self._refusal(request, hub, error)))
+
+    def _check(self, request: Addressed) -> None:
+        if request.to != self._signer.fingerprint:
+            raise PermissionDenied("This request is for another machine.", rule="another_machine")
+        request.check_time()
+        if request.epoch != self._epoch:
+            raise PermissionDenied("This machine has started anew since it was asked.", rule="restarted")
+        # Remembered for longer than any clock could still let it through.
+        self._ledger.spend(request.nonce, request.until + 300)
+
+    def _run(self, request: CallBody, hub: AllowedHub) -> None:
+        act = self._ledger.act(
+            request.key,
+            request.until + 300,
+            lambda: self._dispatcher.call_wire(request.call, self._principal(hub)),
+        )
+        self._spawn(self._answer(request, hub, act))
+
+    async def _answer(self, request: CallBody, hub: AllowedHub, act: "asyncio.Task[Reply]") -> None:
+        try:
+            reply = await asyncio.shield(act)
+        except asyncio.CancelledError:
+            if not act.cancelled():
+                raise
+            await self._tell(request, hub, self._refusal(request, hub, Aborted("The call was cancelled.")))
+            return
+        body = self._to(request, hub) | {
+            "envelope": to_json(reply.envelope, by_alias=True),
+            "attachments": [[item.mime, item.data] for item in reply.attachments],
+        }
+        await self._tell(request, hub, body)
+
+    async def _tell(self, request: CallBody, hub: AllowedHub, body: dict[str, Any]) -> None:
+        sealed = self._signer.sealed("answer", body)
+        where = subjects.reply(subjects.seat_of(hub.fingerprint), self._joined.seat, request.call_id)
+        try:
+            for part in split(sealed, self.link.largest):
+                await self.link.publish(where, part)
+        except LinkError as error:
+            # It is kept: a hub that asks again with the same key gets it.
+            log.info("an answer could not be sent: %s", error.message)
+
+    def _to(self, request: Addressed, hub: AllowedHub) -> dict[str, Any]:
+        return {"to": hub.fingerprint, "key": request.key, "nonce": request.nonce, "epoch": self._epoch}
+
+    def _refusal(self, request: Addressed, hub: AllowedHub, error: LinkError) -> dict[str, Any]:
+        rule = str(error.details.get("rule", ""))
+        return self._to(request, hub) | {"refused": error.code, "message": error.message, "rule": rule}
+
+    async def _refuse(self, error: LinkError, hub: AllowedHub | None) -> None:
+        await self._dispatcher.refuse({"op": "fleet.call"}, self._principal(hub), error)
+
+    def _principal(self, hub: AllowedHub | None) -> Principal:
+        who = f"fleet:{plain_name(hub.name)}-{hub.fingerprint[:6]}" if hub is not None else "fleet:unknown"
+        connection = f"fleet-{self._epoch[:6]}-{self._links}"
+        return Principal(
+            who, "peer", session=who, connection=connection, client=hub.name if hub is not None else None,
+            grants=frozenset(hub.grants) if hub is not None else frozenset(),
+        )  # fmt: skip
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def proof_of(secret: str, fingerprint: str) -> str:
+    """What proves that the machine of this key was given this invitation; of no use to any other key."""
+    return hmac.new(secret.encode(), b"computer-linker fleet join " + fingerprint.encode(), "sha256").hexdigest()
+
+
+def _request(message: Message) -> Addressed:
+    match message.kind:
+        case "call":
+            return parsed(CallBody, message.body)
+        case "cancel":
+            return parsed(Addressed, message.body)
+        case _:
+            raise InvalidRequest("That message is not for a machine.", rule="malformed")

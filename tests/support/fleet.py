@@ -1,0 +1,155 @@
+"""A hub and its machines in one process, each a whole road of its own, joined by a real nats-server."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from computer_linker.config.schema import Config
+from computer_linker.fleet.hub import Hub
+from computer_linker.fleet.link import FleetLink, Wants
+from computer_linker.fleet.machines import Machines
+from computer_linker.fleet.member import Member, Times
+from computer_linker.fleet.routes import FleetRoutes
+from computer_linker.fleet.seal import Signer
+from computer_linker.fleet.settings import AllowedHub, FleetFile, HubSettings, Joined, Place
+from computer_linker.fleet.subjects import seat_of
+from computer_linker.model.scope import Scope
+from computer_linker.service.app import open_app
+from computer_linker.transports.peer.identity import own_identity
+from support.nats import NatsServer
+from support.road import Road, folder_scope
+
+BEAT = Times(heartbeat=0.25, asked_again=0.01)
+DEADLINE_S = 20.0
+
+
+@asynccontextmanager
+async def road(folder: Path, machine_id: str, name: str, computer: Any = None) -> AsyncIterator[Road]:
+    """A service without transports, with an identity of its own."""
+    root, home = folder / "root", folder / "home"
+    root.mkdir(parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, exist_ok=True)
+    scope = Scope.from_wire(folder_scope(root))
+    config = Config(machine_id=machine_id, machine_name=name, scopes=[scope])
+    async with open_app(home, lambda: config, computer) as app:
+        yield Road(app, root, home)
+
+
+def signer_of(of: Road) -> Signer:
+    return Signer(own_identity(of.home, of.app.config.machine_id))
+
+
+async def until(what: Callable[[], Any], seconds: float = DEADLINE_S) -> Any:
+    """The first true answer of `what`, within a bound."""
+    deadline = time.monotonic() + seconds
+    while not (answer := what()):
+        assert time.monotonic() < deadline, "what was waited for did not happen"
+        await asyncio.sleep(0.01)
+    return answer
+
+
+@dataclass
+class Machine:
+    """One machine of a test fleet."""
+
+    road: Road
+    member: Member
+    joined: Joined
+    name: str
+
+    @property
+    def root(self) -> Path:
+        return self.road.root
+
+    async def refusals(self) -> list[str]:
+        """Why this machine refused messages, as its own history tells."""
+        events = (await self.road.data("history.timeline", options={"limit": 500}))["events"]
+        return [str(event["reason"] or event["errorCode"]) for event in events if event["principal"].startswith("fleet:") and not event["op"]]
+
+    async def restart(self) -> None:
+        """A new run of the same machine, as after a restart of its service."""
+        await self.member.aclose()
+        self.member = Member(
+            self.road.app.services, self.road.app.dispatcher, signer_of(self.road), self.joined, BEAT
+        )
+        self.member.start()
+
+
+class Fleet:
+    """The hub's road, the hub, and the machines that joined."""
+
+    def __init__(self, stack: AsyncExitStack, folder: Path, server: NatsServer, hub_road: Road, hub: Hub) -> None:
+        self._stack, self._folder = stack, folder
+        self.server, self.hub_road, self.hub = server, hub_road, hub
+        self.signer = signer_of(hub_road)
+        self.machines: dict[str, Machine] = {}
+
+    @staticmethod
+    @asynccontextmanager
+    async def open(folder: Path, *, resume_s: float = 5.0) -> AsyncIterator["Fleet"]:
+        server = NatsServer(folder / "nats").start()
+        try:
+            async with AsyncExitStack() as stack:
+                desk = await stack.enter_async_context(road(folder / "hub", "hub-id", "hub"))
+                settings = HubSettings(place=Place(url=server.url))
+                file = FleetFile(desk.home)
+                signer = signer_of(desk)
+                machines = Machines(settings, signer.fingerprint, lambda kept: None if file.change(hub=kept) else None)
+                hub = Hub(desk.app.dispatcher, signer, machines, resume_s)
+                hub.start()
+                desk.app.dispatcher.routes = FleetRoutes(hub, desk.app.catalog)
+                stack.push_async_callback(hub.aclose)
+                assert await hub.link.wait_up(DEADLINE_S)
+                yield Fleet(stack, folder, server, desk, hub)
+        finally:
+            server.kill()
+
+    async def add(
+        self, name: str, *grants: str, machine_id: str | None = None, trust: bool = True, computer: Any = None
+    ) -> Machine:
+        """A machine joins, and is trusted unless said otherwise."""
+        label = machine_id or f"{name}-id"
+        home = await self._stack.enter_async_context(road(self._folder / label, label, name, computer))
+        signer = signer_of(home)
+        hubs = [AllowedHub(fingerprint=self.signer.fingerprint, name="hub", grants=list(grants or ("app",)))]
+        joined = Joined(place=Place(url=self.server.url), seat=seat_of(signer.fingerprint), hubs=hubs)
+        member = Member(home.app.services, home.app.dispatcher, signer, joined, BEAT)
+        machine = self.machines[label] = Machine(home, member, joined, name)
+        self._stack.push_async_callback(lambda: machine.member.aclose())
+        member.start()
+        await until(lambda: signer.fingerprint in self.hub.machines.by_key)
+        if trust:
+            self.hub.machines.trust(signer.fingerprint)
+            await until(lambda: self.state(label) == "online")
+        return machine
+
+    def state(self, machine_id: str) -> str | None:
+        """What the hub says of a machine."""
+        listed = {item["machineId"]: item["state"] for item in self.hub.machines.listing()}
+        return listed.get(machine_id)
+
+    async def call(self, op: str, target: Any = None, **parts: Any) -> dict[str, Any]:
+        return await self.hub_road.call(op, target, **parts)
+
+    @asynccontextmanager
+    async def wiretap(self, listens: str) -> AsyncIterator[tuple[FleetLink, list[Any]]]:
+        """What a hostile server or neighbour sees and can send."""
+        heard: list[Any] = []
+
+        async def keep(message: Any) -> None:
+            heard.append(message)
+
+        async def nothing() -> None:
+            return None
+
+        link = FleetLink(Place(url=self.server.url), "_INBOX.tap", Wants({listens: keep}, nothing, nothing))
+        link.start()
+        assert await link.wait_up(DEADLINE_S)
+        try:
+            yield link, heard
+        finally:
+            await link.aclose()
