@@ -38,5 +38,7 @@ def _client(
         say(answer["url"])
         marks = {True: "ok", False: "error", None: "left out"}
         table([(marks[step["ok"]], step["hop"], step.get("detail", "")) for step in answer["steps"]])
+        for warning in answer["warnings"]:
+            note(f"slow: {warning}")
         note(f"{answer['hop']} fails. {answer['remedy']}" if answer["hop"] else "No hop fails.")
     raise typer.Exit(1 if answer["hop"] else 0)

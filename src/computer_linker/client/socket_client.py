@@ -34,12 +34,13 @@ def ask_or_start(home: Path, request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def ask_service(home: Path, request: dict[str, Any]) -> dict[str, Any] | None:
-    """The running service's answer; None when no service runs."""
+def ask_service(home: Path, request: dict[str, Any], within_s: float | None = None) -> dict[str, Any] | None:
+    """The running service's answer; None when no service runs. Raises TimeoutError when it is silent for `within_s`."""
     try:
         link = places.connect(os.fspath(home))
     except (FileNotFoundError, ConnectionRefusedError):
         return None
+    link.settimeout(within_s)
     try:
         link.sendall(places.GREETING_CONTROL)
         link.sendall(json.dumps(request, ensure_ascii=False).encode() + b"\n")

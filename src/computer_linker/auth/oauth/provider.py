@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker.auth.oauth.clients import ClientDocuments
 from computer_linker.auth.oauth.scopes import DEFAULT, GROUPS
-from computer_linker.auth.oauth.state import ACCESS_S, Client, Family, OAuthState, digest
+from computer_linker.auth.oauth.state import ACCESS_S, CODE_S, Client, Family, OAuthState, digest
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken, AuthorizationCode, AuthorizationParams, RefreshToken
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-CODE_S = 60
 PENDING_S = 600
 _MAX_PENDING = 100
 

@@ -14,6 +14,7 @@ FILE_NAME = "oauth-state.json"
 MAX_NEW_A_MINUTE = 60
 MAX_CLIENTS = 200
 UNUSED_CLIENT_S = 24 * 3600
+CODE_S = 60
 ACCESS_S = 15 * 60
 REFRESH_S = 30 * 24 * 3600
 _MAX_FAMILIES = 500
@@ -49,9 +50,9 @@ class Family:
 
     @property
     def is_alive(self) -> bool:
-        """Whether any token of it can still be used, or its first ones have just been consented to."""
+        """Whether any token of it can still be used, or the code for its first ones."""
         now = time.time()
-        return max([self.created_at + ACCESS_S, *self.access.values(), *self.refresh.values()]) > now
+        return max([self.created_at + CODE_S, *self.access.values(), *self.refresh.values()]) > now
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,15 @@ class Browser:
             told = {name.lower(): value for name, value in answer.getheaders()}
             self._keep(told)
             return Answer(answer.status, told, answer.read(1 << 22))
+        except TimeoutError as error:
+            raise HopFailed(
+                f"{method} {path.split('?')[0]} got no answer within {_DEADLINE_S} seconds",
+                "something takes the connection and does not answer: the service behind it hangs, or leads nowhere",
+            ) from error
         except (OSError, http.client.HTTPException) as error:
             raise HopFailed(
-                f"{method} {path.split('?')[0]} failed: {error}", "look at the proxy or tunnel in between"
+                f"{method} {path.split('?')[0]} failed: {error or type(error).__name__}",
+                "the connection breaks off: look at the proxy or tunnel in between",
             ) from error
         finally:
             link.close()

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 from computer_linker.auth.owner_token import is_digest
 from computer_linker.config.schema import Config
 from computer_linker.service.client_setup import local_address
-from computer_linker.service.connector.play import Play
+from computer_linker.service.connector.play import LOOPBACK, Play
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_HISTORY_S = 10.0
 
 
 def diagnose_client(config: Config, home: Path, running_url: str | None, url: str | None) -> dict[str, Any]:
@@ -23,6 +23,7 @@ def diagnose_client(config: Config, home: Path, running_url: str | None, url: st
         "url": address,
         "hop": failed["hop"] if failed else None,
         "remedy": failed["remedy"] if failed else None,
+        "warnings": [step["warning"] for step in play.steps if "warning" in step],
         "steps": play.steps,
         "connections": _connections(home),
     }
@@ -35,7 +36,7 @@ def _token_for(address: str, config: Config, running_url: str | None) -> str | N
     if config.public_base_url:
         ours.add(f"{config.public_base_url.rstrip('/')}/mcp")
     parts = urlsplit(address)
-    is_private = parts.scheme == "https" or parts.hostname in _LOOPBACK
+    is_private = parts.scheme == "https" or parts.hostname in LOOPBACK
     return token if token is not None and not is_digest(token) and address in ours and is_private else None
 
 
@@ -44,6 +45,9 @@ def _connections(home: Path) -> list[dict[str, Any]]:
     from computer_linker.client.socket_client import ask_service
 
     arguments = {"view": "connections", "limit": 50}
-    answer = ask_service(home, {"tool": "get_operation_history", "arguments": arguments}) or {}
+    try:
+        answer = ask_service(home, {"tool": "get_operation_history", "arguments": arguments}, within_s=_HISTORY_S) or {}
+    except TimeoutError:
+        return []
     groups = answer.get("connections") or answer.get("groups") or []
     return list(groups)[:10]

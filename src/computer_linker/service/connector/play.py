@@ -12,11 +12,15 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from computer_linker.service.connector.browser import Answer, Browser, HopFailed
+from computer_linker.service.connector.remedies import unexpected
 
+CONSENT = "/oauth/consent"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_SLOW_S = 2.0
+_SLOW = "Look at the proxy or tunnel in between: limits of rate, buffering, a far region."
 _CALLBACK = "http://127.0.0.1:9/computer-linker-diagnose"
 _SCOPE = "linker:read"
 _VERSION = "2026-07-28"
-_PROXY = "look at the proxy or tunnel in between"
 _META = {
     "io.modelcontextprotocol/protocolVersion": _VERSION,
     "io.modelcontextprotocol/clientInfo": {"name": "computer-linker-diagnose", "version": "1"},
@@ -77,7 +81,10 @@ class Play:
             told["detail"] = step()
         except HopFailed as failed:
             told |= {"ok": False, "detail": str(failed), "remedy": failed.remedy}
-        told["durationMs"] = round((time.perf_counter() - started) * 1000, 1)
+        took_s = time.perf_counter() - started
+        told["durationMs"] = round(took_s * 1000, 1)
+        if told["ok"] and took_s >= _SLOW_S:
+            told["warning"] = f"{hop} took {took_s:.1f} seconds; clients that wait less give up. {_SLOW}"
         self.steps.append(told)
         return bool(told["ok"])
 
@@ -101,13 +108,12 @@ class Play:
     def _challenge(self) -> str:
         answer = self._mcp("server/discover", token=None)
         if answer.status == 200:
+            if not isinstance(answer.json("server/discover").get("result"), dict):
+                raise HopFailed("what answers is no MCP server", "something in between answers in our place")
             self._wants_token = False
             return "no credential is needed here"
         if answer.status != 401:
-            raise HopFailed(
-                f"{self._path} answers {answer.status} where 401 was expected",
-                "421 means publicBaseUrl differs from this address; 404 or 502 means the proxy leads elsewhere",
-            )
+            raise unexpected(answer, self._path)
         if "resource_metadata=" not in answer.headers.get("www-authenticate", ""):
             raise HopFailed("the 401 names no metadata", "the proxy must pass WWW-Authenticate on")
         return "401, with the place of the metadata"
@@ -115,27 +121,20 @@ class Play:
     def _resource(self) -> str:
         found = self._get(f"/.well-known/oauth-protected-resource{self._path}", "the resource metadata")
         if found.get("resource") != self.url:
-            raise HopFailed(
-                f"the metadata speaks of {found.get('resource')}",
-                "set publicBaseUrl to the address clients use, exactly",
-            )
+            raise HopFailed(f"the metadata speaks of {found.get('resource')}", self._about(found.get("resource")))
         return str(found["resource"])
 
     def _server(self) -> str:
         found = self._get("/.well-known/oauth-authorization-server", "the server metadata")
-        if found.get("issuer", "").rstrip("/") != self._base:
-            raise HopFailed(
-                f"the issuer is {found.get('issuer')}", "set publicBaseUrl to the address clients use, exactly"
-            )
+        if found.get("issuer") != self._base:
+            raise HopFailed(f"the issuer is {found.get('issuer')}", self._about(found.get("issuer")))
         return str(found["issuer"])
 
     def _register(self) -> str:
         about = {"redirect_uris": [_CALLBACK], "client_name": "computer-linker diagnose"}
         answer = self._browser.send("POST", "/register", about)
         if answer.status != 201:
-            raise HopFailed(
-                f"registration answers {answer.status}", "too many clients may be registered; try again later"
-            )
+            raise unexpected(answer, "/register")
         self._client = str(answer.json("the registration")["client_id"])
         return "a client for this run"
 
@@ -149,7 +148,7 @@ class Play:
         }  # fmt: skip
         answer = self._browser.send("GET", f"/authorize?{urlencode(asked)}")
         if answer.status != 302:
-            raise HopFailed(f"/authorize answers {answer.status}", "the proxy must pass /authorize and its query on")
+            raise unexpected(answer, "/authorize", otherwise="the proxy must pass /authorize and its query on")
         allowed = self._consent(self._browser.local_path(answer.headers["location"]))
         given = {name: values[0] for name, values in parse_qs(urlsplit(allowed).query).items()}
         if given.get("state") != state or given.get("iss") != self._base or "code" not in given:
@@ -164,20 +163,19 @@ class Play:
         page = self._browser.send("GET", path)
         hidden = dict(re.findall(r'name="(request|csrf)" value="([^"]+)"', page.text))
         if page.status != 200 or hidden.keys() != {"request", "csrf"}:
-            raise HopFailed(
-                f"the consent page answers {page.status}", "the proxy must pass cookies and /oauth/consent on"
-            )
+            raise unexpected(page, CONSENT, "the consent page", "the proxy must pass cookies on, both ways")
         form = [*hidden.items(), ("answer", "allow")]
-        choice = self._browser.send("POST", "/oauth/consent", [*form, ("owner_token", str(self.owner_token))])
+        choice = self._browser.send("POST", CONSENT, [*form, ("owner_token", str(self.owner_token))])
+        if choice.status == 403 and "owner token" in choice.text:
+            raise HopFailed("the owner token is refused", "it was changed just now; try again")
         if choice.status != 200:
-            raise HopFailed(
-                f"the consent answers {choice.status}", "is the owner token the present one? computer-linker token show"
-            )
+            raise unexpected(choice, CONSENT, "the consent page", "the proxy must pass cookies and form bodies on")
         scopes = [("scope", name) for name in re.findall(r'name="scope" value="([^"]+)"', choice.text)]
-        answer = self._browser.send("POST", "/oauth/consent", [*form, ("group", _SCOPE), *scopes])
+        if not scopes:
+            raise HopFailed("there is nothing to give access to", "computer-linker start FOLDER")
+        answer = self._browser.send("POST", CONSENT, [*form, ("group", _SCOPE), *scopes])
         if answer.status != 302:
-            remedy = "no scope gives anything to read: computer-linker start FOLDER" if answer.status == 400 else _PROXY
-            raise HopFailed(f"the consent answers {answer.status}", remedy)
+            raise unexpected(answer, CONSENT, "the consent", "no scope may read: computer-linker scope list")
         return answer.headers["location"]
 
     def _token(self) -> str:
@@ -196,9 +194,14 @@ class Play:
 
     def _issued(self, form: list[tuple[str, str]]) -> None:
         answer = self._browser.send("POST", "/token", form)
-        issued = answer.json("the token")
+        if answer.status in (400, 401):
+            # Ours, or one that speaks as we do: it did not get what we sent.
+            raise HopFailed(f"/token answers {answer.status}", "the proxy must pass form bodies on as they are")
         if answer.status != 200:
-            raise HopFailed(f"/token answers {answer.status}: {issued.get('error')}", "look at computer-linker history")
+            raise unexpected(answer, "/token")
+        issued = answer.json("the token")
+        if "access_token" not in issued:
+            raise HopFailed("/token gives no token", "something in between answers in our place")
         self._tokens = issued
 
     def _discover(self) -> str:
@@ -222,10 +225,11 @@ class Play:
 
     def _result(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         answer = self._mcp(method, params, token=self._tokens.get("access_token"))
-        message = answer.json(method)
-        if answer.status != 200 or "result" not in message:
-            raise HopFailed(f"{method} answers {answer.status}", "the proxy must pass POST bodies and Authorization on")
-        result: dict[str, Any] = message["result"]
+        if answer.status != 200:
+            raise unexpected(answer, self._path, method, "the proxy must pass POST bodies and every Mcp- header on")
+        result = answer.json(method).get("result")
+        if not isinstance(result, dict):
+            raise HopFailed(f"{method} has no result", "the proxy must pass POST bodies and every Mcp- header on")
         return result
 
     def _mcp(self, method: str, params: dict[str, Any] | None = None, *, token: str | None) -> Answer:
@@ -242,5 +246,12 @@ class Play:
     def _get(self, path: str, what: str) -> dict[str, Any]:
         answer = self._browser.send("GET", path)
         if answer.status != 200:
-            raise HopFailed(f"{what} answers {answer.status}", "the proxy must pass /.well-known on")
+            raise unexpected(answer, path, what)
         return answer.json(what)
+
+    def _about(self, other: object) -> str:
+        """What to do about metadata that speaks of another address than the one we came by."""
+        host = urlsplit(str(other)).hostname
+        if host in LOOPBACK and self._browser.host != host:
+            return "the proxy must pass Host on as it came (in nginx: proxy_set_header Host $http_host)"
+        return "set publicBaseUrl to the address clients use, exactly"
