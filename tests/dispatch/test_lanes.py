@@ -122,3 +122,31 @@ async def test_a_command_lines_single_act_leaves_no_lease() -> None:
         pass
     async with lanes.hold("desktop", A):
         pass
+
+
+async def test_a_hand_that_is_surely_the_persons_ends_the_act_and_makes_everyone_wait() -> None:
+    lanes, ended = Lanes(times=QUICK), []
+    lanes.person_moved("desktop", time.monotonic(), surely=True)  # Nobody acts here yet.
+    with pytest.raises(Aborted) as stopped:
+        async with lanes.hold("desktop", A):
+            lanes.person_moved("desktop", time.monotonic())  # It may be our own act: it goes on.
+            await anyio.lowlevel.checkpoint()
+            ended.append("went on")
+            lanes.person_moved("desktop", time.monotonic(), surely=True)
+            await anyio.sleep_forever()
+    moved = time.monotonic()
+    assert stopped.value.details == {"person": True} and ended == ["went on"]
+    assert lanes.is_paused and not lanes.is_halted
+    async with lanes.hold("desktop", B):
+        assert time.monotonic() >= moved + QUICK.quiet - 0.05
+
+
+async def test_what_is_for_the_person_does_not_yield_to_their_hand_but_to_halt() -> None:
+    lanes = Lanes(times=QUICK)
+    with pytest.raises(Aborted) as stopped:
+        async with lanes.hold("desktop", A, yields=False):
+            lanes.person_moved("desktop", time.monotonic(), surely=True)
+            await anyio.lowlevel.checkpoint()
+            lanes.halt()
+            await anyio.sleep_forever()
+    assert stopped.value.details == {"halted": True}

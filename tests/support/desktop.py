@@ -57,14 +57,11 @@ def x11_desktop(
     try:
         server, display = _start_xvfb(size, dpi)
         started.append(server)
-        desktop = Desktop(display, _environment(display, folder), folder)
+        desktop = Desktop(display, environment(display, folder), folder)
         if with_bus:
-            bus, address = _start_bus(desktop.env)
-            started.append(bus)
-            desktop.env["DBUS_SESSION_BUS_ADDRESS"] = address
-            _enable_accessibility(desktop)
+            started.append(start_bus(desktop))
         if with_wm:
-            started.append(_start_openbox(desktop))
+            started.append(start_openbox(desktop))
         try:
             yield desktop
         finally:
@@ -102,7 +99,7 @@ def _quiet(extra: dict[str, Any]) -> dict[str, Any]:
     return {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **extra}
 
 
-def _environment(display: str, folder: Path) -> dict[str, str]:
+def environment(display: str, folder: Path) -> dict[str, str]:
     run, home = folder / "run", folder / "home"
     run.mkdir(mode=0o700, parents=True)
     home.mkdir()
@@ -124,9 +121,20 @@ def _start_xvfb(size: str, dpi: int) -> tuple["subprocess.Popen[bytes]", str]:
     argv = ["Xvfb", "-displayfd", str(writer), "-screen", "0", size, "-dpi", str(dpi), "-nolisten", "tcp", "-noreset"]
     server = subprocess.Popen(tied(argv), pass_fds=[writer], start_new_session=True, **_quiet({}))
     os.close(writer)
-    number = _line(reader, server).strip()
+    number = line_of(reader, server).strip()
     os.close(reader)
     return server, f":{number}"
+
+
+def start_bus(desktop: Desktop) -> "subprocess.Popen[bytes]":
+    """Give the desktop a session bus of its own, with accessibility on."""
+    bus, desktop.env["DBUS_SESSION_BUS_ADDRESS"] = _start_bus(desktop.env)
+    # Applications look at this once, when they start.
+    desktop.run(
+        "gdbus", "call", "--session", "-d", "org.a11y.Bus", "-o", "/org/a11y/bus",
+        "-m", "org.freedesktop.DBus.Properties.Set", "org.a11y.Status", "IsEnabled", "<true>",
+    )  # fmt: skip
+    return bus
 
 
 def _start_bus(env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", str]:
@@ -134,20 +142,12 @@ def _start_bus(env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", str]:
     argv = ["dbus-daemon", "--session", "--nofork", "--nopidfile", f"--print-address={writer}"]
     bus = subprocess.Popen(tied(argv), env=env, pass_fds=[writer], start_new_session=True, **_quiet({}))
     os.close(writer)
-    address = _line(reader, bus).strip()
+    address = line_of(reader, bus).strip()
     os.close(reader)
     return bus, address
 
 
-def _enable_accessibility(desktop: Desktop) -> None:
-    # Applications look at this once, when they start.
-    desktop.run(
-        "gdbus", "call", "--session", "-d", "org.a11y.Bus", "-o", "/org/a11y/bus",
-        "-m", "org.freedesktop.DBus.Properties.Set", "org.a11y.Status", "IsEnabled", "<true>",
-    )  # fmt: skip
-
-
-def _start_openbox(desktop: Desktop) -> "subprocess.Popen[bytes]":
+def start_openbox(desktop: Desktop) -> "subprocess.Popen[bytes]":
     # In the C locale openbox spends 8 ms a keymap change instead of 447.
     manager = subprocess.Popen(
         tied(["openbox", "--sm-disable"]), env={**desktop.env, "LC_ALL": "C"}, start_new_session=True, **_quiet({})
@@ -176,7 +176,7 @@ def _until_managed(desktop: Desktop, manager: "subprocess.Popen[bytes]") -> None
         connection.close()
 
 
-def _line(fd: int, process: "subprocess.Popen[bytes]") -> str:
+def line_of(fd: int, process: "subprocess.Popen[bytes]") -> str:
     """One line from a pipe, within 20 seconds."""
     text, deadline = b"", time.monotonic() + 20
     while not text.endswith(b"\n"):

@@ -42,6 +42,10 @@ class _Lane:
     lease_until: float = 0.0
     stop: anyio.CancelScope | None = None
     """Of the act that runs now."""
+    yields: bool = True
+    """The act that runs now ends when the person's own hand is seen."""
+    by_hand: bool = False
+    """The person's own hand ended it."""
     ended_at: float = 0.0
     queue: list[_Ticket] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,11 +87,11 @@ class Lanes:
         return time.monotonic() < self._person_at + self._times.quiet
 
     @asynccontextmanager
-    async def hold(self, name: str, holder: Principal) -> AsyncIterator[None]:
-        """Hold the lane while the body runs.
+    async def hold(self, name: str, holder: Principal, *, yields: bool = True) -> AsyncIterator[None]:
+        """Hold the lane while the body runs. What is for the person themselves does not yield to their hand.
 
         Raises:
-            Aborted: a person halted the desktop; before or meanwhile.
+            Aborted: a person halted the desktop, before or meanwhile, or took the mouse or the keyboard meanwhile.
             TimedOut: others kept it for too long.
         """
         lane = self._lanes.setdefault(name, _Lane())
@@ -95,7 +99,7 @@ class Lanes:
         await self._take(lane, key)
         try:
             with anyio.CancelScope() as stop:
-                lane.stop = stop
+                lane.stop, lane.yields, lane.by_hand = stop, yields, False
                 yield
         finally:
             lane.stop, now = None, time.monotonic()
@@ -103,7 +107,7 @@ class Lanes:
             lane.ended_at, lane.lease_until = now, now + (0.0 if holder.proof == "cli" else self._times.lease)
             lane.tell()
         if stop.cancelled_caught:
-            raise _halted()
+            raise _taken() if lane.by_hand else _halted()
 
     def halt(self) -> int:
         """Stop the act under way, send everyone in a queue away, and let nobody in until `resume`; how many it ended."""
@@ -112,7 +116,7 @@ class Lanes:
         self._is_halted, ended = True, 0
         for lane in self._lanes.values():
             ended += len(lane.queue) + (lane.stop is not None)
-            lane.holder = None
+            lane.holder, lane.by_hand = None, False
             if lane.stop is not None:
                 lane.stop.cancel()
             lane.tell()
@@ -126,10 +130,20 @@ class Lanes:
         self._is_halted = False
         return was_halted
 
-    def person_moved(self, name: str, now: float, grace_s: float = 0.25) -> None:
-        """The person may have used the mouse or a key. What an act of ours stirred up does not count."""
+    def person_moved(self, name: str, now: float, *, surely: bool = False, grace_s: float = 0.25) -> None:
+        """The person may have used the mouse or a key; what an act of ours stirred up does not count.
+
+        Where it is surely theirs, an act under way ends at once: it may be about to type into what they just clicked.
+        """
         lane = self._lanes.get(name)
-        if lane is not None and lane.stop is None and now - lane.ended_at > grace_s:
+        if lane is None:
+            return
+        if surely:
+            self._person_at = now
+            if lane.stop is not None and lane.yields and not lane.stop.cancel_called:
+                lane.by_hand = True
+                lane.stop.cancel()
+        elif lane.stop is None and now - lane.ended_at > grace_s:
             self._person_at = now
 
     def is_idle(self, name: str, seconds: float) -> bool:
@@ -174,6 +188,14 @@ class Lanes:
 async def _within(event: asyncio.Event, seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await event.wait()
+
+
+def _taken() -> Aborted:
+    return Aborted(
+        "The person at the machine used the mouse or the keyboard, so the act was stopped and what it held was let go. "
+        "Look at the desktop again before you go on.",
+        person=True,
+    )
 
 
 def _halted() -> Aborted:

@@ -40,7 +40,8 @@ class NoticeApprover:
         summary = f"{asked.client or asked.principal} wants {asked.op} in {asked.scope}"
         try:
             # Nobody else acts on the desktop meanwhile: a client must not press the button itself.
-            async with self._app.dispatcher.lanes.hold("desktop", _PERSON), notices.question() as question:
+            lane = self._app.dispatcher.lanes.hold("desktop", _PERSON, yields=False)
+            async with lane, notices.question() as question:
                 if question is None:
                     return None
                 return _ANSWERS.get(await question.ask(summary, asked.preview, _ACTIONS))

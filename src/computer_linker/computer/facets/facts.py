@@ -23,6 +23,8 @@ class InputSeen(Model):
     device: Literal["pointer", "keyboard"]
     kind: Literal["moved", "pressed", "released"]
     at_ms: int
+    by: Literal["device", "program", "unknown"] = "unknown"
+    """A device that a hand uses, a program's made-up input (ours among it), or not told apart here."""
 
 
 class Facts(Protocol):

@@ -114,4 +114,5 @@ def _in(window: SimulatedWindow, point: Point) -> dict[str, float]:
 
 
 def _seen(device: str, kind: str) -> InputSeen:
-    return InputSeen.model_validate({"device": device, "kind": kind, "at_ms": int(time.monotonic() * 1000)})
+    at_ms = int(time.monotonic() * 1000)
+    return InputSeen.model_validate({"device": device, "kind": kind, "at_ms": at_ms, "by": "program"})

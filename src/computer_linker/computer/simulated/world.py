@@ -1,14 +1,16 @@
 """The state of a simulated desktop, and its log of what reached which window."""
 
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
 from computer_linker.computer.facets.clipboard import Clip
+from computer_linker.computer.facets.facts import InputSeen
 from computer_linker.computer.facets.notifications import Notification
 from computer_linker.errors import NotFound
 from computer_linker.model.geometry import Display, Point, Rect, Window, WindowState
@@ -110,6 +112,10 @@ class World:
     def happened(self, event: object) -> None:
         """Tell everyone who listens for input or notices."""
         _tell(self._listeners, event)
+
+    def hand(self, device: Literal["pointer", "keyboard"], kind: Literal["moved", "pressed", "released"]) -> None:
+        """The person at this desktop uses a device."""
+        self.happened(InputSeen(device=device, kind=kind, at_ms=int(time.monotonic() * 1000), by="device"))
 
     def watching(self) -> AbstractContextManager[Any]:
         """A stream of changed areas."""

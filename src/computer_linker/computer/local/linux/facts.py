@@ -51,7 +51,12 @@ class LinuxFacts:
     def input(self) -> AsyncIterator[InputSeen]:
         """That someone moved or pressed something; never what."""
         if self._watch is None:
-            raise UnsupportedPlatform("This window system does not tell programs about input.")
+            raise UnsupportedPlatform(
+                "Wayland tells no program about the input of others, so acts here cannot notice a person's own hand. "
+                "To stop them: computer-linker halt."
+                if self._session == "wayland"
+                else "There is no desktop here that would tell about input."
+            )
         return self._watch()
 
 

@@ -1,5 +1,9 @@
-"""That input happened on an X11 desktop, from XInput's raw events; which key it was is thrown away at once."""
+"""That input happened on an X11 desktop, from XInput's raw events; which key it was is thrown away at once.
 
+Made-up input (XTEST) comes from devices of its own, so a person's hand is told from any program's, also while one acts.
+"""
+
+import struct
 import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,31 +27,52 @@ _KINDS: dict[int, tuple[Literal["pointer", "keyboard"], Literal["moved", "presse
 }
 
 
+_SOURCE = struct.Struct("=10xH")
+"""Of a raw event's data: after the device, the time and the detail comes the device that it began at."""
+
+
 async def input_seen(name: str) -> AsyncIterator[InputSeen]:
     """Each press, release and movement, for as long as it is iterated."""
-    display = await to_thread.run_sync(_listening, name)
+    display, made_up = await to_thread.run_sync(_listening, name)
     try:
         while True:
             await anyio.wait_readable(display.fileno())
             for event in _drained(display):
                 device, kind = _KINDS[event.evtype]
-                yield InputSeen(device=device, kind=kind, at_ms=int(time.monotonic() * 1000))
+                by = _origin(event, made_up)
+                yield InputSeen(device=device, kind=kind, at_ms=int(time.monotonic() * 1000), by=by)
     finally:
         close_display(display)
 
 
-def _listening(name: str) -> "Display":
+def _listening(name: str) -> "tuple[Display, frozenset[int]]":
+    """A connection that is told of input, and the devices through which programs make input up."""
     from Xlib.ext import xinput
 
     display = open_display(name)
     if not display.has_extension("XInputExtension"):
         close_display(display)
         raise UnsupportedPlatform("This X server does not tell programs about input (no XInput extension).")
-    display.xinput_query_version()
+    # From 2.1 on, what another program grabs is told too.
+    xinput.XIQueryVersion(
+        display=display.display,
+        opcode=display.display.get_extension_major(xinput.extname),
+        major_version=2,
+        minor_version=2,
+    )
+    devices = display.xinput_query_device(xinput.AllDevices).devices
+    made_up = frozenset(device.deviceid for device in devices if " XTEST " in device.name)
     mask = sum(1 << kind for kind in _KINDS)
     display.screen().root.xinput_select_events([(xinput.AllMasterDevices, mask)])
     display.sync()
-    return display
+    return display, made_up
+
+
+def _origin(event: Any, made_up: frozenset[int]) -> Literal["device", "program", "unknown"]:
+    (source,) = _SOURCE.unpack_from(event.data) if len(event.data) >= _SOURCE.size else (0,)
+    if not source:
+        return "unknown"
+    return "program" if source in made_up else "device"
 
 
 def _drained(display: "Display") -> list[Any]:
