@@ -81,6 +81,12 @@ class Dispatcher:
         self.routes: Routes | None = None
         self.under_way = 0
 
+    def with_catalog(self, catalog: Catalog) -> "Dispatcher":
+        """The same road, lanes and audit for other operations: the facet calls of a paired computer."""
+        other = Dispatcher(catalog, self.services, self.computer, self.audit)
+        other.lanes, other.person = self.lanes, self.person
+        return other
+
     async def call_wire(
         self, value: Any, principal: Principal, report: Progress | None = None, ask: Approver | None = None
     ) -> Reply:
@@ -173,6 +179,7 @@ class Dispatcher:
             await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask)
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent)
+        ctx.cargo = call.cargo
         if op.instant and not call.options and intent is None:
             result = await op.run(ctx, **arguments)
         else:

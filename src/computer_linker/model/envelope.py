@@ -19,6 +19,8 @@ class Call:
     input: Any = None
     options: Any = None
     confirm: str | None = None
+    cargo: Any = None
+    """What travels beside the request and never in it (a stream of bytes); no surface takes it from a client."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from computer_linker.computer.base import Computer
 from computer_linker.model.effect import Known
@@ -34,6 +34,8 @@ class Context:
     beside_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
     """Runs work that waits for the disk in one wait with the intent; None for an operation that records none."""
     report: Progress | None = None
+    cargo: Any = None
+    """What came beside the request, such as a stream of bytes from another computer."""
     effect: Known | None = None
     boundary: str | None = None
     warnings: list[str] = field(default_factory=list)
