@@ -60,3 +60,18 @@ async def ref_of(road: Road, role: str, name: str, **parts: Any) -> str:
     found = [node["ref"] for node in shown["nodes"] if (node["role"], node["name"]) == (role, name)]
     assert len(found) == 1, shown["nodes"]
     return str(found[0])
+
+
+def left_running(home: Path) -> list[str]:
+    """The command lines of processes that have this service's folder in them."""
+    found: list[str] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes()
+                environ = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if str(home).encode() in line + environ:
+                found.append(line.replace(b"\0", b" ").decode(errors="replace")[:200])
+    return found

@@ -4,6 +4,7 @@ import ipaddress
 import os
 import re
 import socket
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,14 +111,19 @@ def own_ports() -> frozenset[int]:
     proc = Path("/proc/self/fd")
     for entry in list((proc if proc.is_dir() else Path("/dev/fd")).iterdir()):
         try:
+            if not stat.S_ISSOCK(os.fstat(int(entry.name)).st_mode):
+                continue
             with socket.socket(fileno=os.dup(int(entry.name))) as one:
-                if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockopt(
-                    socket.SOL_SOCKET, socket.SO_ACCEPTCONN
-                ):
+                if _listens(one):
                     ports.add(one.getsockname()[1])
         except (OSError, ValueError):
             continue
     return frozenset(ports)
+
+
+def _listens(one: socket.socket) -> bool:
+    is_ip = one.family in (socket.AF_INET, socket.AF_INET6)
+    return is_ip and bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
 def _web(scope: Scope, url: str) -> str:

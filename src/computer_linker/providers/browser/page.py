@@ -63,7 +63,7 @@ async def look(session: Session, scope: Scope, *, only_controls: bool = False) -
 
 
 async def allowed(session: Session, scope: Scope, where: dict[str, Any]) -> str:
-    """The address the browser is at (of a file, its path in the scope), where the scope may see it; else the page is left at once."""
+    """Where the browser is (of a file, its path in the scope). What the scope may not see is left at once."""
     url = text_in(where, "url")
     if not is_inside(url, scope):
         await session.ask(("open", BLANK))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,9 @@ class Session:
         except NotFound as error:
             raise ExecutionFailed("The browser did not write the file it was asked for.") from error
         finally:
-            (self.folder / "out" / name).unlink(missing_ok=True)
+            # A folder in its place stays where it is, and goes with the browser's own.
+            with suppress(OSError):
+                (self.folder / "out" / name).unlink()
         if len(content) > limit:
             raise LimitExceeded(f"What the browser made is larger than {limit} bytes.", limitBytes=limit)
         return content

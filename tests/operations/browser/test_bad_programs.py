@@ -1,0 +1,120 @@
+"""An agent-browser that hangs, rambles, forks or lays traps: a clear code, nothing kept, nothing left running."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.agents import road_with
+from support.pages import left_running, needed
+from support.road import Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+_HEAD = """#!/usr/bin/python3
+import json, os, subprocess, sys, time
+commands = json.loads(sys.stdin.read() or "[]")
+def answer(**more):
+    results = []
+    for command in commands:
+        result = {"url": "about:blank", "title": "t", "snapshot": "- button \\"x\\" [ref=e1]", "refs": {"e1": {"role": "button", "name": "x"}}}
+        results.append({"index": len(results), "success": True, "error": None, "result": {**result, **more}})
+    print(json.dumps(results))
+"""
+
+
+@asynccontextmanager
+async def standing_in(tmp_path: Path, body: str, **policy: Any) -> AsyncIterator[Road]:
+    """A road on which agent-browser is this script."""
+    needed()
+    folder = tmp_path / "tool" / "bin"
+    folder.mkdir(parents=True)
+    program = folder / "agent-browser"
+    program.write_text(_HEAD + body)
+    program.chmod(0o755)
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.html").write_text("x")
+    environ = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/root")}
+    scope = folder_scope(root, "app", **{"allowedCommands": ["agent-browser *"], **policy})
+    async with road_with(tmp_path, environ, [scope]) as road:
+        yield road
+    assert left_running(tmp_path / "home") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("print('rubbish')", "execution_failed"),
+        ("print('{}')", "execution_failed"),
+        ("print('[1, 2]')", "execution_failed"),
+        ("print('[]')", "execution_failed"),
+        ("print('[' * 100000)", "execution_failed"),
+        ('print(\'{"success": false, "error": {"a": 1}}\')', "execution_failed"),
+        ("sys.exit(3)", "execution_failed"),
+        ("os.kill(os.getpid(), 9)", "execution_failed"),
+        ("os.kill(os.getppid(), 9)", "process_not_found"),
+        ("os.write(1, b'x' * (30 << 20))", "limit_exceeded"),
+        ("os.write(1, bytes(range(256)))", "execution_failed"),
+        ("answer(url='file:///etc/passwd')", "permission_denied"),
+        ("answer(url='chrome://settings')", "permission_denied"),
+    ],
+)
+async def test_what_it_says_is_not_believed(tmp_path: Path, body: str, code: str) -> None:
+    async with standing_in(tmp_path, body) as road:
+        assert await road.code("browser.open", "a.html") == code
+
+
+async def test_one_that_hangs_is_ended_with_the_scopes_time(tmp_path: Path) -> None:
+    async with standing_in(tmp_path, "time.sleep(600)", maxRuntimeSeconds=2) as road:
+        assert await road.code("browser.open", "a.html") in ("process_not_found", "timeout")
+
+
+async def test_what_it_forks_ends_with_it(tmp_path: Path) -> None:
+    body = "subprocess.Popen(['sleep', '600'], start_new_session=True, stdout=-3, stdin=-3, stderr=-3)\nanswer()"
+    async with standing_in(tmp_path, body) as road:
+        await road.data("browser.open", "a.html")
+        assert any("sleep" in line for line in left_running(road.home))
+        await road.data("browser.close")
+        assert left_running(road.home) == []
+
+
+@pytest.mark.parametrize(
+    ("trap", "code"),
+    [
+        ("os.symlink('/etc/passwd', place)", "path_out_of_scope"),
+        ("open(os.path.dirname(place) + '/b', 'w').write('x'); os.symlink('b', place)", "execution_failed"),
+        ("os.mkfifo(place)", "invalid_request"),
+        ("os.mkdir(place)", "execution_failed"),
+        ("open(place, 'w').write('<html>')", "execution_failed"),
+        ("open(place, 'wb').truncate(10 << 30)", "limit_exceeded"),
+        ("pass", "execution_failed"),
+    ],
+)
+async def test_a_trap_in_place_of_a_picture_is_not_taken(tmp_path: Path, trap: str, code: str) -> None:
+    body = f"""
+for command in commands:
+    if command[0] == "screenshot":
+        place = command[-1]
+        {trap}
+answer()
+"""
+    async with standing_in(tmp_path, body) as road:
+        await road.data("browser.open", "a.html")
+        assert await road.code("browser.screenshot") == code
+        assert (await road.data("artifact.list"))["artifacts"] == []
+
+
+async def test_without_the_program_the_remedy_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.html").write_text("x")
+    scope = folder_scope(root, "app", allowedCommands=["agent-browser *"])
+    async with road_with(tmp_path, {"PATH": "/nowhere"}, [scope]) as road:
+        envelope = await road.call("browser.open", "a.html")
+        assert envelope["error"]["code"] == "provider_unavailable"
+        assert "npm install" in envelope["error"]["details"]["remedy"]
+        assert await road.code("browser.text") == "provider_unavailable"
