@@ -7,6 +7,8 @@ from computer_linker import home as places
 from computer_linker.config.schema import Config
 from computer_linker.service.settings import live_config
 
+_HELLO_S = 10.0
+
 
 def state_home() -> Path:
     """The state folder of this command."""
@@ -14,15 +16,21 @@ def state_home() -> Path:
 
 
 def current_config(home: Path) -> Config:
-    """The config as the service would see it. Raises ConfigInvalid."""
-    return live_config(home).current()
+    """The config as the service sees it, with the address of the tunnel it has open. Raises ConfigInvalid."""
+    live = live_config(home)
+    if (home / "tunnels.json").exists():
+        from computer_linker.tunnels.record import read
+
+        record = read(home)
+        live.expose(record.public_url if record is not None and record.is_open else None)
+    return live.current()
 
 
 def running_service(home: Path) -> dict[str, Any] | None:
-    """What the running service says of itself (`localUrl`); None when none runs."""
+    """What the running service says of itself (`localUrl`); None when none runs, or it hangs."""
     from computer_linker.client.socket_client import ask_service
 
     try:
-        return ask_service(home, {"action": "hello"})
+        return ask_service(home, {"action": "hello"}, within_s=_HELLO_S)
     except OSError:
         return None

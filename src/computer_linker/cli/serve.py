@@ -1,7 +1,7 @@
 """serve, stop and stdio: the service's life as seen from the command line."""
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,14 +10,27 @@ from computer_linker.cli.places import current_config, state_home
 from computer_linker.cli.start import Host, Port
 from computer_linker.errors import CannotServe
 
+if TYPE_CHECKING:
+    from computer_linker.service.run import Reach
+    from computer_linker.tunnels.record import TunnelRecord
+
 
 def register(app: typer.Typer) -> None:
     """Add `serve` and `stdio`."""
 
     @app.command()
-    def serve(host: Host = None, port: Port = None) -> None:
+    def serve(
+        host: Host = None,
+        port: Port = None,
+        log: Annotated[
+            bool, typer.Option("--log", help="Write the log to the state folder too, as a service.")
+        ] = False,
+    ) -> None:
         """Serve what is configured over HTTP and the private socket."""
-        serving(state_home(), host, port, lambda url: note(f"serving {url}"))
+        from computer_linker.service.run import Reach
+
+        reach = Reach(host, port, lambda url: note(f"serving {url}"), announce=announced)
+        serving(state_home(), reach, log_to_file=log)
 
     @app.command()
     def stdio() -> None:
@@ -27,7 +40,7 @@ def register(app: typer.Typer) -> None:
         raise typer.Exit(main())
 
 
-def serving(home: Path, host: str | None, port: int | None, ready: Callable[[str], None]) -> None:
+def serving(home: Path, reach: "Reach", *, log_to_file: bool = False) -> None:
     """Serve until stopped. Raises CliError when the service cannot start."""
     from computer_linker.config.store import exists
     from computer_linker.service.run import serve as serve_until_stopped
@@ -36,7 +49,18 @@ def serving(home: Path, host: str | None, port: int | None, ready: Callable[[str
         # Before a lock is taken or a socket made: a config that cannot be used changes nothing.
         current_config(home)
     try:
-        serve_until_stopped(home, host, port, ready)
+        serve_until_stopped(home, reach, log_to_file=log_to_file)
     except CannotServe as error:
         raise CliError(error.message, error.hint) from None
     note("The service has ended.")
+
+
+def announced(record: "TunnelRecord") -> None:
+    """Say what became of the tunnel, in a line for the person who watches."""
+    if record.state == "running":
+        note(f"The {record.provider} tunnel is open: {record.public_url or record.tunnel_id or 'no public address'}")
+    elif record.state in ("refused", "failed", "waiting"):
+        after = f" It is tried again at {record.retry_at}." if record.retry_at else ""
+        note(f"The {record.provider} tunnel is not open. {record.last_error or ''}{after}")
+        if record.hint:
+            note(f"hint: {record.hint}")

@@ -15,6 +15,7 @@ from computer_linker.model.scope import Scope
 
 if TYPE_CHECKING:
     from computer_linker.service.setup import Wishes
+    from computer_linker.tunnels.record import TunnelRecord
 
 Folder = Annotated[Path | None, typer.Argument(help="The folder to expose. Left out: what is configured, or a demo.")]
 Write = Annotated[bool | None, typer.Option("--write/--read-only", help="Whether files may be changed.")]
@@ -25,6 +26,14 @@ Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to li
 Port = Annotated[
     int | None,
     typer.Option(min=0, max=65535, metavar="PORT", help="Port to listen on, for this run; 0 picks a free one."),
+]
+Tunnel = Annotated[
+    str | None,
+    typer.Option(
+        "--tunnel",
+        metavar="PROVIDER",
+        help="Expose MCP to the internet for this run: cloudflare, tailscale, openai, ...",
+    ),
 ]
 
 
@@ -40,23 +49,33 @@ def register(app: typer.Typer) -> None:
         screen: Screen = False,
         host: Host = None,
         port: Port = None,
+        tunnel: Tunnel = None,
     ) -> None:
         """Expose a folder to AI clients: set up what is missing, then serve."""
         from computer_linker.service.setup import Wishes
 
-        run(Wishes(folder, write, shell, codex, screen), host, port)
+        run(Wishes(folder, write, shell, codex, screen), host, port, tunnel)
 
 
-def run(wishes: "Wishes", host: str | None, port: int | None) -> None:
+def run(wishes: "Wishes", host: str | None, port: int | None, tunnel: str | None = None) -> None:
     """Set up, say what is exposed once the service listens, and serve until it is stopped."""
-    from computer_linker.cli.serve import serving
+    from computer_linker.cli.serve import announced, serving
+    from computer_linker.cli.tunnel import checked_tunnel, expose_running
+    from computer_linker.config.store import exists
+    from computer_linker.service.run import Reach
     from computer_linker.service.setup import set_up
 
     home = state_home()
+    # First of all: when the tunnel may not be opened, nothing is set up, served or changed.
+    wished = checked_tunnel(home, tunnel) if exists(home) else None
     made = set_up(home, wishes)
     for sentence in made.done:
         note(sentence)
-    running = _running_at(home) if made.done and host is None and port is None else None
+    wished = wished or checked_tunnel(home, tunnel)
+    running = _running_at(home) if (made.done or wished) and host is None and port is None else None
+    if running is not None and wished is not None:
+        expose_running(wished, keep=False)
+        return
     if running is not None:
         note(f"The service at {running} serves it from now on; it runs already.")
         return
@@ -66,7 +85,13 @@ def run(wishes: "Wishes", host: str | None, port: int | None) -> None:
             say(line)
         sys.stdout.flush()
 
-    serving(home, host, port, ready)
+    def told(record: "TunnelRecord") -> None:
+        announced(record)
+        for line in reachable(record):
+            say(line)
+        sys.stdout.flush()
+
+    serving(home, Reach(host, port, ready, wished, told))
 
 
 def _running_at(home: Path) -> str | None:
@@ -96,6 +121,21 @@ def welcome(config: Config, home: Path, url: str) -> list[str]:
         f"  Codex        {lines['codex']}",
         f"  Inspector    {lines['inspector']}",
         f"Other clients: {me} client setup. Every day: {me} status. Ctrl-C stops the service.",
+    ]
+
+
+def reachable(record: "TunnelRecord") -> list[str]:
+    """How a client elsewhere connects, once the tunnel is open."""
+    from computer_linker.service.client_setup import program
+
+    if record.state != "running":
+        return []
+    more = f"{shlex.join(program())} client chatgpt"
+    if record.public_url is None:
+        return [f"ChatGPT: make a connector, choose Tunnel and {record.tunnel_id}. All its fields: {more}"]
+    return [
+        f"From anywhere, MCP alone: {record.public_url}/mcp",
+        f"ChatGPT: make a connector with that URL and OAuth; approve it with the owner token. All its fields: {more}",
     ]
 
 

@@ -3,11 +3,14 @@
 import asyncio
 from typing import Any
 
+from computer_linker.auth.oauth.state import OAuthState
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.principal import Principal
 from computer_linker.service.app import App
 from computer_linker.service.approvals import ApprovalDesk
 from computer_linker.service.peers import PeerDesk
+from computer_linker.service.sessions import session_control
+from computer_linker.service.tunnel_wish import Tunnels
 from computer_linker.transports.http.approval_page import LINK_S, ApprovalPage
 from computer_linker.transports.http.own_address import base_for_a_phone, is_loopback
 from computer_linker.transports.mcp.tools import Tools, check_arguments
@@ -23,6 +26,7 @@ class Controls:
         self._tools = tools
         self._stop = stop
         self.local_url: str | None = None
+        self.tunnels: Tunnels | None = None
 
     async def __call__(self, request: dict[str, Any], principal: Principal) -> dict[str, Any]:
         if type(request) is not dict:
@@ -47,8 +51,17 @@ class Controls:
                 return self._link()
             case str(action) if action.startswith("approvals."):
                 return await self._approvals.control(action, request)
+            case str(action) if action.startswith("sessions."):
+                return session_control(self._app.services.use(OAuthState), self._app.config, action, request)
+            case str(action) if action.startswith("tunnel."):
+                return await self._tunnel(action, request)
             case _:
                 raise InvalidRequest("There is no such control action.")
+
+    async def _tunnel(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        if self.tunnels is None:
+            raise InvalidRequest("A tunnel leads to the HTTP service: computer-linker start --tunnel PROVIDER.")
+        return await self.tunnels.control(action, request)
 
     async def _tool(self, request: dict[str, Any], principal: Principal) -> dict[str, Any]:
         name = request["tool"]

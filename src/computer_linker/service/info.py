@@ -172,4 +172,6 @@ def _exposure(config: Config, local_url: str | None) -> dict[str, Any]:
         "localUrl": local_url,
         "publicUrl": config.public_base_url,
         "authRequired": config.owner_token is not None,
+        "readyToExpose": config.owner_token is not None,
+        "blockingReasons": [] if config.owner_token is not None else ["Nothing is exposed without an owner token."],
     }

@@ -15,6 +15,7 @@ from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
 from computer_linker.service.info import InfoPart, computer_info
 from computer_linker.service.peers import PeerDesk
+from computer_linker.service.tunnel_wish import Tunnels
 
 _KNOWN_PARTS = frozenset(get_args(InfoPart))
 
@@ -44,12 +45,15 @@ class ServiceIntrospection:
         self._app = app
         self.http: Listening | None = None
         self.peers: PeerDesk | None = None
+        self.tunnels: Tunnels | None = None
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
             include = _parts(arguments)
             url = self.http.local_url if self.http else None
             answer = await computer_info(self._app, principal, include, url)
+            if self.tunnels is not None and "exposure" in answer:
+                answer["exposure"]["tunnel"] = self.tunnels.shown()
             if self.peers is not None and "scopes" in answer and principal.grants is None:
                 answer["computers"] = self.peers.computers()
             return answer

@@ -9,10 +9,12 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from computer_linker import home as places
+from computer_linker.config.private import FILE_MODE, make_folder
 from computer_linker.config.store import ensure
 from computer_linker.errors import CannotServe, LinkError
 from computer_linker.service.actions import service_actions
@@ -24,11 +26,17 @@ from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.peers import PeerDesk
 from computer_linker.service.settings import live_config
 from computer_linker.service.start import take_lock
+from computer_linker.service.tunnel_wish import Tunnels
 from computer_linker.transports.bridge.door import BridgeDoor
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Tools
 
+if TYPE_CHECKING:
+    from computer_linker.config.schema import TunnelName
+    from computer_linker.tunnels.record import TunnelRecord
+
 log = logging.getLogger(__name__)
+_MAX_LOG = 1_000_000
 
 
 def serve_socket(home: str, lock: int, listener: Any, idle_exit_s: float | None) -> int:
@@ -48,17 +56,26 @@ def serve_socket(home: str, lock: int, listener: Any, idle_exit_s: float | None)
     return 0
 
 
-def serve(
-    home: Path, host: str | None = None, port: int | None = None, ready: Callable[[str], None] | None = None
-) -> None:
+@dataclass(frozen=True)
+class Reach:
+    """How this run is to be reached over HTTP, and who hears that it is."""
+
+    host: str | None = None
+    port: int | None = None
+    ready: Callable[[str], None] | None = None
+    tunnel: "TunnelName | None" = None
+    announce: "Callable[[TunnelRecord], None] | None" = None
+
+
+def serve(home: Path, reach: Reach, *, log_to_file: bool = False) -> None:
     """Serve the socket and HTTP until a signal ends it. Raises CannotServe or ConfigInvalid, having changed nothing."""
-    _log_to_stderr()
+    _log_to_stderr(home / places.LOG_NAME if log_to_file else None)
     ensure(home, secrets.token_urlsafe(32))
     lock = _lock_or_take_over(home)
     try:
         door = _as_socket(places.listen(os.fspath(home)))
         try:
-            _run(_serve(home, door, (host, port, ready), None))
+            _run(_serve(home, door, reach, None))
         finally:
             _unlink_socket(home, door)
     finally:
@@ -68,7 +85,7 @@ def serve(
 async def _serve(
     home: Path,
     listener: socket.socket,
-    http: tuple[str | None, int | None, Callable[[str], None] | None] | None,
+    http: Reach | None,
     idle_exit_s: float | None,
 ) -> None:
     ensure(home, secrets.token_urlsafe(32))
@@ -93,16 +110,20 @@ async def _serve(
             server = HttpServer(
                 app.services, app.dispatcher, tools, introspection, actions=service_actions(app, controls)
             )
-            await server.listen(*http)
+            await server.listen(http.host, http.port, http.ready)
             app.services.use(OpenDoor).is_listening = True
             introspection.http, controls.local_url = server, server.local_url
             tasks.append(asyncio.create_task(server.serve()))
+            controls.tunnels = introspection.tunnels = Tunnels(app, live, server, http.announce)
+            await controls.tunnels.start(http.tunnel)
         introspection.peers = peers
         await peers.start()
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (door, bridge), stop, idle_exit_s)))
         await _until_stopped(tasks, stop)
         _unlink_socket(home, listener)
+        if controls.tunnels is not None:
+            await controls.tunnels.aclose()
         await door.close()
         await bridge.aclose()
         await peers.aclose()
@@ -185,7 +206,19 @@ def _unlink_socket(home: Path, listener: socket.socket) -> None:
         listener.close()
 
 
-def _log_to_stderr() -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+def _log_to_stderr(also_to: Path | None = None) -> None:
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    if also_to is not None:
+        handlers.append(_bounded_log(also_to))
+    logging.basicConfig(handlers=handlers, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for noisy in ("mcp", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _bounded_log(path: Path) -> logging.Handler:
+    """The log of a service that nobody watches: private, and never more than two files of this size."""
+    from logging.handlers import RotatingFileHandler
+
+    make_folder(path.parent)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE))
+    return RotatingFileHandler(path, maxBytes=_MAX_LOG, backupCount=1, encoding="utf-8")

@@ -1,8 +1,5 @@
 """Ask an address over HTTP: one bounded GET, no redirect followed, no proxy in between."""
 
-import http.client
-import socket
-import ssl
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -27,6 +24,11 @@ async def get(url: str, *, seconds: float) -> Answer:
 
 
 def _get(url: str, seconds: float) -> Answer:
+    # Here, not above: a service that has no tunnel need not hold them.
+    import http.client
+    import socket
+    import ssl
+
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     link = kind(parts.hostname or "", parts.port, timeout=seconds)

@@ -10,8 +10,6 @@ from computer_linker.tunnels.base import Detected, Surroundings
 from computer_linker.tunnels.program import Wanted, checked, runnable
 from computer_linker.tunnels.running import Running, until_connected
 
-CONNECT_S = 60.0
-
 
 class ProgramTunnel:
     """A tunnel that is a program. A provider says which, with what arguments, and what its lines mean."""
@@ -19,9 +17,8 @@ class ProgramTunnel:
     name: TunnelName
     forwards_owner_token = False
 
-    def __init__(self, around: Surroundings, connect_s: float = CONNECT_S) -> None:
+    def __init__(self, around: Surroundings) -> None:
         self.around = around
-        self._connect_s = connect_s
         self._running: Running | None = None
         self._held = ExitStack()
         self.connected = asyncio.Event()
@@ -65,7 +62,7 @@ class ProgramTunnel:
 
     async def connect(self, running: Running) -> None:
         """Wait until it is connected."""
-        await until_connected(self.connected, running, self._connect_s)
+        await until_connected(self.connected, running, self.around.connect_s)
 
     def public_url(self) -> str | None:
         return self.url

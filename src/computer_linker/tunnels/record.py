@@ -11,7 +11,9 @@ from pydantic import Field, ValidationError
 from computer_linker.computer.local.linux.proc import started_at
 from computer_linker.config.schema import TunnelName
 from computer_linker.config.store import write_whole
+from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
+from computer_linker.model.json_text import read_json
 
 FILE_NAME = "tunnels.json"
 _MAX_BYTES = 200_000
@@ -57,8 +59,8 @@ def read(home: Path) -> TunnelRecord | None:
     """What is true now: a tunnel whose service is gone is `lost`, however it went. None when there never was one."""
     try:
         raw = (home / FILE_NAME).read_bytes()
-        record = TunnelRecord.from_wire(json.loads(raw[:_MAX_BYTES]))
-    except (OSError, ValueError, ValidationError):
+        record = TunnelRecord.from_wire(read_json(raw[:_MAX_BYTES]))
+    except (OSError, InvalidRequest, ValidationError):
         return None
     if record.state in ("stopped", "refused", "failed") or is_same_process(record.service_pid, record.service_started):
         return record

@@ -66,23 +66,27 @@ class Supervisor:
             raise
 
     async def _once(self) -> bool:
-        """One life of the tunnel; True when it is worth another."""
+        """One life of the tunnel; True when it is worth another. What it ended with is told when nothing of it runs."""
         tunnel = make(self.name, self._around)
         try:
-            config = allowed(self._around.config())
-            self._tell("starting", tunnel, last_error=self.record.last_error)
-            await tunnel.expose(self._port)
-            self._tell("running", tunnel)
-            reason = await self._while_open(tunnel, config)
+            reason = await self._life(tunnel)
         except ExecutionFailed as error:
             # ConfigInvalid is one too: a file that somebody is editing is right again in a moment.
-            return self._failed(tunnel, error.message)
+            reason = error.message
         except LinkError as error:
+            await asyncio.shield(tunnel.stop())
             self._tell("refused", tunnel, last_error=error.message, hint=_hint(error))
             return False
         finally:
             await asyncio.shield(tunnel.stop())
         return self._failed(tunnel, reason)
+
+    async def _life(self, tunnel: Tunnel) -> str:
+        config = allowed(self._around.config())
+        self._tell("starting", tunnel, last_error=self.record.last_error)
+        await tunnel.expose(self._port)
+        self._tell("running", tunnel)
+        return await self._while_open(tunnel, config)
 
     async def _while_open(self, tunnel: Tunnel, config: Config) -> str:
         """Why it is over. Raises PermissionDenied when the owner token went away meanwhile."""
