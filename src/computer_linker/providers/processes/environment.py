@@ -9,6 +9,7 @@ _KEPT = frozenset({"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "COLORTE
 _TRUSTED_FILES = frozenset(
     {"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO"}
 )
+_FROM_SERVICE = tuple(sorted(_KEPT | _TRUSTED_FILES))
 _HARMLESS = frozenset(
     """
     CI DEBUG NODE_ENV PORT HOST LOG_LEVEL VERBOSE TERM COLUMNS LINES NO_COLOR FORCE_COLOR COLORTERM LANG LC_ALL TZ
@@ -44,7 +45,7 @@ def build(
     boundary_holds: bool,
 ) -> dict[str, str]:
     """The child's whole environment. Raises for a variable the caller may not set."""
-    env = {name: service[name] for name in sorted(_KEPT | _TRUSTED_FILES) if name in service}
+    env = {name: service[name] for name in _FROM_SERVICE if name in service}
     env |= {name: value for name, value in service.items() if name.startswith("LC_")}
     env["PATH"] = ":".join(search_path)
     env.setdefault("LANG", "C.UTF-8")

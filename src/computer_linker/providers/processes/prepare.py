@@ -1,10 +1,11 @@
 """From a request to a plan: one argv, judged, resolved and confined, before anything is started."""
 
+import asyncio
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, Self
 
 from computer_linker.computer.base import Computer
@@ -109,6 +110,8 @@ class Preparation:
 
     async def prepare(self, request: CommandRequest) -> Prepared:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
+        # One turn of the loop, with which the intent goes on its way to the disk: it gets there while this prepares.
+        await asyncio.sleep(0)
         held: list[int] = []
         try:
             judged = await self._judged(request, held)
@@ -191,7 +194,7 @@ class Preparation:
 def real_path(fd: int, otherwise: str) -> str:
     """Where a held folder lies; systems without /proc answer by its configured path."""
     try:
-        return str(Path(f"/proc/self/fd/{fd}").readlink())
+        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # every command waits for this
     except OSError:
         return os.path.realpath(otherwise)
 

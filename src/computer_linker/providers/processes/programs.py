@@ -40,16 +40,16 @@ class Programs:
         if found is None:
             raise NotFound(f"There is no program {argv0[:80]!r} here.", program=argv0[:80])
         real = os.path.realpath(found)
-        mode = Path(real).stat().st_mode
+        mode = os.stat(real).st_mode  # noqa: PTH116  # every command waits for this
         if mode & (stat.S_ISUID | stat.S_ISGID) and not real.startswith("/usr/"):
             raise PermissionDenied("The program carries rights of another user.", rule="setuid")
-        return Program(found, real, self._is_writable_by_scope(found) or self._is_writable_by_scope(real))
+        return Program(found, real, self._could_replace(found, real))
 
     def places(self, program: Program) -> tuple[str, ...]:
         """What must be readable for the program to start: its own file, and its home when it is on the search path."""
         wanted: list[str] = []
         for path in (program.path, program.real):
-            folder = str(Path(path).parent)
+            folder = os.path.dirname(path)  # noqa: PTH120  # every command waits for this
             if _is_below(path, SYSTEM) or _is_below(path, tool_folders()) or self._is_writable_by_scope(path):
                 continue
             wanted.append(_prefix(folder) if folder in self.search_path or wanted else path)
@@ -63,9 +63,12 @@ class Programs:
         return tuple(folders)
 
     def _is_writable_by_scope(self, path: str) -> bool:
-        real = os.path.realpath(path)
+        return self._could_replace(path, os.path.realpath(path))
+
+    def _could_replace(self, path: str, real: str) -> bool:
+        """True when the scope could change what this path, whose links lead to `real`, means."""
         roots = [root for root in self._roots if _is_below(real, (root,))]
-        roots += [root for root in self._configured_roots if _is_below(path, (root,))]
+        roots += [root for root in self._configured_roots if _is_below(path, (root,)) or _is_below(real, (root,))]
         return any(_could_be_replaced(place, root) for root in roots for place in (path, real))
 
 
@@ -104,7 +107,7 @@ def _normal(path: str) -> str:
 
 def _is_program(path: str) -> bool:
     try:
-        found = Path(path).stat()
+        found = os.stat(path)  # noqa: PTH116  # every command waits for this
     except (OSError, ValueError):
         return False
     return stat.S_ISREG(found.st_mode) and os.access(path, os.X_OK)

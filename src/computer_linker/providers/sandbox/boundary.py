@@ -23,7 +23,7 @@ class Boundary:
     processes: bool = False
     """The service and other processes cannot be seen or signalled."""
     protected: bool = False
-    """Protected names at the top of the roots, and of repositories found in them, cannot be written or made."""
+    """Protected names cannot be written, nor, at the top of the roots and of repositories found in them, be made."""
     detail: str = ""
 
     @property

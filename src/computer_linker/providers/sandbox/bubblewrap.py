@@ -8,15 +8,15 @@ from pathlib import Path
 
 from computer_linker.computer.facets.processes import FIRST_KEPT_FD, GATE_FD, KernelRules
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.masks import masks_of
+from computer_linker.providers.sandbox.masks import masks_of, open_below
 from computer_linker.providers.sandbox.placeholders import Held, Placeholders
 from computer_linker.providers.sandbox.places import (
-    SYSTEM,
     SYSTEM_FACTS,
     depth,
     home,
     secret_system_files,
     secret_system_folders,
+    system_folders,
     tool_folders,
 )
 
@@ -31,14 +31,14 @@ _MAX_FDS = 40
 class _World:
     """Mounts in the making: each has a place in the order, so that what lies deeper is mounted later."""
 
-    mounts: list[tuple[int, int, list[str]]] = field(default_factory=list)
+    mounts: list[tuple[int, int, tuple[str, ...]]] = field(default_factory=list)
     fds: list[int] = field(default_factory=list)
     opened: list[int] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, path: str, rank: int, *arguments: str) -> None:
-        self.mounts.append((depth(path), rank, list(arguments)))
+        self.mounts.append((depth(path), rank, arguments))
 
     def keep(self, fd: int) -> str:
         self.fds.append(fd)
@@ -95,8 +95,8 @@ def wrap(
 
 def _system(world: _World, confinement: Confinement) -> None:
     covers_all = any(folder.path == "/" for folder in (*confinement.readable, *confinement.writable))
-    for path in SYSTEM if not covers_all else ():
-        _system_folder(world, path)
+    for path, link in system_folders() if not covers_all else ():
+        world.add(path, 0, *(("--symlink", link) if link else ("--ro-bind", path)), path)
     for path in SYSTEM_FACTS:
         world.add(path, 1, "--ro-bind-try", path, path)
     world.add("/proc", 1, "--proc", "/proc")
@@ -111,14 +111,6 @@ def _system(world: _World, confinement: Confinement) -> None:
         world.add(path, 2, "--ro-bind-try", path, path)
 
 
-def _system_folder(world: _World, path: str) -> None:
-    where = Path(path)
-    if where.is_symlink():
-        world.add(path, 0, "--symlink", str(where.readlink()), path)
-    elif where.exists():
-        world.add(path, 0, "--ro-bind", path, path)
-
-
 def _root(world: _World, folder: Folder, option: str) -> None:
     world.add(folder.path, 3, option, world.keep(folder.fd), folder.path)
     if folder.alias:
@@ -128,7 +120,10 @@ def _root(world: _World, folder: Folder, option: str) -> None:
 def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, is_writable: bool) -> None:
     masks = masks_of(folder, is_writable=is_writable)
     for name in masks.empty_folders:
-        _close_folder(world, folder, name, placeholders)
+        path = f"{folder.path.rstrip('/')}/{name}"
+        world.add(path, 4, "--perms", "0555", "--tmpfs", path)
+    for below, names in masks.missing.items():
+        _close_missing(world, folder, below, names, placeholders)
     for name in masks.empty_files:
         path = f"{folder.path.rstrip('/')}/{name}"
         world.add(path, 4, "--ro-bind", "/dev/null", path)
@@ -140,18 +135,31 @@ def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, i
         world.warnings.append(
             "The scope's folder is too large to look through: secrets deep inside it are not closed off."
         )
+    if masks.open_repositories:
+        world.warnings.append(
+            f"{masks.open_repositories} repositories in the scope's folder are too many to close the protected names that "
+            "are missing in them; those that exist are closed."
+        )
     if masks.links:
         world.warnings.append(f"{len(masks.links)} protected names here are links, which cannot be closed off.")
 
 
-def _close_folder(world: _World, folder: Folder, name: str, placeholders: Placeholders) -> None:
-    path = f"{folder.path.rstrip('/')}/{name}"
-    if "/" not in name:
-        held = placeholders.hold(folder.fd, name)
-        if held is None:
-            return
-        world.held.append(held)
-    world.add(path, 4, "--perms", "0555", "--tmpfs", path)
+def _close_missing(
+    world: _World, folder: Folder, below: tuple[str, ...], names: list[str], placeholders: Placeholders
+) -> None:
+    """Close names that are not there, in the root itself or in a repository below it."""
+    fd = open_below(folder.fd, below)
+    if fd is None:
+        return
+    try:
+        held = placeholders.hold(fd, names)
+    finally:
+        os.close(fd)
+    world.held += held
+    above = "/".join((folder.path.rstrip("/"), *below))
+    for _, name in held:
+        path = f"{above}/{name}"
+        world.add(path, 4, "--perms", "0555", "--tmpfs", path)
 
 
 def _mount_again(world: _World, folder: Folder, name: str, how: str) -> None:
@@ -170,7 +178,8 @@ def _mount_again(world: _World, folder: Folder, name: str, how: str) -> None:
 
 def _is_shown(path: str, confinement: Confinement) -> bool:
     shown = (*(folder.path for folder in (*confinement.writable, *confinement.readable)), *confinement.programs)
-    return Path(path).is_dir() and any(Path(path).is_relative_to(place) for place in shown)
+    within = any(path == place or path.startswith(place.rstrip("/") + "/") for place in shown)
+    return within and Path(path).is_dir()
 
 
 @lru_cache(maxsize=1)

@@ -22,12 +22,14 @@ _HOME_ONLY = frozenset(
     """.split()
 )
 """Protected names that programs read from the home folder only; outside it they are closed when they exist."""
+_PROTECTED = tuple(sorted(PROTECTED_NAMES))
 _IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
 _SKIPPED = frozenset(
     {"node_modules", "target", "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".cache", "vendor"}
 )
 _MAX_DEPTH = 16
 _MAX_ENTRIES = 2000
+_MAX_REPOSITORIES = 8
 
 
 @dataclass(slots=True)
@@ -37,35 +39,55 @@ class Masks:
     read_only: list[str] = field(default_factory=list)
     empty_folders: list[str] = field(default_factory=list)
     empty_files: list[str] = field(default_factory=list)
+    missing: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+    """Protected names that are not there, by the folder they are missing in: the root itself, and repositories below it."""
     links: list[str] = field(default_factory=list)
     """Protected names that are links: a link itself cannot be closed."""
     held: list[str] = field(default_factory=list)
     """Folders above something that is closed by its whole path: under another name it would be open."""
     is_partial: bool = False
     """True when the folder holds more than was looked at."""
+    open_repositories: int = 0
+    """How many more repositories there are, in which missing names stay open."""
 
 
 def masks_of(folder: Folder, *, is_writable: bool) -> Masks:
     """What exists in the root and must stay closed: its top whole, the rest as far as a bounded look goes."""
     masks = Masks()
-    top: set[str] = set()
+    seen: dict[tuple[str, ...], set[str]] = {(): set()}
+    standing: list[tuple[str, ...]] = []
     for parts, entry in _walk(folder.fd, masks):
-        if len(parts) == 1:
-            top.add(entry.name)
+        if _is_placeholder(entry):
+            standing.append(parts)
+            continue
+        seen.setdefault(parts[:-1], set()).add(entry.name)
         _judge(masks, folder.above, parts, entry, folder.rules)
     _close_named(masks, folder)
+    if is_writable and not folder.rules.allow_protected:
+        _close_missing(masks, folder, seen)
+    masks.empty_folders += ["/".join(parts) for parts in standing if parts[-1] not in masks.missing.get(parts[:-1], ())]
     if not is_writable:
         masks.read_only.clear()
         return masks
-    if not folder.rules.allow_protected:
-        wanted = tuple(sorted(PROTECTED_NAMES)) if os.path.realpath(folder.path) == home() else _IN_ANY_PROJECT
-        masks.empty_folders += [name for name in wanted if name not in top]
     size = len(folder.above)
     narrower = ["/".join(parts[size:]) for parts in folder.rules.read_only if parts[:size] == folder.above]
     masks.read_only += narrower
     closed = [path for path in (*masks.empty_files, *masks.empty_folders) if _is_closed_by_its_place(path, folder)]
     masks.held = _folders_above([*narrower, *closed])
     return masks
+
+
+def _close_missing(masks: Masks, folder: Folder, seen: dict[tuple[str, ...], set[str]]) -> None:
+    is_home = os.path.realpath(folder.path) == home()
+    masks.missing[()] = _missing(_PROTECTED if is_home else _IN_ANY_PROJECT, seen[()])
+    repositories = [below for below, names in seen.items() if below and ".git" in names]
+    for below in repositories[:_MAX_REPOSITORIES]:
+        masks.missing[below] = _missing(_IN_ANY_PROJECT, seen[below])
+    masks.open_repositories = max(len(repositories) - _MAX_REPOSITORIES, 0)
+
+
+def _missing(wanted: tuple[str, ...], seen: set[str]) -> list[str]:
+    return [name for name in wanted if name not in seen]
 
 
 def _is_closed_by_its_place(path: str, folder: Folder) -> bool:
@@ -96,10 +118,7 @@ def _judge(
     elif closed:
         (masks.empty_folders if is_folder else masks.empty_files).append(path)
     elif protected:
-        if is_folder and _is_placeholder(entry):
-            masks.empty_folders.append(path)
-        else:
-            masks.read_only.append(path)
+        masks.read_only.append(path)
 
 
 def _close_named(masks: Masks, folder: Folder) -> None:
@@ -117,7 +136,7 @@ def _close_named(masks: Masks, folder: Folder) -> None:
 
 
 def _kind_of(root_fd: int, parts: tuple[str, ...]) -> int:
-    fd = _open_below(root_fd, parts[:-1])
+    fd = open_below(root_fd, parts[:-1])
     if fd is None:
         return 0
     try:
@@ -135,7 +154,7 @@ def _walk(root_fd: int, masks: Masks) -> Iterator[tuple[tuple[str, ...], os.DirE
     while waiting:
         above = waiting.popleft()
         # Opened only now: a folder of a thousand folders must not take a thousand descriptors.
-        fd = _open_below(root_fd, above)
+        fd = open_below(root_fd, above)
         if fd is None:
             continue
         try:
@@ -162,7 +181,8 @@ def _is_worth_a_look(entry: os.DirEntry[str]) -> bool:
     return folded(entry.name) not in PROTECTED_NAMES
 
 
-def _open_below(root_fd: int, parts: tuple[str, ...]) -> int | None:
+def open_below(root_fd: int, parts: tuple[str, ...]) -> int | None:
+    """Hold a folder below the root, reached without following links; None when there is none."""
     fd: int | None = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root_fd)
     for name in parts:
         above, fd = fd, _open_folder(name, fd) if fd is not None else None
@@ -180,6 +200,8 @@ def _open_folder(name: str, fd: int) -> int | None:
 
 def _is_placeholder(entry: os.DirEntry[str]) -> bool:
     """An empty folder with our mode: left by a service that was killed, or held for another command now."""
+    if entry.name not in PROTECTED_NAMES or not entry.is_dir(follow_symlinks=False):
+        return False
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError:

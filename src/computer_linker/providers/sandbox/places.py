@@ -56,6 +56,17 @@ def secret_system_folders() -> tuple[str, ...]:
     return tuple(path for path in _SECRET_SYSTEM_FOLDERS if os.access(path, os.R_OK))
 
 
+def system_folders() -> tuple[tuple[str, str], ...]:
+    """The system's folders that exist, and where those that are links lead; looked at anew every few seconds."""
+    return _system_folders(int(time.monotonic() / _LOOK_AGAIN_S))
+
+
+@lru_cache(maxsize=1)
+def _system_folders(_moment: int) -> tuple[tuple[str, str], ...]:
+    links = ((path, str(Path(path).readlink()) if Path(path).is_symlink() else "") for path in SYSTEM)
+    return tuple((path, link) for path, link in links if link or Path(path).exists())
+
+
 def tool_folders() -> tuple[str, ...]:
     """The tool folders that exist in the home; looked at anew every few seconds."""
     return _tool_folders(int(time.monotonic() / _LOOK_AGAIN_S))
@@ -68,4 +79,4 @@ def _tool_folders(_moment: int) -> tuple[str, ...]:
 
 def depth(path: str) -> int:
     """How many names a path has."""
-    return len([name for name in path.split("/") if name])
+    return 0 if path == "/" else path.rstrip("/").count("/")

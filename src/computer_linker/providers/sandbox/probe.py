@@ -46,6 +46,15 @@ print(json.dumps({
 """
 
 
+_NAMES_HELD = {
+    "bubblewrap": "protected names are closed where they exist and, where they are missing, at the top of each root and of the "
+    "repositories found in it, not in what a command makes meanwhile",
+    "landlock": "protected names and secrets inside the roots stay open",
+    "seatbelt": "protected names are closed in every folder of the roots",
+    "none": "",
+}
+
+
 async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
     """The boundary as it was seen to hold, or none with the reason."""
     inside, canary, outside = _set_out(sandbox.state)
@@ -63,7 +72,7 @@ async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
         network=not told["network"],
         processes=not told["signal"],
         protected=not (inside / ".codex" / "config.toml").exists(),
-        detail="a program inside tried to read, write, connect, signal and plant",
+        detail=f"a program inside tried to read, write, connect, signal and plant; {_NAMES_HELD[claimed.kind]}",
     )
 
 

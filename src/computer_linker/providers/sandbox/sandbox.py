@@ -3,12 +3,14 @@
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import anyio
 
 from computer_linker.computer.base import Computer
+from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.sandbox import bubblewrap, landlock
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
 from computer_linker.providers.sandbox.placeholders import Placeholders
@@ -61,19 +63,34 @@ class Sandbox:
         pty: bool = False,
     ) -> tuple[SpawnPlan, dict[str, str]]:
         """The plan and the environment that run exactly `argv` inside the boundary."""
-        hidden = (os.path.realpath(self.state), str(self.state))
-        confinement = _with_hidden(confinement, hidden)
         match boundary.kind:
             case "bubblewrap":
                 assert self._bwrap is not None
+                confinement = self._without_state(confinement)
                 plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, self._placeholders, pty=pty)
             case "landlock":
+                self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)
                 env = {**env, **private}
             case _:
-                plan = SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd)
+                return SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd), env
         plan.boundary = boundary.named(network_cut=not confinement.network)
         return plan, env
+
+    def _refuse_state_inside(self, confinement: Confinement) -> None:
+        """Landlock takes nothing away from what a root gives, so the state must not lie in one."""
+        state = os.path.realpath(self.state)
+        for folder in (*confinement.writable, *confinement.readable):
+            if state == folder.path or state.startswith(folder.path.rstrip("/") + "/"):
+                raise ProviderUnavailable(
+                    "The service's own state lies inside this scope's folder, and Landlock alone cannot keep a command out. "
+                    "Install bubblewrap, or choose a smaller folder.",
+                    remedy="Install bubblewrap.",
+                )
+
+    def _without_state(self, confinement: Confinement) -> Confinement:
+        hidden = (*confinement.hidden, os.path.realpath(self.state), str(self.state))
+        return replace(confinement, hidden=tuple(dict.fromkeys(hidden)))
 
     async def aclose(self) -> None:
         self._placeholders.close()
@@ -98,9 +115,3 @@ class Sandbox:
             return False
         self._bwrap = found
         return bubblewrap.binds_by_descriptor(found)
-
-
-def _with_hidden(confinement: Confinement, hidden: tuple[str, ...]) -> Confinement:
-    from dataclasses import replace
-
-    return replace(confinement, hidden=tuple(dict.fromkeys((*confinement.hidden, *hidden))))

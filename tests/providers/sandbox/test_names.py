@@ -1,0 +1,127 @@
+"""Protected names that are not there: closed in the roots and in repositories below them, and nothing left behind."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from computer_linker.providers.sandbox.placeholders import Placeholders
+from computer_linker.providers.sandbox.sandbox import Sandbox
+from support.road import Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+PLANTS = (
+    ".codex/config.toml",
+    ".vscode/tasks.json",
+    ".mcp.json",
+    ".claude/settings.json",
+    ".husky/pre-commit",
+    ".envrc",
+)
+
+
+def boxed(root: Path) -> list[dict[str, object]]:
+    return [folder_scope(root, allowedCommands=["*"], sandbox="required")]
+
+
+def repository(place: Path) -> Path:
+    place.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(place)], check=True)
+    return place
+
+
+def planting(folder: str) -> list[str]:
+    files = " ".join(f"{folder}/{name}" for name in PLANTS)
+    script = (
+        f'for f in {files}; do mkdir -p "$(dirname "$f")"; echo EVIL > "$f"; done; echo fine > {folder}/plain; true'
+    )
+    return ["sh", "-c", script]
+
+
+async def test_names_missing_in_a_repository_below_the_root_cannot_be_made(tmp_path: Path) -> None:
+    inner = repository(tmp_path / "root" / "packages" / "lib")
+    before = sorted(path.name for path in inner.iterdir())
+    async with Road.open(tmp_path, boxed(tmp_path / "root")) as road:
+        await road.data("command.run", ".", input={"command": planting("packages/lib")})
+    assert sorted(path.name for path in inner.iterdir()) == [*before, "plain"]
+
+
+async def test_a_repository_that_is_renamed_by_the_command_stays_closed(tmp_path: Path) -> None:
+    repository(tmp_path / "root" / "lib")
+    async with Road.open(tmp_path, boxed(tmp_path / "root")) as road:
+        script = (
+            "mv lib other; mkdir -p other/.codex; echo EVIL > other/.codex/config.toml; echo x > other/.git/hooks/x"
+        )
+        await road.data("command.run", ".", input={"command": ["sh", "-c", script]})
+    assert not list((tmp_path / "root").rglob(".codex")) and not list((tmp_path / "root").rglob("hooks/x"))
+
+
+async def test_more_repositories_than_are_closed_are_told(tmp_path: Path) -> None:
+    for number in range(10):
+        (tmp_path / "root" / f"r{number}" / ".git").mkdir(parents=True)
+    async with Road.open(tmp_path, boxed(tmp_path / "root")) as road:
+        told = await road.call("command.run", ".", input={"command": ["true"]})
+    assert any(warning.startswith("2 repositories") for warning in told["warnings"])
+
+
+async def test_a_command_that_ends_does_not_open_names_for_one_that_runs(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, boxed(tmp_path / "root")) as road:
+        script = "echo up; read line; mkdir -p .codex; echo EVIL > .codex/config.toml; echo tried"
+        started = await road.data("command.start", ".", input={"command": ["sh", "-c", script]})
+        process = started["processId"]
+        await road.data("command.read", process, options={"waitSeconds": 20})
+        await road.data("command.run", ".", input={"command": ["true"]})
+        assert (road.root / ".codex").is_dir()
+        waited = {"input": {"text": "\n"}, "options": {"waitFor": "tried", "waitSeconds": 20}}
+        await road.data("command.send", process, **waited)
+        await road.data("command.stop", process)
+        assert list(road.root.iterdir()) == []
+
+
+async def test_landlock_refuses_a_root_that_holds_the_state(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path, allowedCommands=["*"], sandbox="required")]) as road:
+        sandbox = Sandbox(road.app.computer, road.home, kinds=("landlock",))
+        if not (await sandbox.probe()).holds:
+            pytest.skip("Landlock cannot be had here")
+        road.app.services.provide(Sandbox, sandbox)
+        marker = {"input": {"command": ["touch", "marker"]}}
+        assert await road.code("command.run", ".", **marker) == "provider_unavailable"
+        assert not (tmp_path / "marker").exists()
+
+
+def test_what_somebody_put_into_a_placeholder_stays(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    placeholders = Placeholders(tmp_path / "store")
+    fd = os.open(root, os.O_RDONLY)
+    try:
+        held = placeholders.hold(fd, [".codex", ".claude"])
+        (root / ".codex").chmod(0o755)
+        (root / ".codex" / "mine.toml").write_text("mine")
+        placeholders.let_go(held)
+        assert (root / ".codex" / "mine.toml").read_text() == "mine"
+        assert not (root / ".claude").exists()
+    finally:
+        os.close(fd)
+        placeholders.close()
+
+
+def test_placeholders_are_used_again_and_counted(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    placeholders = Placeholders(tmp_path / "store")
+    fd = os.open(root, os.O_RDONLY)
+    try:
+        for _ in range(3):
+            first = placeholders.hold(fd, [".codex"])
+            second = placeholders.hold(fd, [".codex"])
+            placeholders.let_go(first)
+            assert (root / ".codex").is_dir()
+            placeholders.let_go(second)
+            assert not (root / ".codex").exists()
+        assert len(list((tmp_path / "store").iterdir())) == 1
+    finally:
+        os.close(fd)
+        placeholders.close()
