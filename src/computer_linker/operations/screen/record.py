@@ -1,0 +1,99 @@
+"""screen.record: a bounded recording of one display."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from computer_linker.artifacts.store import Owner
+from computer_linker.errors import PermissionDenied
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.artifact.answer import ArtifactFacts, facts
+from computer_linker.providers.recording.recorder import Order, Recording, Recordings
+from computer_linker.providers.shots import find_display
+from computer_linker.registry import Context, Example, operation
+
+
+class RecordInput(Model):
+    display: Annotated[str, Field(max_length=80, description="A display's id, or `primary`.")] = "primary"
+    owner: Annotated[str | None, Field(max_length=120, description="A free label for what is kept.")] = None
+
+
+class RecordOptions(Model):
+    max_seconds: Annotated[float, Field(gt=0, le=300, description="It ends by itself after this time.")] = 60
+    fps: Annotated[float, Field(ge=0.2, le=10, description="Frames a second.")] = 4
+    max_width: Annotated[int, Field(ge=160, le=1920, description="Of the video.")] = 1280
+
+
+class ScreenRecording(Model):
+    status: Literal["recording", "stopped"]
+    recording_id: str
+    method: Annotated[Literal["video", "frames"], Field(description="frames where ffmpeg is not installed.")]
+    seconds: float
+    frames: int
+    ended_by: Annotated[str | None, Field(description="asked, time, size, failed or service.")] = None
+    hidden_areas: Annotated[int, Field(description="The most areas that were painted over in one frame.")] = 0
+    artifacts: Annotated[list[ArtifactFacts], Field(description="The video or the frames, and a contact sheet.")] = []
+
+
+@operation(
+    "screen.record",
+    needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
+    effect=Effect.CHANGE,
+    on="computer",
+    boundary="desktop",
+    deadline_s=90,
+    facets=("screen",),
+    examples=[
+        Example("Begin, for ten seconds at most.", {"target": "start", "options": {"maxSeconds": 10}}, runs=False),
+        Example("End, and keep the video and a contact sheet.", {"target": "stop"}, runs=False),
+    ],
+)
+async def screen_record(
+    ctx: Context,
+    target: Literal["start", "stop"],
+    input: RecordInput = RecordInput(),
+    options: RecordOptions = RecordOptions(),
+) -> ScreenRecording:
+    """Start or stop recording a display. Stopping keeps a video (with ffmpeg; else frames) and a contact sheet as artifacts.
+
+    Password fields and applications the scope excludes are painted over in every frame. A recording ends by itself after
+    `maxSeconds`, when its file is full, or with the service; `stop` then gives what there is.
+    """
+    policy = ctx.scope.policy
+    if not policy.allow_displays:
+        raise PermissionDenied("This scope does not allow capturing displays.", rule="allowDisplays")
+    recordings, key = ctx.use(Recordings), (ctx.scope.id, ctx.principal.id)
+    if target == "stop":
+        made = await recordings.stop(key)
+        ctx.effect = "confirmed" if made.kept else "partial"
+        if made.sheet_png:
+            ctx.attach("image/png", made.sheet_png)
+    else:
+        area = find_display(await ctx.computer.screen.displays(), input.display).bounds
+        owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, input.owner or "", "local")
+        seconds = min(options.max_seconds, policy.max_runtime_seconds)
+        made = await recordings.start(
+            key, Order(owner, area, policy.excluded_applications, options.fps, seconds, options.max_width)
+        )
+        ctx.effect = "confirmed"
+    return _told(ctx, made, is_over=target == "stop")
+
+
+def _told(ctx: Context, made: Recording, *, is_over: bool) -> ScreenRecording:
+    if made.problem:
+        ctx.warn(f"The recording ended early: {made.problem}")
+    if is_over and not made.all_asked:
+        ctx.warn("Some applications could not say where their password fields are; such fields are not hidden.")
+    ctx.note(frames=made.frames, seconds=round(made.lasted_s, 1), artifacts=len(made.kept), hidden=made.hidden)
+    return ScreenRecording(
+        status="stopped" if is_over else "recording",
+        recording_id=made.id,
+        method=made.method,
+        seconds=round(made.lasted_s, 3),
+        frames=made.frames,
+        ended_by=made.ending if is_over else None,
+        hidden_areas=made.hidden,
+        artifacts=[facts(artifact) for artifact in made.kept],
+    )

@@ -1,0 +1,94 @@
+"""A video of frames: ffmpeg fed through a pipe, its file bounded, and ended when it stops taking frames."""
+
+import os
+import select
+import time
+from pathlib import Path
+
+from computer_linker.computer.facets.screen import Pixmap
+from computer_linker.errors import ExecutionFailed
+from computer_linker.providers.child import Child, Spec
+
+_TAKES_S = 20.0
+
+
+class Video:
+    """One WebM file in the making. Blocking: used from a worker thread, one call at a time."""
+
+    def __init__(self, ffmpeg: str, path: Path, first: Pixmap, fps: float, max_bytes: int, max_width: int) -> None:
+        self._path = path
+        self.size = (first.width, first.height)
+        reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        try:
+            self._child = Child(
+                Spec(_argv(ffmpeg, path, first, fps, max_bytes, max_width), "/", _environment(), stdin=reader)
+            )
+        except BaseException:
+            os.close(self._writer)
+            raise
+        finally:
+            os.close(reader)
+
+    def add(self, frame: Pixmap, times: int) -> None:
+        """Show a frame for so many pictures. Raises ExecutionFailed when ffmpeg no longer takes any."""
+        rows = frame.data
+        if frame.stride != frame.width * 4:
+            size = frame.width * 4
+            rows = b"".join(frame.data[y * frame.stride : y * frame.stride + size] for y in range(frame.height))
+        for _ in range(times):
+            self._write(memoryview(rows))
+
+    def finish(self) -> bytes:
+        """The whole file; ffmpeg has ended."""
+        os.close(self._writer)
+        self._writer = -1
+        code, said = self._child.finish()
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            content = b""
+        self.drop()
+        if not content:
+            raise ExecutionFailed(
+                f"ffmpeg made no video (it ended with {code}): {said[-200:].decode(errors='replace')}"
+            )
+        return content
+
+    def drop(self) -> None:
+        """End ffmpeg and leave nothing behind; safe to call twice."""
+        if self._writer >= 0:
+            os.close(self._writer)
+            self._writer = -1
+        self._child.close()
+        self._path.unlink(missing_ok=True)
+
+    def _write(self, rest: memoryview) -> None:
+        deadline = time.monotonic() + _TAKES_S
+        while rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([], [self._writer], [], left)[1]:
+                self._child.kill()
+                raise ExecutionFailed("ffmpeg takes no more frames.")
+            try:
+                rest = rest[os.write(self._writer, rest) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                raise ExecutionFailed("ffmpeg ended early.") from None
+
+
+def _argv(ffmpeg: str, path: Path, first: Pixmap, fps: float, max_bytes: int, max_width: int) -> list[str]:
+    # Both sides even, as the codec wants; never larger than it was.
+    scale = f"scale=trunc(min({max_width}\\,iw)/2)*2:-2"
+    return [
+        *(ffmpeg, "-nostdin", "-hide_banner", "-loglevel", "error", "-y"),
+        *("-f", "rawvideo", "-pix_fmt", "bgr0", "-video_size", f"{first.width}x{first.height}"),
+        *("-framerate", f"{fps:g}", "-i", "pipe:0", "-an", "-vf", scale, "-pix_fmt", "yuv420p"),
+        *("-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", "-b:v", "1500k", "-threads", "2"),
+        *("-fs", str(max_bytes), "-f", "webm", str(path)),
+    ]
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
