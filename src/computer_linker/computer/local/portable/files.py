@@ -33,6 +33,7 @@ from computer_linker.computer.local.portable.files_read import (
     key_of,
     survey,
 )
+from computer_linker.computer.local.portable.files_room import Room
 from computer_linker.computer.local.portable.files_stage import Bench
 from computer_linker.computer.local.portable.files_walk import list_folder, walk_tree
 from computer_linker.computer.local.portable.roots import HOLD, Roots
@@ -51,10 +52,12 @@ class LocalFiles:
         self.opener = Opener(self.roots, by_kernel=by_kernel)
         self.memory = Memory()
         self._swept: set[tuple[int, int]] = set()
+        self.room = Room()
 
     def protect(self, state: Path) -> None:
         """Never open the service's own state through a scope that happens to contain it."""
         self.roots.protect(state)
+        self.room.keep_for(state)
 
     async def aclose(self) -> None:
         self.roots.close()
@@ -157,7 +160,7 @@ class LocalFiles:
     async def _prepared(self, changes: Sequence[Change], keeper: Keeper | None, beside: Beside | None = None) -> Batch:
         """Prepare everything; when the caller is cancelled meanwhile, nothing prepared is left behind."""
         halt = threading.Event()
-        batch = Batch(Bench(self.opener, self.memory, keeper, halt.is_set, self._swept), changes)
+        batch = Batch(Bench(self.opener, self.memory, keeper, halt.is_set, self._swept, self.room), changes)
         if beside is None or not batch.is_small:
             return await _aside(batch, halt, (batch.prepare, batch.settle), _in_worker)
         batch.prepare()

@@ -112,7 +112,7 @@ class Batch:
             case Write():
                 self._write(change)
             case MakeFolder():
-                self._add(StagedFolder(self._place(change.path, change.parents), change)).prepare()
+                self._add_new(StagedFolder(self._place(change.path, change.parents), change)).prepare()
             case Remove():
                 self._add(StagedRemove(self._place(change.path), self.bench, change)).prepare()
             case Move():
@@ -134,7 +134,8 @@ class Batch:
     def _write(self, change: Write) -> None:
         find = self.bench.opener.place if change.must_be_new else self.bench.opener.followed_place
         place = find(change.path, create_parents=change.create_parents)
-        self._add(StagedWrite(place, self.bench, change)).prepare(needs_spare=len(self.changes) > 1)
+        size = len(change.content) if isinstance(change.content, bytes) else 0
+        self._add_new(StagedWrite(place, self.bench, change), size).prepare(needs_spare=len(self.changes) > 1)
 
     def _copy(self, change: Copy) -> None:
         opener = self.bench.opener
@@ -148,7 +149,7 @@ class Batch:
             source, real = opener.open(change.path, FOLDER)
             try:
                 place = self._place(change.destination, change.create_parents)
-                self._add(StagedTreeCopy(place, self.bench, change)).prepare(source, real)
+                self._add_new(StagedTreeCopy(place, self.bench, change)).prepare(source, real)
             finally:
                 os.close(source)
             return
@@ -178,6 +179,12 @@ class Batch:
 
     def _add(self, staged: S) -> S:
         self.staged.append(staged)
+        return staged
+
+    def _add_new(self, staged: S, size: int = 0) -> S:
+        """Add what needs room of its own."""
+        self._add(staged)
+        self.bench.room.check(staged.place.folder, staged.place.path, size)
         return staged
 
     def _at(self, change: Change, act: Callable[[], None]) -> None:

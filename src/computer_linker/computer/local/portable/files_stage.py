@@ -12,6 +12,7 @@ from computer_linker.computer.facets.files import Changed, Inverse, Keeper, Stat
 from computer_linker.computer.local.portable.files_keep import unmaking
 from computer_linker.computer.local.portable.files_open import Opener, Place
 from computer_linker.computer.local.portable.files_read import Memory
+from computer_linker.computer.local.portable.files_room import Room
 from computer_linker.computer.local.portable.files_trees import remove_tree
 from computer_linker.computer.local.portable.files_walk import TEMPORARY
 from computer_linker.computer.local.portable.openat2 import RENAME_NOREPLACE, rename
@@ -30,6 +31,7 @@ class Bench:
     keeper: Keeper | None
     halted: Callable[[], bool]
     swept: set[tuple[int, int]]
+    room: Room
     vacated: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
     """Names that an earlier change of the same batch will have left empty."""
 

@@ -1,0 +1,47 @@
+"""The last of the disk is the history's: files stop before it is full, so that nothing ever happens unrecorded."""
+
+import os
+from pathlib import Path
+
+from computer_linker.errors import LimitExceeded
+from computer_linker.model.paths import RootedPath
+
+KEPT_BYTES = 16 << 20
+KEPT_FILES = 256
+
+
+class Room:
+    """Knows which file system the service's own state is on."""
+
+    def __init__(self) -> None:
+        self._system: int | None = None
+
+    def keep_for(self, state: Path) -> None:
+        """Keep room where this folder is."""
+        try:
+            self._system = os.statvfs(state).f_fsid
+        except (OSError, AttributeError):
+            self._system = None
+
+    def check(self, folder: int, path: RootedPath, size: int) -> None:
+        """Refuse a new file that would take what is kept. Another file system may be filled to the end."""
+        if self._system is None:
+            return
+        now = os.fstatvfs(folder)
+        if now.f_fsid != self._system:
+            return
+        room = now.f_bavail * now.f_frsize
+        if room - size < KEPT_BYTES:
+            raise LimitExceeded(
+                f"The disk is almost full, so {path.shown} was not written: the last {KEPT_BYTES >> 20} MB are kept for the "
+                "history, without which nothing runs. Free some space, then retry.",
+                path=path.shown,
+                freeBytes=room,
+            )
+        if now.f_files and now.f_favail < KEPT_FILES:
+            raise LimitExceeded(
+                f"The file system can hold hardly any more files, so {path.shown} was not made: the last {KEPT_FILES} are "
+                "kept for the history, without which nothing runs. Delete some files, then retry.",
+                path=path.shown,
+                freeFiles=now.f_favail,
+            )
