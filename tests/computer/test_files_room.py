@@ -15,7 +15,7 @@ from pathlib import Path
 from computer_linker.computer.facets.files import MakeFolder, Write
 from computer_linker.computer.local.portable.files import LocalFiles
 from computer_linker.errors import LimitExceeded
-from computer_linker.model.paths import RootedPath
+from computer_linker.model.paths import PathRules, RootedPath
 
 async def open_gate(): pass
 
@@ -27,17 +27,17 @@ async def main(disk, size):
     made, refused = 0, None
     while made < 3000 and refused is None:
         try:
-            await files.change([Write(RootedPath(str(root), (f"f{made}",)), b"x" * size)], gate=open_gate)
+            await files.change([Write(RootedPath(str(root), (f"f{made}",), PathRules()), b"x" * size)], gate=open_gate)
             made += 1
         except LimitExceeded as error:
             refused = error
     try:
-        await files.change([MakeFolder(RootedPath(str(root), ("folder",)))], gate=open_gate)
+        await files.change([MakeFolder(RootedPath(str(root), ("folder",), PathRules()))], gate=open_gate)
         folder = "made"
     except LimitExceeded:
         folder = "refused"
     (state / "record").write_bytes(b"y" * 1_000_000)
-    print(json.dumps({"made": made, "there": len(os.listdir(root)), "refused": refused and refused.details, "folder": folder}))
+    print(json.dumps({"made": made, "there": len(list(root.glob("f[0-9]*"))), "refused": refused and refused.details, "folder": folder}))
 
 asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 """
@@ -64,7 +64,6 @@ def test_a_flood_of_bytes_stops_before_the_disk_is_full(tmp_path: Path) -> None:
     found = _on_a_small_disk(tmp_path, "size=24m", 100_000)
     assert found["refused"]["freeBytes"] > 16_000_000
     assert 50 < found["made"] == found["there"] < 120
-    assert found["folder"] == "made" or found["folder"] == "refused"
 
 
 def test_a_flood_of_files_stops_before_there_is_no_place_for_one(tmp_path: Path) -> None:
