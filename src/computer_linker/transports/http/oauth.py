@@ -62,7 +62,7 @@ class OAuthRoutes:
         elif path == consent.PATH and method in ("GET", "POST"):
             await self._consent.serve(scope, receive, send, headers, base)
         elif path in ("/token", "/revoke") and method == "POST":
-            await self._by_the_sdk(scope, receive, send)
+            await self._by_the_sdk(scope, receive, send, f"{base}/mcp")
         else:
             raise Refused(405, "That method is not served here.")
 
@@ -139,7 +139,7 @@ class OAuthRoutes:
         )
         await self._consent.begin(send, pending)
 
-    async def _by_the_sdk(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _by_the_sdk(self, scope: Scope, receive: Receive, send: Send, resource: str) -> None:
         """Token and revocation, by the SDK's handlers over our provider."""
         from mcp.server.auth.handlers.revoke import RevocationHandler
         from mcp.server.auth.handlers.token import TokenHandler
@@ -150,6 +150,11 @@ class OAuthRoutes:
         fields = every_value(body.decode("utf-8", "replace"))
         if len({name for name, _ in fields}) != len(fields):
             await answer_json(send, 400, {"error": "invalid_request", "error_description": "a field is given twice"})
+            return
+        if not _is_ours(dict(fields).get("resource"), resource):
+            await answer_json(
+                send, 400, {"error": "invalid_target", "error_description": f"tokens here are for {resource}"}
+            )
             return
         if scope["path"] == "/revoke" and "client_secret" not in dict(fields):
             # The SDK's form wants the field even from clients that have no secret, which are all of ours.
@@ -191,6 +196,9 @@ def _problem(asked: dict[str, str], resource: str) -> str | None:
     # The method must be said: left out, it would mean `plain`.
     if asked.get("code_challenge_method") != "S256" or not (len(challenge) == 43 and challenge.isascii()):
         return "invalid_request"
-    if asked.get("resource", resource).rstrip("/") not in (resource, resource.removesuffix("/mcp")):
-        return "invalid_target"
-    return None
+    return None if _is_ours(asked.get("resource"), resource) else "invalid_target"
+
+
+def _is_ours(asked: str | None, resource: str) -> bool:
+    """Whether a request that names a resource means this one; clients that name our origin do."""
+    return asked is None or asked.rstrip("/") in (resource, resource.removesuffix("/mcp"))
