@@ -2,10 +2,14 @@
 
 import importlib.util
 import json
+import os
+import shlex
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +44,8 @@ class Form:
     """One running form."""
 
     toolkit: str
-    process: "subprocess.Popen[bytes]"
+    process: "subprocess.Popen[bytes] | None"
+    """None for one that the service opened."""
     journal: Path
 
     @property
@@ -73,14 +78,39 @@ class Form:
         return found[-1] if found else None
 
 
+def install_form(desktop: Desktop, toolkit: str, *, env: dict[str, str], flags: tuple[str, ...] = ()) -> Form:
+    """Put a form among the desktop's applications, under its title, for somebody else to open."""
+    journal = desktop.folder / f"{toolkit}-{time.monotonic_ns()}.jsonl"
+    # What the service opens runs as the desktop's own applications do.
+    given = {"PYTHONDONTWRITEBYTECODE": "1", "GSETTINGS_BACKEND": "memory", **env}
+    command = ["env", *(f"{name}={value}" for name, value in given.items()), _python(toolkit)]
+    command += [str(APPS / f"{toolkit}_form.py"), str(journal), *flags]
+    folder = Path(desktop.env["HOME"]) / ".local" / "share" / "applications"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["[Desktop Entry]", "Type=Application", f"Name={TITLES[toolkit]}", f"Exec={shlex.join(command)}"]
+    lines += ["StartupWMClass=chromium"] if toolkit == "chromium" else []
+    (folder / f"{toolkit}-form.desktop").write_text("\n".join(lines) + "\n")
+    return Form(toolkit, None, journal)
+
+
+def end_form(form: Form) -> None:
+    """End a form that the service opened, and all it started."""
+    for one in form.events("started"):
+        with suppress(ProcessLookupError):
+            os.killpg(one["group"], signal.SIGKILL)
+
+
+def _python(toolkit: str) -> str:
+    return sys.executable if toolkit == "qt6" else "/usr/bin/python3"
+
+
 def open_form(
     desktop: Desktop, toolkit: str, *, env: dict[str, str] | None = None, flags: tuple[str, ...] = ()
 ) -> Form:
     """Start a form and wait until its window shows."""
     journal = desktop.folder / f"{toolkit}-{time.monotonic_ns()}.jsonl"
-    python = sys.executable if toolkit == "qt6" else "/usr/bin/python3"
     extra = {"PYTHONDONTWRITEBYTECODE": "1", "GSETTINGS_BACKEND": "memory", **(env or {})}
-    process = desktop.launch(python, str(APPS / f"{toolkit}_form.py"), str(journal), *flags, env=extra)
+    process = desktop.launch(_python(toolkit), str(APPS / f"{toolkit}_form.py"), str(journal), *flags, env=extra)
     form = Form(toolkit, process, journal)
     deadline = time.monotonic() + _READY_S
     while not form.events("ready"):

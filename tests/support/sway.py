@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.desktop import Desktop, stop, tied
+from support.desktop import Desktop, start_bus, stop, tied
 
 _NOBODY = 65534
-_CONFIG = """output HEADLESS-1 resolution 1280x800 position 0 0
+CONFIG = """output HEADLESS-1 resolution 1280x800 position 0 0
 output HEADLESS-2 resolution 1600x1200 scale 2 position 1280 0
 default_border none
 default_floating_border none
@@ -23,22 +23,25 @@ xwayland disable
 
 
 @contextmanager
-def sway_desktop(outputs: int = 1) -> Iterator[Desktop]:
-    """sway on virtual outputs: the first 1280x800, the second 800x600 at twice the pixels."""
+def sway_desktop(outputs: int = 1, *, with_bus: bool = False, config: str = CONFIG) -> Iterator[Desktop]:
+    """sway on virtual outputs, by default the first 1280x800, the second 800x600 at twice the pixels."""
     folder = Path(tempfile.mkdtemp(prefix="sway-"))
-    server: subprocess.Popen[bytes] | None = None
+    servers: list[subprocess.Popen[bytes]] = []
     try:
         env = _environment(folder)
-        server = _started(folder, env, outputs)
-        env.update(_addresses(folder / "run", server))
+        servers.append(_started(folder, env, outputs, config))
+        env.update(_addresses(folder / "run", servers[0]))
         desktop = Desktop("", env, folder)
+        if with_bus:
+            servers.append(start_bus(desktop))
+            env["NO_AT_BRIDGE"] = "0"
         try:
             yield desktop
         finally:
             for process in reversed(desktop.processes):
                 stop(process)
     finally:
-        if server is not None:
+        for server in reversed(servers):
             stop(server)
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -55,14 +58,15 @@ def _environment(folder: Path) -> dict[str, str]:
         "XDG_CURRENT_DESKTOP": "sway",
         "XDG_SESSION_TYPE": "wayland",
         "GDK_BACKEND": "wayland",
+        "QT_QPA_PLATFORM": "wayland",
         "NO_AT_BRIDGE": "1",
         "LIBGL_ALWAYS_SOFTWARE": "1",
     }
 
 
-def _started(folder: Path, env: dict[str, str], outputs: int) -> "subprocess.Popen[bytes]":
+def _started(folder: Path, env: dict[str, str], outputs: int, text: str) -> "subprocess.Popen[bytes]":
     config = folder / "sway.conf"
-    config.write_text(_CONFIG)
+    config.write_text(text)
     headless = {
         "WLR_BACKENDS": "headless",
         "WLR_LIBINPUT_NO_DEVICES": "1",

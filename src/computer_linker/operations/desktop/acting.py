@@ -13,6 +13,7 @@ from computer_linker.providers.frames import Frames
 from computer_linker.providers.refs.store import References
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.executions import Executions
+from computer_linker.providers.ui.presses import Presses
 from computer_linker.providers.ui.route import Route, follow
 from computer_linker.providers.ui.witness import Witness, witness
 from computer_linker.registry import Context
@@ -57,7 +58,7 @@ class Acted(Model):
 
 def aiming_of(ctx: Context) -> Aiming:
     """Finds what this request means."""
-    return Aiming(ctx.computer, ctx.scope, ctx.use(References), ctx.use(Frames))
+    return Aiming(ctx.computer, ctx.scope, ctx.use(References), ctx.use(Frames), ctx.use(Presses))
 
 
 def aim_at(target: str | AimAt | None, given: AimAt | None, *, needed: bool = True) -> AimAt | str | None:

@@ -1,7 +1,7 @@
 """Aims: what an act is meant for, found afresh, and the point at which a click would reach it."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Self
 
 import anyio
@@ -17,6 +17,7 @@ from computer_linker.providers.frames import Frames
 from computer_linker.providers.refs.store import References
 from computer_linker.providers.shots import is_excluded
 from computer_linker.providers.ui.look import pick_one
+from computer_linker.providers.ui.presses import Presses
 from computer_linker.providers.ui.route import Route, is_out_of_reach
 from computer_linker.providers.ui.selector import Selector
 
@@ -74,6 +75,7 @@ class Aiming:
     scope: Scope
     references: References
     frames: Frames
+    presses: Presses = field(default_factory=Presses)
 
     async def take(self, at: AimAt | str) -> Aim:
         """What a request means, as it is now.

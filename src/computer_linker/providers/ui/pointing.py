@@ -12,6 +12,7 @@ from computer_linker.computer.facets.pointer import Button, Modifier
 from computer_linker.errors import Conflict
 from computer_linker.model.geometry import Point, Rect
 from computer_linker.providers.ui.aim import Aim, Aiming
+from computer_linker.providers.ui.presses import ENTRIES
 from computer_linker.providers.ui.roles import PRESSED
 from computer_linker.providers.ui.witness import Witness
 
@@ -32,7 +33,6 @@ _PRESSES = (
 _AROUND = 300
 _UNFOLD_S = 1.0
 _LEAVE_OPEN = frozenset({"chromium", "qt"})
-_ENTRIES = frozenset({"menu-item", "check-menu-item", "radio-menu-item"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,9 @@ async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
     place = await aiming.point(aim)
     await aiming.computer.pointer.move(place)
     await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
+    await aiming.presses.let_pass(aim.element, aim.app)
     await aiming.computer.pointer.click(place, button=how.button, count=how.count, modifiers=how.modifiers)
+    aiming.presses.note(aim.app_id)
     return "pointer"
 
 
@@ -105,7 +107,7 @@ def refuse_disabled(aim: Aim) -> None:
 async def _unfolded(aiming: Aiming, aim: Aim) -> None:
     """Wait until an entry of an open Chromium list shows: it says so a moment after the list opened."""
     one, app = aim.element, aim.app
-    if one is None or app is None or app.toolkit.lower() != "chromium" or one.role not in _ENTRIES:
+    if one is None or app is None or app.toolkit.lower() != "chromium" or one.role not in ENTRIES:
         return
     reader = aiming.computer.accessibility
     is_open = any("expanded" in above.states for above in await reader.ancestors(one.id))
@@ -127,7 +129,7 @@ async def _press_action(aiming: Aiming, aim: Aim) -> int | None:
 
 
 def _may_perform(one: Element, app: Application) -> bool:
-    if app.toolkit.lower() in _LEAVE_OPEN and one.role in _ENTRIES and one.has("showing"):
+    if app.toolkit.lower() in _LEAVE_OPEN and one.role in ENTRIES and one.has("showing"):
         # They do the entry's action but leave its menu or list open, where the next click is lost.
         return False
     return one.role in PRESSED and "Action" in one.interfaces and not app.is_gtk3

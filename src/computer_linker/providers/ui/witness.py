@@ -14,6 +14,7 @@ from computer_linker.errors import LinkError
 from computer_linker.model.effect import Known
 from computer_linker.model.geometry import Rect
 from computer_linker.providers.ui.pixels import changed_area
+from computer_linker.providers.ui.presses import ENTRIES
 from computer_linker.providers.ui.roles import CHECKED, TEXTS
 
 SETTLE_S = 0.8
@@ -40,6 +41,9 @@ _MEANT = (
     "window:destroy",
     "document:load-complete",
 )
+_HOVERED = ("object:selection-changed", "object:state-changed:selected", "object:active-descendant-changed")
+_MEANT_BY_ENTRY = tuple(kind for kind in _MEANT if kind not in _HOVERED)
+"""A menu selects what the pointer is over, so that says nothing of a click."""
 _REACHED = ("object:state-changed:pressed", "object:state-changed:armed", "object:state-changed:focused")
 _HOVER_MARGIN = 8
 
@@ -87,7 +91,8 @@ class Witness:
     async def _is_confirmed(self, heard: list[Change]) -> bool:
         if self.element is not None and (self._is_checkable or self.element.role in TEXTS):
             return await self._state_changed()
-        return any(self._is_ours(change) and change.kind.startswith(_MEANT) for change in heard)
+        meant = _MEANT_BY_ENTRY if self.element is not None and self.element.role in ENTRIES else _MEANT
+        return any(self._is_ours(change) and change.kind.startswith(meant) for change in heard)
 
     def _is_ours(self, change: Change) -> bool:
         return (self.app is None or change.app == self.app) and (change.app, change.path) not in self.chatter

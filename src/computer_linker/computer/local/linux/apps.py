@@ -20,7 +20,8 @@ _LOOK_S = 0.05
 _PASSED_ON = (
     "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL",
     "USER", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_CURRENT_DESKTOP", "XDG_DATA_DIRS", "XDG_DATA_HOME",
-    "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "GDK_SCALE", "QT_SCALE_FACTOR", "SWAYSOCK",
+    "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "GDK_BACKEND", "GDK_SCALE", "QT_QPA_PLATFORM",
+    "QT_SCALE_FACTOR", "SWAYSOCK",
 )  # fmt: skip
 """What an application needs of the session; nothing else of the service's environment reaches it."""
 

@@ -1,7 +1,7 @@
 """From what a toolkit says of a place to desktop coordinates.
 
-Most toolkits answer in screen coordinates, in their own logical units; GTK 4 answers relative to its window's content.
-The window system's own rectangle of the window tells the scale and, for GTK 4, the place.
+On X11 most toolkits answer in screen coordinates, in their own logical units; GTK 4, and every toolkit on Wayland, answers
+relative to its window's content. The window system's own rectangle of the window tells the scale and the place.
 """
 
 from collections.abc import Sequence
@@ -50,13 +50,16 @@ def is_window_relative(app: Application) -> bool:
     return app.toolkit.lower() == "gtk" and app.toolkit_version.startswith("4")
 
 
-def placement(app: Application, title: str, frame: Extents, windows: Sequence[Window]) -> Placement:
+def placement(
+    app: Application, title: str, frame: Extents, windows: Sequence[Window], *, on_wayland: bool = False
+) -> Placement:
     """The placement of an application's window, given what it says of its own frame and what the window system says."""
     window = matching(app, title, windows)
+    is_relative = on_wayland or is_window_relative(app)
     if window is None or frame[2] <= 0 or frame[3] <= 0:
-        return NOWHERE if is_window_relative(app) else AS_SAID
+        return NOWHERE if is_relative else AS_SAID
     scale = _scale(window, frame)
-    if scale == 1.0 and not is_window_relative(app):
+    if scale == 1.0 and not is_relative:
         return AS_SAID
     # A window with its own shadow is larger than its frame by the same margin on both sides.
     margin_x = (window.bounds.width - frame[2] * scale) / 2
@@ -79,5 +82,10 @@ def matching(app: Application, title: str, windows: Sequence[Window]) -> Window 
 def _scale(window: Window, frame: Extents) -> float:
     across = window.bounds.width / frame[2]
     # Only whole and half steps are real scales; anything else is a shadow or a border counted by one side alone.
-    stepped = round(across * 4) / 4
+    stepped = in_steps(across)
     return stepped if stepped >= 1.25 and abs(across - stepped) < 0.1 else 1.0
+
+
+def in_steps(scale: float) -> float:
+    """The nearest scale that a person can set."""
+    return round(scale * 4) / 4

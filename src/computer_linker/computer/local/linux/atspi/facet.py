@@ -54,12 +54,12 @@ _COLLECTS = ("gtk", "qt", "chromium", "gecko")
 class AtspiAccessibility:
     """AT-SPI on one session bus. Connects on first use."""
 
-    def __init__(self, session_address: str, windows: "Windows") -> None:
+    def __init__(self, session_address: str, windows: "Windows", *, on_wayland: bool = False) -> None:
         self._address = session_address
         self._windows = windows
         self._opening = asyncio.Lock()
         self._wire: Wire | None = None
-        self._places = Places(windows)
+        self._places = Places(windows, on_wayland=on_wayland)
         self._memory = Memory()
         self._quiet: asyncio.TimerHandle | None = None
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.computer.local.linux.atspi.bounds import (
     AS_SAID,
+    NOWHERE,
     Extents,
     Placement,
     is_window_relative,
     placement,
 )
+from computer_linker.computer.local.linux.atspi.chromium import Shadows
 from computer_linker.errors import OsPermissionRequired, ProviderUnavailable, UnsupportedPlatform
 from computer_linker.model.geometry import Window
 
@@ -26,8 +28,10 @@ _NOWHERE: Extents = (-1, -1, 0, 0)
 class Places:
     """Asks the window system, and remembers for a while which applications need no translation."""
 
-    def __init__(self, windows: "Windows") -> None:
+    def __init__(self, windows: "Windows", *, on_wayland: bool = False) -> None:
         self._windows = windows
+        self._on_wayland = on_wayland
+        self._shadows = Shadows()
         self._plain: dict[str, float] = {}
 
     def is_plain(self, app: Application) -> bool:
@@ -58,9 +62,13 @@ class Places:
         tops = [one for one in elements if one.parent == app.root and one.id in extents]
         if windows is None:
             windows = await self.windows()
-        found = {one.id: placement(app, one.name, extents[one.id], windows) for one in tops}
+        if self._on_wayland and app.toolkit.lower() == "chromium":
+            return self._shadows.placements(app, elements, extents, windows)
+        found = {
+            one.id: placement(app, one.name, extents[one.id], windows, on_wayland=self._on_wayland) for one in tops
+        }
         if not is_window_relative(app):
-            if found and all(how == AS_SAID for how in found.values()):
+            if found and not self._on_wayland and all(how == AS_SAID for how in found.values()):
                 self._plain[app.id] = time.monotonic()
             elif app.toolkit.lower() == "chromium":
                 # Its own controls are in logical units, its pages in pixels.
@@ -69,7 +77,7 @@ class Places:
         scale = next((how.scale for how in found.values()), 1.0)
         popups = [one for one in elements if one.role in _POPUPS and extents.get(one.id, _NOWHERE)[:2] == (0, 0)]
         if popups:
-            found.update(_popups(popups, extents, await self._unmanaged(app, windows), scale))
+            found = {**_popups(popups, extents, await self._unmanaged(app, windows), scale), **found}
         return found
 
     async def nearest(
@@ -100,4 +108,16 @@ def _popups(
         place = sizes.get((round(width * scale), round(height * scale)))
         if place is not None:
             found[one.id] = Placement(scale, 0, 0, place.x, place.y)
+        elif one.parent in extents and not _holds(extents[one.parent], extents[one.id]):
+            # A list in the corner of its window lies in what holds it; this one does not, and no window tells its place.
+            found[one.id] = NOWHERE
     return found
+
+
+def _holds(outer: Extents, inner: Extents) -> bool:
+    return (
+        outer[0] <= inner[0]
+        and outer[1] <= inner[1]
+        and inner[0] + inner[2] <= outer[0] + outer[2]
+        and inner[1] + inner[3] <= outer[1] + outer[3]
+    )

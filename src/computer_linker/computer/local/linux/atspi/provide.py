@@ -22,7 +22,8 @@ def provide_accessibility(computer: Computer, environ: Mapping[str, str]) -> Non
     else:
         from computer_linker.computer.local.linux.atspi.facet import AtspiAccessibility
 
-        computer.provide("accessibility", AtspiAccessibility(address, computer.windows), backend="at-spi")
+        facet = AtspiAccessibility(address, computer.windows, on_wayland=bool(environ.get("WAYLAND_DISPLAY")))
+        computer.provide("accessibility", facet, backend="at-spi")
 
 
 def session_address(environ: Mapping[str, str]) -> str | None:

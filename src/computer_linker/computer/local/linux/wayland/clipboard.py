@@ -91,8 +91,9 @@ class _Device:
 
     def offer(self, forms: dict[str, bytes]) -> None:
         with self._lock:
-            self._last_taken = None
             source = self._wire.new() if forms else 0
+            with self._news:
+                self._last_taken, self._source = None, source
             if forms:
                 given = _by_type(forms)
                 self._wire.adopt(source, lambda event: self._from_source(source, given, event))
@@ -100,7 +101,6 @@ class _Device:
                 for media_type in given:
                     self._wire.request(source, 0, "s", media_type)
             self._wire.request(self._device, 0, "o", source)
-            self._source = source
             self._wire.roundtrip()
 
     def receive(self, media_type: str, max_bytes: int) -> bytes | None:
@@ -164,19 +164,22 @@ class _Device:
         if event.opcode == 0:
             media_type, descriptor = event.text(), event.descriptor()
             # A reader may be slow or never read: it must not hold up the wire.
-            threading.Thread(target=self._give, args=(descriptor, forms.get(media_type, b"")), daemon=True).start()
+            given = (source, descriptor, forms.get(media_type, b""))
+            threading.Thread(target=self._give, args=given, daemon=True).start()
         elif event.opcode == 1:
             self._wire.request(source, 1)
 
-    def _give(self, descriptor: int, raw: bytes) -> None:
+    def _give(self, source: int, descriptor: int, raw: bytes) -> None:
         try:
             with os.fdopen(descriptor, "wb") as pipe:
                 pipe.write(raw)
         except OSError:
             return
         with self._news:
-            self._last_taken = time.monotonic()
-            self._news.notify_all()
+            # An earlier content, fetched by ourselves just before it was replaced, is no sign that the new one arrived.
+            if source == self._source:
+                self._last_taken = time.monotonic()
+                self._news.notify_all()
 
 
 def _drained(reader: int, max_bytes: int) -> bytes:

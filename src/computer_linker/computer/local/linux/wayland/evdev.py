@@ -1,5 +1,7 @@
 """Where keys lie on a common keyboard: the kernel's numbers, for the plain layout our virtual keyboard starts with."""
 
+from collections.abc import Iterator
+
 _ROWS = {
     2: "1234567890-=",
     16: "qwertyuiop[]",
@@ -24,21 +26,39 @@ SHIFTED: dict[str, int] = {
     **{_SHIFTED[character]: code for character, code in PLAIN.items() if character in _SHIFTED},
 }
 
-SPARE = tuple(code for code in (*range(89, 96), *range(117, 125), *range(128, 247)) if code not in NAMED.values())
-"""Keys that a common keyboard lacks or that print nothing: free for any other character."""
-_FIRST_CODE = 8
-"""What XKB adds to the kernel's numbers."""
+_PRINTING = {
+    **{1 + place: f"AE{place:02}" for place in range(1, 13)},
+    **{15 + place: f"AD{place:02}" for place in range(1, 13)},
+    **{29 + place: f"AC{place:02}" for place in range(1, 12)},
+    **{43 + place: f"AB{place:02}" for place in range(1, 11)},
+    41: "TLDE",
+    43: "BKSL",
+}
+"""The keys that print, by the names XKB has for them."""
+SPARE = tuple((code, shifted) for shifted in (False, True) for code in _PRINTING)
+"""Where any other character can be put: what the printing keys give with AltGr, alone and with shift.
+
+Applications take the character there as text. On keys that print nothing, Chromium drops it or acts as the key would.
+"""
 
 
-def keymap(spare: dict[int, int]) -> str:
-    """The common layout as XKB text, with these keysyms on spare keys."""
-    names = "".join(f"<LK{code}> = {code + _FIRST_CODE};\n" for code in spare)
-    symbols = "".join(f"key <LK{code}> {{ [ {keysym:#x} ] }};\n" for code, keysym in spare.items())
+def keymap(spare: dict[tuple[int, bool], int]) -> str:
+    """The common layout as XKB text, with these keysyms in spare places."""
     return (
-        f'xkb_keymap {{\nxkb_keycodes "linker" {{ include "evdev+aliases(qwerty)"\n{names}}};\n'
+        'xkb_keymap {\nxkb_keycodes "linker" { include "evdev+aliases(qwerty)" };\n'
         'xkb_types "linker" { include "complete" };\nxkb_compatibility "linker" { include "complete" };\n'
-        f'xkb_symbols "linker" {{ include "pc+us+inet(evdev)"\n{symbols}}};\n}};\n'
+        f'xkb_symbols "linker" {{ include "pc+us+inet(evdev)"\n{"".join(_symbols(spare))}}};\n}};\n'
     )
+
+
+def _symbols(spare: dict[tuple[int, bool], int]) -> Iterator[str]:
+    common = {code: (character, "") for character, code in PLAIN.items()}
+    common |= {code: (common[code][0], character) for character, code in SHIFTED.items()}
+    for code in dict.fromkeys(code for code, _ in spare):
+        plain, shifted = (ord(character) for character in common[code])
+        third, fourth = spare.get((code, False), 0), spare.get((code, True), 0)
+        levels = f"{plain:#x}, {shifted:#x}, {third:#x}, {fourth:#x}"
+        yield f'key <{_PRINTING[code]}> {{ type = "FOUR_LEVEL", [ {levels} ] }};\n'
 
 
 def stroke(name: str) -> tuple[int, bool] | None:

@@ -1,9 +1,9 @@
-"""Keyboard on compositors with zwp_virtual_keyboard: its spare keys get whatever characters a text needs."""
+"""Keyboard on compositors with zwp_virtual_keyboard: its spare places get whatever characters a text needs."""
 
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from computer_linker.computer.facets.keys import MODIFIERS, character_keysym, key_name
 from computer_linker.computer.local.linux.halting import check_halt
@@ -15,10 +15,13 @@ from computer_linker.errors import InvalidRequest, UnsupportedPlatform
 
 _AT_ONCE = 200
 _MASKS = {"shift": 1, "ctrl": 4, "alt": 8, "super": 64}
+_ALTGR = 128
+_LAST_WHOLE = "\uffff"
+_Places = dict[str, tuple[int, bool]]
 
 
 class VirtualKeyboard:
-    """A keyboard of our own: a common layout, whose spare keys get the other characters of a text."""
+    """A keyboard of our own: a common layout, whose spare places get the other characters of a text."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -27,7 +30,7 @@ class VirtualKeyboard:
         manager = wire.bind("zwp_virtual_keyboard_manager_v1", 1)
         self._keyboard = wire.new()
         wire.request(manager, 0, "on", seat.number, self._keyboard)
-        self._spare: dict[str, int] | None = None
+        self._spare: _Places | None = None
         # The keyboard exists for others only once it has a keymap.
         self._use({})
         seat.wait_noticed(had_one)
@@ -38,10 +41,9 @@ class VirtualKeyboard:
         Every application reads a changed layout anew, which takes it longer than a hundred keys.
         """
         for run in _runs(text):
-            self._use(_spare_keys(run))
+            self._use(_places(run))
             for start in range(0, len(run), _AT_ONCE):
-                for character in run[start : start + _AT_ONCE]:
-                    self._character(character)
+                self._strike(run[start : start + _AT_ONCE])
                 self._wire.roundtrip()
 
     def press(self, names: Sequence[str]) -> None:
@@ -68,12 +70,21 @@ class VirtualKeyboard:
                 self._key(_known(down.pop())[0], down=False)
                 self._tell_modifiers(down)
 
-    def _character(self, character: str) -> None:
+    def _strike(self, characters: str) -> None:
         spare = self._spare or {}
-        code, shifted = (spare[character], False) if character in spare else _known(character)
-        with self.held(["shift"]) if shifted else nullcontext():
-            self._key(code, down=True)
-            self._key(code, down=False)
+        held = 0
+        try:
+            for character in characters:
+                code, shifted = spare.get(character) or _known(character)
+                mask = (_MASKS["shift"] if shifted else 0) | (_ALTGR if character in spare else 0)
+                if mask != held:
+                    self._hold(mask)
+                    held = mask
+                self._key(code, down=True)
+                self._key(code, down=False)
+        finally:
+            if held:
+                self._hold(0)
 
     def _key(self, code: int, *, down: bool) -> None:
         if down:
@@ -81,14 +92,16 @@ class VirtualKeyboard:
         self._wire.request(self._keyboard, 1, "uuu", int(time.monotonic() * 1000) & 0xFFFFFFFF, code, int(down))
 
     def _tell_modifiers(self, down: list[str]) -> None:
-        mask = sum(_MASKS[name] for name in set(down) & set(MODIFIERS))
+        self._hold(sum(_MASKS[name] for name in set(down) & set(MODIFIERS)))
+
+    def _hold(self, mask: int) -> None:
         self._wire.request(self._keyboard, 2, "uuuu", mask, 0, 0, 0)
 
-    def _use(self, spare: dict[str, int]) -> None:
-        """Give the spare keys these characters where they lack one; applications are told before any key that follows."""
+    def _use(self, spare: _Places) -> None:
+        """Give spare places these characters where they lack one; applications are told before any key that follows."""
         if self._spare is not None and spare.items() <= self._spare.items():
             return
-        raw = evdev.keymap({code: character_keysym(character) for character, code in spare.items()}).encode() + b"\0"
+        raw = evdev.keymap({at: character_keysym(character) for character, at in spare.items()}).encode() + b"\0"
         descriptor = os.memfd_create("computer-linker-keymap", os.MFD_CLOEXEC)
         try:
             os.write(descriptor, raw)
@@ -116,8 +129,8 @@ class WaylandKeyboard:
         await self._connection.run(work)
 
     async def can_type(self, text: str) -> bool:
-        """Every character but a tab, which would move the focus, and other control characters."""
-        return _typable(text)
+        """Every character but control characters, tab among them, and those of which Chromium takes only a half."""
+        return _typable(text) and all(character <= _LAST_WHOLE for character in text)
 
     async def type_text(self, text: str) -> None:
         """Enter any text by keys."""
@@ -138,7 +151,7 @@ def _known(name: str) -> tuple[int, bool]:
 
 
 def _runs(text: str) -> Iterator[str]:
-    """The text in pieces whose uncommon characters all find a spare key."""
+    """The text in pieces whose uncommon characters all find a spare place."""
     begin, seen = 0, set[str]()
     for place, character in enumerate(text):
         if evdev.stroke(character) is not None or character in seen:
@@ -151,6 +164,6 @@ def _runs(text: str) -> Iterator[str]:
         yield text[begin:]
 
 
-def _spare_keys(run: str) -> dict[str, int]:
+def _places(run: str) -> _Places:
     uncommon = (character for character in dict.fromkeys(run) if evdev.stroke(character) is None)
     return dict(zip(uncommon, evdev.SPARE, strict=False))
