@@ -6,6 +6,8 @@ import json
 import socket
 import ssl
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ from computer_linker.auth.oauth.state import Client
 _MAX_BYTES = 5 * 1024
 _DEADLINE_S = 3.0
 _KEEP_S = 300.0
+_MAX_AT_ONCE = 8
 
 
 class ClientDocuments:
@@ -24,12 +27,18 @@ class ClientDocuments:
         self._tls = tls
         self._allow_private = allow_private
         self._kept: dict[str, tuple[float, Client]] = {}
+        self._under_way = 0
+        # Threads of its own: a stranger chooses the name that is looked up, and a slow answer must hold up nothing else.
+        self._resolver = ThreadPoolExecutor(2, "client-names")
 
     async def fetch(self, url: str) -> Client | None:
-        """The client the document describes; None for anything that is not plainly right."""
+        """The client the document describes; None for anything that is not plainly right, or too much at once."""
         kept = self._kept.get(url)
         if kept is not None and kept[0] > time.monotonic():
             return kept[1]
+        if self._under_way >= _MAX_AT_ONCE:
+            return None
+        self._under_way += 1
         try:
             async with asyncio.timeout(_DEADLINE_S):
                 body = await self._get(url)
@@ -43,6 +52,8 @@ class ClientDocuments:
             asyncio.LimitOverrunError,
         ):
             return None
+        finally:
+            self._under_way -= 1
         if client is not None:
             if len(self._kept) > 100:
                 self._kept.clear()
@@ -79,8 +90,8 @@ class ClientDocuments:
 
     async def _public_address(self, host: str, port: int) -> str:
         """One address of the host. Every address it has must be public, so that no answer can point inside."""
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
         addresses = [str(item[4][0]) for item in found]
         for address in addresses:
             if not self._allow_private and not ipaddress.ip_address(address.split("%")[0]).is_global:
