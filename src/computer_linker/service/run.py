@@ -22,6 +22,7 @@ from computer_linker.service.app import App, open_app
 from computer_linker.service.approvals import ApprovalDesk
 from computer_linker.service.control import Controls
 from computer_linker.service.door import Door
+from computer_linker.service.foresight import boundary_found_out
 from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.peers import PeerDesk
 from computer_linker.service.settings import live_config
@@ -120,7 +121,8 @@ async def _serve(
         await peers.start()
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (door, bridge), stop, idle_exit_s)))
-        await _until_stopped(tasks, stop)
+        async with boundary_found_out(app):
+            await _until_stopped(tasks, stop)
         _unlink_socket(home, listener)
         if controls.tunnels is not None:
             await controls.tunnels.aclose()

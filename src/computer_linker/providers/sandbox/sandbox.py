@@ -100,7 +100,7 @@ class Sandbox:
 
         reasons: list[str] = []
         for kind in self._kinds:
-            if kind == "bubblewrap" and not self._has_bubblewrap():
+            if kind == "bubblewrap" and not await self._has_bubblewrap():
                 reasons.append("bubblewrap is not installed, or too old to bind by descriptor")
                 continue
             found = await crossed(self, Boundary(kind, files=True))
@@ -109,9 +109,9 @@ class Sandbox:
             reasons.append(f"{kind}: {found.detail}")
         return Boundary("none", detail="; ".join(reasons) or NO_BOUNDARY.detail)
 
-    def _has_bubblewrap(self) -> bool:
+    async def _has_bubblewrap(self) -> bool:
         found = shutil.which("bwrap")
         if found is None or not found.startswith("/"):
             return False
         self._bwrap = found
-        return bubblewrap.binds_by_descriptor(found)
+        return await anyio.to_thread.run_sync(bubblewrap.binds_by_descriptor, found)
