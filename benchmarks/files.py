@@ -1,13 +1,11 @@
 """Files: our operations through the whole road against the plain calls they cannot be quicker than."""
 
-import asyncio
 import json
 import os
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -16,18 +14,13 @@ from pydantic_core import to_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio, compared
+from benchmarks.ratio import Ratio, compared, in_a_folder
 from support.road import LOCAL, Road
 
 
 def run() -> list[Ratio]:
     """All figures of the family."""
-    # Beside the project rather than in /tmp, which may be memory: a sync must reach a disk.
-    folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).parents[1]))
-    try:
-        return asyncio.run(_run(folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return in_a_folder(_run)
 
 
 async def _run(folder: Path) -> list[Ratio]:

@@ -1,18 +1,15 @@
 """Git: our operations through the whole road against git itself in the same repositories."""
 
-import asyncio
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from pydantic_core import to_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio, compared
+from benchmarks.ratio import Ratio, compared, in_a_folder
 from computer_linker.providers.git.heads import Memory
 from computer_linker.providers.git.run import Git
 from support.repositories import git
@@ -24,11 +21,7 @@ _COMMITS = 5000
 
 def run() -> list[Ratio]:
     """All figures of the family."""
-    folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).parents[1]))
-    try:
-        return asyncio.run(_run(folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return in_a_folder(_run)
 
 
 async def _run(folder: Path) -> list[Ratio]:

@@ -1,9 +1,14 @@
 """One measured ratio: ours against a limit in the same run, with what must be reached."""
 
+import asyncio
+import shutil
 import statistics
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,15 @@ class Ratio:
     @property
     def reached(self) -> bool:
         return self.ratio <= self.reach
+
+
+def in_a_folder(measure: Callable[[Path], Coroutine[Any, Any, list[Ratio]]]) -> list[Ratio]:
+    """Measure in a folder of its own beside the project rather than in /tmp, which may be memory: a sync must reach a disk."""
+    folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).parents[1]))
+    try:
+        return asyncio.run(measure(folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 async def compared(

@@ -1,11 +1,9 @@
 """Search: our operations through the whole road against ripgrep itself on the same trees."""
 
-import asyncio
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from pydantic_core import to_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio, compared
+from benchmarks.ratio import Ratio, compared, in_a_folder
 from computer_linker.providers.search.ripgrep import program
 from support.road import LOCAL, Road, folder_scope
 
@@ -26,11 +24,7 @@ _SOURCE_FILES = 5000
 
 def run() -> list[Ratio]:
     """All figures of the family."""
-    folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).parents[1]))
-    try:
-        return asyncio.run(_run(folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return in_a_folder(_run)
 
 
 async def _run(folder: Path) -> list[Ratio]:

@@ -1,0 +1,37 @@
+"""What git.stage and git.unstage share: plain paths in, and what is known of the index afterwards."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.providers.git.run import Git, GitRun
+from computer_linker.providers.git.staging import Staged
+from computer_linker.providers.held import guarded
+from computer_linker.registry import Context
+
+
+class PathsInput(Model):
+    paths: Annotated[
+        list[str], Field(min_length=1, max_length=1000, description="Files or folders; plain names, no patterns.")
+    ]
+
+
+async def change_index(
+    ctx: Context, target: str, input: PathsInput, change: Callable[[GitRun, list[tuple[str, ...]]], Staged]
+) -> list[str]:
+    """Put the paths into the index, or take them out; the files this was done with."""
+    paths = [ctx.path(path) for path in input.paths]
+
+    def work(run: GitRun) -> Staged:
+        return change(run, [run.repository.from_top(path) for path in paths])
+
+    found = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
+    if found.hidden:
+        ctx.warn(f"{found.hidden} files that this scope does not show were left out.")
+    if found.nested:
+        ctx.warn(f"{found.nested} folders that are repositories of their own were left out.")
+    ctx.effect = ("confirmed" if found.is_confirmed else "partial") if found.paths else "suspected_noop"
+    ctx.note(files=len(found.paths))
+    return found.paths
