@@ -8,7 +8,7 @@ from typing import Protocol, Self, TypeVar
 import anyio
 
 from computer_linker.artifacts.kinds import MIME_BY_KIND, REFUSED_TYPES, media_type
-from computer_linker.artifacts.store import ArtifactStore, Owner
+from computer_linker.artifacts.store import ArtifactStore, Asked, Owner
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.artifact import Artifact
 
@@ -57,17 +57,9 @@ class ArtifactBroker:
             raise InvalidRequest("An artifact id looks like art_ and hexadecimal digits.")
         return await self._do(lambda store: store.find(artifact_id, scope))
 
-    async def listed(
-        self,
-        scope: str,
-        *,
-        kind: str | None = None,
-        label: str | None = None,
-        limit: int = 50,
-        before: float | None = None,
-    ) -> list[Artifact]:
-        """The newest artifacts of a scope."""
-        return await self._do(lambda store: store.listed(scope, kind=kind, label=label, limit=limit, before=before))
+    async def listed(self, asked: Asked, limit: int = 50) -> list[Artifact]:
+        """The newest artifacts that fit."""
+        return await self._do(lambda store: store.listed(asked, limit))
 
     async def content(self, artifact: Artifact) -> bytes:
         """An artifact's bytes."""
@@ -80,5 +72,5 @@ class ArtifactBroker:
     def _opened(self) -> ArtifactStore:
         if self._store is None:
             self._store = ArtifactStore(self._folder)
-            self._store.forget_old(time.time())
+            self._store.sweep(time.time())
         return self._store

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+import shutil
 import sqlite3
 import time
 from dataclasses import dataclass
@@ -12,9 +13,7 @@ from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.artifact import Artifact
 
 MAX_BYTES = 64 * 1024 * 1024
-SCOPE_BYTES = 512 * 1024 * 1024
-SCOPE_COUNT = 2000
-KEEP_S = 30 * 24 * 3600
+_SWEEP_EVERY_S = 3600.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS artifacts (
@@ -27,6 +26,28 @@ CREATE INDEX IF NOT EXISTS by_digest ON artifacts (sha256);
 PRAGMA user_version = 1;
 """
 _FIELDS = "id, kind, sha256, size, media_type, title, scope, session, operation, label, backend, created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is kept: of one artifact, of one scope, for how long, and how much of the disk is left to others."""
+
+    max_bytes: int = MAX_BYTES
+    scope_bytes: int = 512 * 1024 * 1024
+    scope_count: int = 2000
+    keep_s: float = 30 * 24 * 3600
+    free_bytes: int = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which artifacts are wanted; what is None is not asked about."""
+
+    scope: str | None = None
+    kind: str | None = None
+    label: str | None = None
+    session: str | None = None
+    before: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +64,33 @@ class Owner:
 class ArtifactStore:
     """A private folder of objects and one table. Used from worker threads, one at a time (the broker sees to that)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bounds: Bounds = Bounds()) -> None:
         self._folder = folder
+        self._bounds = bounds
         (folder / "objects").mkdir(mode=0o700, parents=True, exist_ok=True)
         self._db = sqlite3.connect(folder / "artifacts.db", check_same_thread=False, isolation_level=None)
         self._db.executescript("PRAGMA journal_mode=WAL;" + _SCHEMA)
+        self._newest = float(self._db.execute("SELECT coalesce(max(created_at), 0) FROM artifacts").fetchone()[0])
+        self._swept = 0.0
 
     def close(self) -> None:
         self._db.close()
 
     def add(self, content: bytes, kind: str, media: str, title: str, owner: Owner) -> Artifact:
         """Keep the bytes and the facts. The oldest of the scope make way when its bounds are reached."""
-        if len(content) > MAX_BYTES:
-            raise LimitExceeded(f"An artifact is at most {MAX_BYTES} bytes.", limitBytes=MAX_BYTES)
+        limit = self._bounds.max_bytes
+        if len(content) > limit:
+            raise LimitExceeded(f"An artifact is at most {limit} bytes.", limitBytes=limit)
+        if time.time() - self._swept > _SWEEP_EVERY_S:
+            self.sweep(time.time())
         digest = hashlib.sha256(content).hexdigest()
         self._make_room(owner.scope, len(content))
+        self._leave_room_on_disk(len(content))
         self._write_object(digest, content)
         made = Artifact(
             id="art_" + secrets.token_hex(12), kind=kind, sha256=digest, size=len(content), media_type=media,
             title=title, scope=owner.scope, session=owner.session, operation=owner.operation, label=owner.label,
-            backend=owner.backend, created_at=time.time(),
+            backend=owner.backend, created_at=self._now(),
         )  # fmt: skip
         values = (
             made.id, kind, digest, made.size, media, title, made.scope, made.session, made.operation, made.label,
@@ -71,23 +99,22 @@ class ArtifactStore:
         self._db.execute(f"INSERT INTO artifacts ({_FIELDS}) VALUES ({','.join('?' * 12)})", values)  # noqa: S608  # constant names
         return made
 
-    def find(self, artifact_id: str, scope: str) -> Artifact:
-        """One artifact of this scope; another scope's is as if it were not there."""
+    def find(self, artifact_id: str, scope: str | None) -> Artifact:
+        """One artifact of this scope; another scope's is as if it were not there. None is the owner, who sees all."""
         row = self._db.execute(
-            f"SELECT {_FIELDS} FROM artifacts WHERE id = ? AND scope = ?",  # noqa: S608  # constant names
+            f"SELECT {_FIELDS} FROM artifacts WHERE id = ? AND scope = coalesce(?, scope)",  # noqa: S608  # constant names
             (artifact_id, scope),
         ).fetchone()
         if row is None:
             raise NotFound("There is no artifact of this id in this scope.")
         return _artifact(row)
 
-    def listed(
-        self, scope: str, *, kind: str | None, label: str | None, limit: int, before: float | None
-    ) -> list[Artifact]:
+    def listed(self, asked: Asked, limit: int) -> list[Artifact]:
         """The newest first."""
-        wanted = "scope = ? AND created_at < ?"
-        values: list[object] = [scope, before if before is not None else float("inf")]
-        for name, value in (("kind", kind), ("label", label)):
+        wanted = "created_at < ?"
+        values: list[object] = [asked.before if asked.before is not None else float("inf")]
+        for name in ("scope", "kind", "label", "session"):
+            value = getattr(asked, name)
             if value is not None:
                 wanted += f" AND {name} = ?"
                 values.append(value)
@@ -96,7 +123,10 @@ class ArtifactStore:
 
     def content(self, artifact: Artifact) -> bytes:
         """The bytes, checked against their digest."""
-        content = self._object(artifact.sha256).read_bytes()
+        try:
+            content = self._object(artifact.sha256).read_bytes()
+        except FileNotFoundError:
+            content = b""
         if hashlib.sha256(content).hexdigest() != artifact.sha256:
             raise NotFound("The artifact's bytes are no longer what was kept.")
         return content
@@ -108,24 +138,41 @@ class ArtifactStore:
         ).fetchone()
         return int(row[0]), int(row[1])
 
-    def forget_old(self, now: float) -> int:
-        """Drop what is older than the retention; how many."""
-        old = self._db.execute("SELECT id, sha256 FROM artifacts WHERE created_at < ?", (now - KEEP_S,)).fetchall()
+    def sweep(self, now: float) -> int:
+        """Drop what is older than the retention, and bytes that belong to nothing; how many artifacts went."""
+        self._swept = now
+        oldest = now - self._bounds.keep_s
+        old = self._db.execute("SELECT id, sha256 FROM artifacts WHERE created_at < ?", (oldest,)).fetchall()
         for artifact_id, digest in old:
             self._drop(artifact_id, digest)
+        known = {row[0] for row in self._db.execute("SELECT DISTINCT sha256 FROM artifacts")}
+        for path in (self._folder / "objects").glob("*/*"):
+            # A service that was killed between the bytes and their row left these.
+            if path.name not in known:
+                path.unlink(missing_ok=True)
         return len(old)
 
     def _make_room(self, scope: str, size: int) -> None:
+        bounds = self._bounds
         count, total = self.size_of(scope)
         oldest = self._db.execute(
             "SELECT id, sha256, size FROM artifacts WHERE scope = ? ORDER BY created_at", (scope,)
         )
-        rows = oldest.fetchall() if count >= SCOPE_COUNT or total + size > SCOPE_BYTES else []
+        rows = oldest.fetchall() if count >= bounds.scope_count or total + size > bounds.scope_bytes else []
         for artifact_id, digest, freed in rows:
-            if count < SCOPE_COUNT and total + size <= SCOPE_BYTES:
+            if count < bounds.scope_count and total + size <= bounds.scope_bytes:
                 break
             self._drop(artifact_id, digest)
             count, total = count - 1, total - freed
+
+    def _leave_room_on_disk(self, size: int) -> None:
+        if shutil.disk_usage(self._folder).free - size < self._bounds.free_bytes:
+            raise LimitExceeded("The disk is nearly full; nothing more is kept.", freeBytes=self._bounds.free_bytes)
+
+    def _now(self) -> float:
+        """A time that is later than every other here, so that it can say where a page of a list ends."""
+        self._newest = max(time.time(), self._newest + 1e-6)
+        return self._newest
 
     def _drop(self, artifact_id: str, digest: str) -> None:
         self._db.execute("DELETE FROM artifacts WHERE id = ?", (artifact_id,))

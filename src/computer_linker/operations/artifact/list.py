@@ -6,6 +6,7 @@ from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.kinds import normalised_kind
+from computer_linker.artifacts.store import Asked
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
@@ -17,6 +18,7 @@ from computer_linker.registry import Context, Example, operation
 class ListInput(Model):
     kind: Kind = None
     owner: Label = None
+    session: Annotated[str | None, Field(max_length=200, description="Only what this session left.")] = None
 
 
 class ListOptions(Model):
@@ -46,9 +48,8 @@ async def artifact_list(
     except ValueError:
         raise InvalidRequest("The cursor is not one that artifact.list gave.") from None
     kind = normalised_kind(input.kind) if input.kind is not None else None
-    found = await ctx.use(ArtifactBroker).listed(
-        ctx.scope.id, kind=kind, label=input.owner, limit=options.limit + 1, before=before
-    )
+    asked = Asked(ctx.scope.id, kind, input.owner, input.session, before)
+    found = await ctx.use(ArtifactBroker).listed(asked, options.limit + 1)
     page = found[: options.limit]
     more = len(found) > options.limit
     return ArtifactPage(

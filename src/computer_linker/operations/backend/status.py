@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker
+from computer_linker.artifacts.store import Asked
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -46,7 +47,7 @@ class BackendStatus(Model):
 async def backend_status(ctx: Context) -> BackendStatus:
     """Say which other programs (Ghost OS, agent-browser, cua-driver, Peekaboo) are here, and what our own desktop can prove."""
     backends, local = await discover(), local_fallback(ctx.computer)
-    newest = await ctx.use(ArtifactBroker).listed(ctx.scope.id, limit=1)
+    newest = await ctx.use(ArtifactBroker).listed(Asked(ctx.scope.id), 1)
     name, source = choose(backends, latest=newest[0].backend if newest else None)
     return BackendStatus(
         backends=[_facts(backend) for backend in backends],
