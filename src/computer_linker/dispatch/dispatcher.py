@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import anyio
@@ -176,7 +176,8 @@ class Dispatcher:
         if type(call.target) is str:
             event.target = call.target
         if verdict.decision == "ask":
-            await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask)
+            look = partial(op.look, self._context(op, scope, caller, event, None), arguments)
+            await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, look)
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent)
         ctx.cargo = call.cargo

@@ -18,6 +18,17 @@ _MAX_WAITING = 200
 _MAX_WRONG_TOKENS = 10
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a person is shown beside the request itself: what it would change, or what it would touch."""
+
+    lines: tuple[str, ...]
+    picture: bytes | None = None
+    """Where it would act, as a PNG."""
+    holds: str = ""
+    """A digest of what must still be so when the request is carried out; empty when nothing was found to hold it to."""
+
+
 @dataclass(slots=True)
 class Asked:
     """One request that waits for a person. Its id is stable and is not a secret; the token is."""
@@ -33,8 +44,11 @@ class Asked:
     client: str | None
     asked_at: float
     expires_at: float
+    about: About | None = None
     token_hash: bytes | None = None
     state: State = "waiting"
+    is_dialog_over: bool = False
+    """The client has shown it in its own dialog, without an answer."""
 
 
 class Ledger:
@@ -92,8 +106,8 @@ class Ledger:
         self._standing.clear()
         return count
 
-    def spend_token(self, token: str, who: Principal, digest: str, now: float) -> None:
-        """Use up a token for exactly this request. Raises ConfirmRequired for any difference at all."""
+    def spend_token(self, token: str, who: Principal, digest: str, now: float, about: About | None = None) -> None:
+        """Use up a token for exactly this request, about the same as was shown. Raises ConfirmRequired for any difference."""
         self.expire(now)
         asked = self._by_token.get(_hash(token))
         if asked is None or not _is_for(asked, who, digest):
@@ -108,23 +122,32 @@ class Ledger:
             )
         asked.state = "spent"
         self._forget(asked)
+        check_unchanged(asked, about)
         self._wrong.pop(who.id, None)
 
-    def waiting_token(self, token: str, who: Principal, digest: str, now: float) -> Asked | None:
-        """The request of a token while it waits for a person; None when it is not good for exactly this request."""
+    def of_token(self, token: str, who: Principal, digest: str, now: float) -> Asked | None:
+        """The request of a token; None when it is not good for exactly this request."""
         self.expire(now)
         asked = self._by_token.get(_hash(token))
-        return asked if asked is not None and asked.state == "waiting" and _is_for(asked, who, digest) else None
+        return asked if asked is not None and _is_for(asked, who, digest) else None
 
-    def spend_approval(self, who: Principal, digest: str, now: float) -> bool:
-        """Use up a person's yes to exactly this request, asked for earlier without a token."""
-        self.expire(now)
-        for asked in self._asked.values():
-            if asked.state == "approved" and asked.token_hash is None and _is_for(asked, who, digest):
-                asked.state = "spent"
-                self._forget(asked)
-                return True
-        return False
+    def approved(self, who: Principal, digest: str, now: float) -> Asked | None:
+        """What a person said yes to, asked for earlier without a token and not used yet."""
+        return self._without_token("approved", who, digest, now)
+
+    def open_question(self, who: Principal, digest: str, now: float) -> Asked | None:
+        """What was asked without a token and still waits."""
+        return self._without_token("waiting", who, digest, now)
+
+    def spend_approval(self, who: Principal, digest: str, now: float, about: About | None = None) -> bool:
+        """Use up a person's yes to exactly this request. Raises ConfirmRequired when what they were shown has changed."""
+        asked = self.approved(who, digest, now)
+        if asked is None:
+            return False
+        asked.state = "spent"
+        self._forget(asked)
+        check_unchanged(asked, about)
+        return True
 
     def find(self, asked_id: str) -> Asked | None:
         """The request of this id while it is waiting or approved."""
@@ -145,6 +168,11 @@ class Ledger:
             asked.state = "expired"
             self._forget(asked)
 
+    def _without_token(self, state: State, who: Principal, digest: str, now: float) -> Asked | None:
+        self.expire(now)
+        fitting = (one for one in self._asked.values() if one.state == state and one.token_hash is None)
+        return next((one for one in fitting if _is_for(one, who, digest)), None)
+
     def _waiting(self, asked_id: str, now: float) -> Asked | None:
         self.expire(now)
         asked = self._asked.get(asked_id)
@@ -162,6 +190,16 @@ class Ledger:
             self._wrong[who.id] = 0
             for asked in [asked for asked in self._asked.values() if asked.principal == who.id]:
                 self._forget(asked)
+
+
+def check_unchanged(asked: Asked, now: About | None) -> None:
+    """Refuse what is no longer what the person saw when they said yes."""
+    was, is_now = ("" if about is None else about.holds for about in (asked.about, now))
+    if was and was != is_now:
+        raise ConfirmRequired(
+            f"What {asked.op} would change is no longer what the person was shown. Send the request again to ask anew.",
+            changed=True,
+        )
 
 
 def _is_for(asked: Asked, who: Principal, digest: str) -> bool:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import anyio
@@ -13,16 +14,19 @@ from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.rights import Rights
 from computer_linker.model.scope import Scope
-from computer_linker.policy.confirm import Asked, Ledger
+from computer_linker.policy.confirm import About, Asked, Ledger, check_unchanged
 from computer_linker.policy.digest import canonical_request, digest_of
 from computer_linker.policy.preview import preview
 
 Answer = Literal["yes", "yes_for_session", "no"]
 Approver = Callable[[Asked], Awaitable[Answer | None]]
-"""Puts a request before a person and returns their answer; None when this way cannot ask after all."""
+"""Puts a request before a person and returns their answer; None when this way brought none."""
 
 FindApprover = Callable[[Asked], Awaitable[Approver | None]]
 """Looks whether a way to ask is there for this request; None when it is not."""
+
+Look = Callable[[], Awaitable[About | None]]
+"""Looks at what the request would change, as it is now."""
 
 WAIT_S = 60.0
 
@@ -35,13 +39,25 @@ class NeedsInput(Exception):
         self.asked = asked
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """The calls that wait for one answer."""
+
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    calls: int = 0
+
+
+async def _nothing_to_see() -> About | None:
+    return None
+
+
 class Approvals:
     """The ledger, the people who can be asked now, and the calls that wait for them."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
         self._approvers: dict[str, Approver] = {}
-        self._answered: dict[str, anyio.Event] = {}
+        self._waiting: dict[str, _Waiting] = {}
         self._changed = anyio.Event()
         self._offers: list[FindApprover] = []
 
@@ -49,48 +65,42 @@ class Approvals:
     def open(cls, services: object) -> Self:
         return cls()
 
-    def make_asked(self, call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
-        """The request as it is put before a person."""
-        canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
-        digest, now = digest_of(canonical), time.monotonic()
-        return Asked(
-            id=new_handle("ask"),
-            op=op.name,
-            scope=call.scope,
-            digest=digest,
-            preview=preview(canonical, digest),
-            principal=who.id,
-            session=who.session,
-            connection=who.connection,
-            client=who.client,
-            asked_at=now,
-            expires_at=now + ttl_s,
-        )
-
-    def issue(self, call: Call, op: Rights, who: Principal, ttl_s: float) -> tuple[str, Asked]:
+    def issue(
+        self, call: Call, op: Rights, who: Principal, ttl_s: float, about: About | None = None
+    ) -> tuple[str, Asked]:
         """A token for exactly this call, and the request that now waits for a person."""
-        asked = self.make_asked(call, op, who, ttl_s)
+        asked = _asked(call, op, who, ttl_s)
+        asked.about = about
         token = self.ledger.issue_token(asked)
         self._announce()
         return token, asked
 
-    async def confirm(self, call: Call, op: Rights, scope: Scope, who: Principal, ask: Approver | None) -> None:
-        """Return when a person has said yes to exactly this call. Raises ConfirmRequired otherwise."""
+    async def confirm(
+        self, call: Call, op: Rights, scope: Scope, who: Principal, ask: Approver | None, look: Look = _nothing_to_see
+    ) -> None:
+        """Return when a person has said yes to exactly this call, and what they saw is still so.
+
+        Raises ConfirmRequired otherwise.
+        """
         call = with_its_token(call)
-        asked = self.make_asked(call, op, who, WAIT_S)
-        now = time.monotonic()
+        fresh = _asked(call, op, who, WAIT_S)
         if call.confirm is not None:
-            await self._until_answered(call.confirm, who, asked.digest)
-            self.ledger.spend_token(call.confirm, who, asked.digest, time.monotonic())
+            await self._confirm_by_token(call.confirm, who, fresh.digest, look)
             return
-        if self.ledger.has_standing(who, scope.id) or self.ledger.spend_approval(who, asked.digest, now):
+        if self.ledger.has_standing(who, scope.id):
             return
-        self.ledger.ask(asked)
-        self._announce()
-        approvers = [*([ask] if ask is not None else []), *await self._there_for(asked)]
+        about = await look()
+        if self.ledger.spend_approval(who, fresh.digest, time.monotonic(), about):
+            return
+        fresh.about = about
+        asked = self._put_before_a_person(fresh, who)
+        was_shown, asked.is_dialog_over = asked.is_dialog_over, False
+        dialog = [] if ask is None or was_shown else [ask]
+        approvers = [*dialog, *await self._there_for(asked)]
         if not approvers:
-            raise _nobody(asked, op)
+            raise _no_yes(asked, was_shown=was_shown)
         await self._wait(asked, approvers)
+        check_unchanged(asked, await look())
 
     def answer(self, asked_id: str, answer: Answer) -> Asked | None:
         """Take a person's answer, from whichever way it came first."""
@@ -100,9 +110,8 @@ class Approvals:
         else:
             asked = self.ledger.approve(asked_id, now, for_session=answer == "yes_for_session")
         if asked is not None:
-            event = self._answered.get(asked_id)
-            if event is not None:
-                event.set()
+            if asked_id in self._waiting:
+                self._waiting[asked_id].answered.set()
             self._announce()
         return asked
 
@@ -128,42 +137,45 @@ class Approvals:
         self._offers.append(find)
 
     def take_response(self, asked_id: str, who: Principal, answer: Answer | None) -> None:
-        """The answer that a repeated call brought. It counts only from the caller and connection that was asked."""
+        """The answer that a repeated call brought. It counts only from the caller and connection that was asked.
+
+        A dialog that was closed or declined is no answer: others may still be asked, and the question stays open.
+        """
         asked = self.ledger.find(asked_id)
         if asked is None or asked.principal != who.id or asked.connection != who.connection:
             raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
-        self.answer(asked_id, answer or "no")
-        if answer is None or answer == "no":
-            # A no ends this call too; to run it would only put the same question again.
-            raise _not_allowed(asked)
-
-    async def _until_answered(self, token: str, who: Principal, digest: str) -> None:
-        """Give the person who is there the time to answer about a token that waits for them."""
-        asked = self.ledger.waiting_token(token, who, digest, time.monotonic())
-        approvers = [] if asked is None else await self._there_for(asked)
-        if asked is None or not approvers:
+        if answer is None:
+            asked.is_dialog_over = True
             return
-        answered = self._answered.setdefault(asked.id, anyio.Event())
-        left = len(approvers)
+        self.answer(asked_id, answer)
+        if answer == "no":
+            # A no ends this call too; to run it would only put the same question again.
+            self.ledger.withdraw(asked)
+            raise _said_no(asked)
 
-        async def put(approver: Approver, asked: Asked) -> None:
-            nonlocal left
-            answer = await approver(asked)
-            left -= 1
-            if answer is not None:
-                self.answer(asked.id, answer)
-            if not left:
-                answered.set()
+    async def _confirm_by_token(self, token: str, who: Principal, digest: str, look: Look) -> None:
+        about: About | None = None
+        asked = self.ledger.of_token(token, who, digest, time.monotonic())
+        if asked is not None:
+            if asked.state == "waiting" and (approvers := await self._there_for(asked)):
+                # The person who is there gets the time to answer about a token that waits for them.
+                await self._ask_all(asked, approvers)
+            about = await look()
+        self.ledger.spend_token(token, who, digest, time.monotonic(), about)
 
-        try:
-            with anyio.move_on_after(asked.expires_at - time.monotonic()):
-                async with anyio.create_task_group() as group:
-                    for approver in approvers:
-                        group.start_soon(put, approver, asked)
-                    await answered.wait()
-                    group.cancel_scope.cancel()
-        finally:
-            self._answered.pop(asked.id, None)
+    def _put_before_a_person(self, fresh: Asked, who: Principal) -> Asked:
+        """The question, under the id it already has when the same one is open and no call waits for its answer."""
+        now = time.monotonic()
+        asked = self.ledger.open_question(who, fresh.digest, now)
+        if asked is not None and asked.id not in self._waiting:
+            if asked.about == fresh.about or _holds(asked) == _holds(fresh):
+                asked.expires_at = now + WAIT_S
+                return asked
+            # It would show something else by now: whoever looks at the old question must not answer the new one.
+            self.ledger.withdraw(asked)
+        self.ledger.ask(fresh)
+        self._announce()
+        return fresh
 
     async def _there_for(self, asked: Asked) -> list[Approver]:
         """Every way to ask about this request that is there now."""
@@ -171,9 +183,30 @@ class Approvals:
         return [*self._approvers.values(), *(approver for approver in found if approver is not None)]
 
     async def _wait(self, asked: Asked, approvers: list[Approver]) -> None:
-        waiting = self._answered[asked.id] = anyio.Event()
-        left = len(approvers)
-        question: NeedsInput | None = None
+        """Return at a yes. A question that no way brought an answer to stays open: a person may still find it in the list."""
+        is_over = False
+        try:
+            question = await self._ask_all(asked, approvers)
+            is_over = True
+        finally:
+            if not is_over or asked.state != "waiting":
+                self.ledger.withdraw(asked)
+            self._announce()
+        match asked.state:
+            case "approved":
+                asked.state = "spent"
+            case "denied":
+                raise _said_no(asked)
+            case "waiting" if question is not None:
+                raise question
+            case _:
+                raise _no_yes(asked, was_shown=True)
+
+    async def _ask_all(self, asked: Asked, approvers: list[Approver]) -> NeedsInput | None:
+        """Ask by every way at once until one brings an answer, all came back without one, or the time is over."""
+        waiting = self._waiting.setdefault(asked.id, _Waiting())
+        waiting.calls += 1
+        left, question = len(approvers), None
 
         async def put(approver: Approver) -> None:
             nonlocal left, question
@@ -181,32 +214,27 @@ class Approvals:
                 answer = await approver(asked)
             except NeedsInput as needed:
                 question = needed
-                waiting.set()
+                group.cancel_scope.cancel()
                 return
             left -= 1
             if answer is not None:
                 self.answer(asked.id, answer)
             if not left:
-                waiting.set()
+                group.cancel_scope.cancel()
 
         try:
             with anyio.move_on_after(asked.expires_at - time.monotonic()):
                 async with anyio.create_task_group() as group:
                     for approver in approvers:
                         group.start_soon(put, approver)
-                    await waiting.wait()
+                    await waiting.answered.wait()
                     group.cancel_scope.cancel()
         finally:
-            del self._answered[asked.id]
-            state = asked.state
-            if question is None or state != "waiting":
-                self.ledger.withdraw(asked)
-            self._announce()
-        if state == "approved":
-            return
-        if question is not None and state == "waiting":
-            raise question
-        raise _not_allowed(asked)
+            waiting.calls -= 1
+            if not waiting.calls:
+                del self._waiting[asked.id]
+        self.ledger.expire(time.monotonic())
+        return question
 
     def _announce(self) -> None:
         self._changed.set()
@@ -221,6 +249,7 @@ def shown(asked: Asked) -> dict[str, Any]:
         "scope": asked.scope,
         "digest": asked.digest,
         "preview": asked.preview,
+        "details": [] if asked.about is None else list(asked.about.lines),
         "principal": asked.principal,
         "client": asked.client,
         "secondsLeft": seconds_left(asked),
@@ -232,17 +261,47 @@ def seconds_left(asked: Asked) -> int:
     return max(0, round(asked.expires_at - time.monotonic()))
 
 
-def _not_allowed(asked: Asked) -> ConfirmRequired:
-    said_no = asked.state == "denied"
-    message = f"A person said no to {asked.op}." if said_no else f"Nobody answered the question about {asked.op}."
-    return ConfirmRequired(message, approvalId=asked.id, answer="no" if said_no else "none")
+def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
+    """The request as it is put before a person."""
+    canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
+    digest, now = digest_of(canonical), time.monotonic()
+    return Asked(
+        id=new_handle("ask"),
+        op=op.name,
+        scope=call.scope,
+        digest=digest,
+        preview=preview(canonical, digest),
+        principal=who.id,
+        session=who.session,
+        connection=who.connection,
+        client=who.client,
+        asked_at=now,
+        expires_at=now + ttl_s,
+    )
 
 
-def _nobody(asked: Asked, op: Rights) -> ConfirmRequired:
+def _holds(asked: Asked) -> str:
+    return "" if asked.about is None else asked.about.holds
+
+
+def _said_no(asked: Asked) -> ConfirmRequired:
+    return ConfirmRequired(f"A person said no to {asked.op}.", approvalId=asked.id, answer="no")
+
+
+def _no_yes(asked: Asked, *, was_shown: bool) -> ConfirmRequired:
+    """Nobody said yes; while the question is open, with how a person still can."""
+    if asked.state != "waiting":
+        return ConfirmRequired(f"Nobody answered the question about {asked.op}.", approvalId=asked.id, answer="none")
+    why = (
+        "it was put to the client, whose dialog was closed without a yes (a client that nobody watches does that by itself)"
+        if was_shown
+        else "nobody is there to be asked"
+    )
     return ConfirmRequired(
-        f"{op.name} needs a person's yes, and nobody is there to be asked. A person can allow it with "
-        f"`computer-linker approvals`; then send the same request again within {WAIT_S:g} seconds.",
+        f"{asked.op} needs a person's yes, and {why}. A person can allow it with `computer-linker approvals`; then send "
+        f"the same request again within {WAIT_S:g} seconds.",
         approvalId=asked.id,
         digest=asked.digest,
+        answer="none",
         approveWith=f"computer-linker approvals allow {asked.id}",
     )

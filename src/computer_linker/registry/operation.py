@@ -7,15 +7,19 @@ from functools import cached_property
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import anyio
+
 from computer_linker.computer.base import Computer
 from computer_linker.computer.manifest import FacetName
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.rights import ScopeKind
+from computer_linker.policy.confirm import About
 from computer_linker.registry.validation import explain_validation
 
+_LOOK_S = 3.0
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed"]
 
 
@@ -53,6 +57,21 @@ class Operation:
     """Why this operation cannot be had on this machine, with the remedy; None when it can."""
     facets: tuple[FacetName, ...] = ()
     """The facets it cannot do without; where one is missing, the operation is absent."""
+
+    shows: Callable[..., Awaitable[About]] | None = None
+    """What a person should see before they say yes, beside the request itself; it takes what `run` takes."""
+
+    async def look(self, ctx: Any, arguments: dict[str, Any]) -> About | None:
+        """What a person is shown of these arguments; None where the request itself says it all."""
+        if self.shows is None:
+            return None
+        try:
+            with anyio.fail_after(_LOOK_S):
+                return await self.shows(ctx, **arguments)
+        except LinkError as error:
+            return About((f"It cannot be shown now: {error.message}",))
+        except TimeoutError:
+            return About(("It cannot be shown now: looking took too long.",))
 
     def why_absent(self, computer: Computer) -> str | None:
         """Why a computer cannot do this, with the remedy; None when it can."""
@@ -127,6 +146,7 @@ def operation(
     aliases: Iterable[str] = (),
     unavailable: Callable[[], str | None] | None = None,
     facets: Iterable[FacetName] = (),
+    shows: Callable[..., Awaitable[About]] | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Make an operation of an async function `(ctx, target?, input?, options?) -> Model`.
 
@@ -151,6 +171,7 @@ def operation(
             aliases=tuple(aliases),
             unavailable=unavailable,
             facets=tuple(facets),
+            shows=shows,
         )
 
     return build

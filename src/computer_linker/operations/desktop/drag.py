@@ -17,6 +17,7 @@ from computer_linker.operations.desktop.acting import (
     aiming_of,
     read_back,
 )
+from computer_linker.operations.desktop.showing import show_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.pointing import drag
 from computer_linker.registry import Context, Example, operation
@@ -35,6 +36,7 @@ class DragInput(ActInput):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_act,
     deadline_s=20,
     facets=("pointer",),
     examples=[

@@ -8,6 +8,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions
 from computer_linker.operations.desktop.keys import strike
+from computer_linker.operations.desktop.showing import show_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.chords import MAX_KEYS, chord
 from computer_linker.registry import Context, Example, operation
@@ -27,6 +28,7 @@ class HotkeyInput(ActInput):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_act,
     deadline_s=20,
     facets=("keyboard",),
     examples=[Example("Save.", {"input": {"keys": ["ctrl", "s"]}}, runs=False)],

@@ -11,6 +11,7 @@ from computer_linker.operations.desktop.acting import (
     aiming_of,
     execution,
 )
+from computer_linker.operations.desktop.showing import show_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.registry import Context, Example, operation
 
@@ -22,6 +23,7 @@ from computer_linker.registry import Context, Example, operation
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_act,
     deadline_s=20,
     facets=("pointer",),
     examples=[Example("Hover over a control.", {"target": "e12.k3f9"}, runs=False)],

@@ -18,6 +18,7 @@ from computer_linker.operations.desktop.acting import (
     aiming_of,
     read_back,
 )
+from computer_linker.operations.desktop.showing import show_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.pointing import scroll
 from computer_linker.registry import Context, Example, operation
@@ -48,6 +49,7 @@ class ScrollInput(ActInput):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_act,
     deadline_s=20,
     facets=("pointer",),
     examples=[Example("Scroll a list down.", {"target": "e12.k3f9", "input": {"delta": {"y": 5}}}, runs=False)],

@@ -16,6 +16,7 @@ from computer_linker.operations.desktop.acting import (
     check_keyboard,
     execution,
 )
+from computer_linker.operations.desktop.showing import show_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.writing import write, write_blindly
 from computer_linker.registry import Context, Example, operation
@@ -36,6 +37,7 @@ class TypeOptions(ActOptions):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_act,
     deadline_s=60,
     facets=("keyboard",),
     aliases=("desktop.typeText",),

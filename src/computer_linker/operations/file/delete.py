@@ -9,6 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.file.changing import make_changes
+from computer_linker.operations.file.showing import show_delete
 from computer_linker.registry import Context, Example, operation
 
 
@@ -26,6 +27,7 @@ class Deleted(Model):
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     awaits_intent=True,
+    shows=show_delete,
     destructive=True,
     examples=[Example("Delete a file.", {"target": "notes.txt"})],
 )

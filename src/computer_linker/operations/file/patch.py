@@ -14,6 +14,8 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import Sha256, make_changes
+from computer_linker.operations.file.showing import show_files
+from computer_linker.policy.confirm import About
 from computer_linker.providers.patching.apply import apply_hunks
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
 from computer_linker.providers.patching.edits import apply_edit
@@ -81,12 +83,31 @@ class _Draft:
     is_executable: bool | None = None
     changes: list[Change] = field(default_factory=list)
 
+    @property
+    def shown(self) -> str:
+        return self.path.shown if self.gone is None else f"{self.gone.shown} renamed {self.path.shown}"
+
+    @property
+    def before(self) -> bytes | None:
+        return None if self.mark is None else self.old.encode()
+
+    @property
+    def after(self) -> bytes | None:
+        return None if self.is_deleted else self.new.encode()
+
+
+async def show_patch(ctx: Context, input: PatchInput, target: str | None, options: PatchOptions) -> About:
+    """What a person sees of a patch: each file as it is and as it would be."""
+    drafts = await _drafts(ctx, target, input)
+    return await show_files((draft.shown, draft.before, draft.after) for draft in drafts)
+
 
 @operation(
     "file.patch",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     awaits_intent=True,
+    shows=show_patch,
     destructive=True,
     examples=[
         Example(

@@ -9,6 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.file.changing import ContentInput, Sha256, Written, content_of, write_content
+from computer_linker.operations.file.showing import show_write
 from computer_linker.registry import Context, Example, operation
 
 
@@ -25,6 +26,7 @@ class WriteOptions(Model):
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     awaits_intent=True,
+    shows=show_write,
     destructive=True,
     examples=[Example("Write a file.", {"target": "notes.txt", "input": {"content": "Hello\n"}})],
 )

@@ -8,7 +8,11 @@ from computer_linker.policy.confirm import Asked
 from computer_linker.providers.approvals import Answer, NeedsInput
 
 KEY = "confirm"
-_CHOICES = {"Allow once": "yes", "Allow for this session and scope": "yes_for_session", "Do not allow": "no"}
+_CHOICES: dict[str, Answer] = {
+    "Allow once": "yes",
+    "Allow for this session and scope": "yes_for_session",
+    "Do not allow": "no",
+}
 
 
 def can_ask(capabilities: dict[str, Any] | None) -> bool:
@@ -30,14 +34,14 @@ def question(asked: Asked) -> dict[str, Any]:
 
 
 def answer_of(response: Any) -> Answer | None:
-    """What the person chose; None when the dialog was closed without an answer."""
-    if type(response) is not dict or response.get("action") == "cancel":
-        return None
-    if response.get("action") != "accept":
-        return "no"
-    content = response.get("content")
+    """What the person chose; None when the dialog brought no choice.
+
+    Declined counts as closed: a client that nobody watches declines by itself, and a person can still be asked elsewhere.
+    Accepted without one of the choices is not a yes either.
+    """
+    content = response.get("content") if type(response) is dict and response.get("action") == "accept" else None
     choice = content.get("decision") if type(content) is dict else None
-    return _CHOICES.get(choice, "no") if type(choice) is str else "no"  # type: ignore[return-value]  # the table's values
+    return _CHOICES.get(choice) if type(choice) is str else None
 
 
 async def ask_by_result(asked: Asked) -> Answer | None:

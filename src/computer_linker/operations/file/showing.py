@@ -1,0 +1,92 @@
+"""What a person sees of a file change before they say yes: the difference, and a digest that holds the change to it."""
+
+from collections.abc import Iterable
+from functools import partial
+from hashlib import sha256
+from typing import Protocol
+
+from anyio.to_thread import run_sync
+
+from computer_linker.computer.facets.files import Content
+from computer_linker.errors import LimitExceeded, NotFound
+from computer_linker.model.paths import RootedPath
+from computer_linker.operations.file.changing import ContentInput, content_of
+from computer_linker.policy.confirm import About
+from computer_linker.policy.preview import escaped
+from computer_linker.providers.patching.shown import shown_change
+from computer_linker.registry import Context
+
+_MAX_READ = 20_000_000
+
+
+class _MayAppend(Protocol):
+    @property
+    def append(self) -> bool: ...
+
+
+async def show_write(ctx: Context, target: str, input: ContentInput, options: _MayAppend) -> About:
+    """A file that gets this content, or this after what it has."""
+    return await _content(ctx, target, input, append=options.append)
+
+
+async def show_create(ctx: Context, target: str, input: ContentInput, options: object) -> About:
+    """A new file."""
+    return await _content(ctx, target, input, append=False)
+
+
+async def show_delete(ctx: Context, target: str, options: object) -> About:
+    """What goes."""
+    path = ctx.path(target, for_writing=True)
+    found = await ctx.computer.files.stat(path)
+    if found.type == "directory":
+        tree = await ctx.computer.files.tree(path, max_depth=8, max_entries=1000, gitignore=False)
+        number = f"{'more than ' if tree.is_truncated else ''}{len(tree.entries)}"
+        names = tuple(f"- {entry['path']}" for entry in tree.entries[:40])
+        lines = (f"{path.shown}: a folder with {number} entries", *names)
+        return About(tuple(_plain(lines)), holds=_digest([repr(entry) for entry in tree.entries]))
+    if found.type != "file" or found.size > _MAX_READ:
+        line = f"{path.shown}: a {found.type} of {found.size} bytes"
+        return About(tuple(_plain([line])), holds=_digest([repr(found.mark)]))
+    return await show_files([(path.shown, await _now(ctx, path), None)])
+
+
+async def show_files(changes: Iterable[tuple[str, bytes | None, bytes | None]]) -> About:
+    """Files by name with what they hold now and then; None is a file that is not there."""
+    lines: list[str] = []
+    held: list[str] = []
+    for name, before, after in changes:
+        lines += await run_sync(partial(shown_change, name, before, after))
+        held += [name, "" if before is None else sha256(before).hexdigest()]
+    return About(tuple(lines), holds=_digest(held))
+
+
+async def _content(ctx: Context, target: str, input: ContentInput, *, append: bool) -> About:
+    path = ctx.path(target, for_writing=True)
+    content = await run_sync(_whole, content_of(input))
+    try:
+        before = await _now(ctx, path)
+    except LimitExceeded:
+        found = await ctx.computer.files.stat(path)
+        what = f"{len(content)} bytes are put after it" if append else f"becomes {len(content)} bytes"
+        line = f"{path.shown}: {found.size} bytes now, too many to compare; {what}"
+        return About(tuple(_plain([line])), holds=_digest([path.shown, repr(found.mark)]))
+    return await show_files([(path.shown, before, (before or b"") + content if append else content)])
+
+
+async def _now(ctx: Context, path: RootedPath) -> bytes | None:
+    try:
+        return (await ctx.computer.files.read_whole(path, _MAX_READ))[0]
+    except NotFound:
+        return None
+
+
+def _whole(content: Content) -> bytes:
+    return content if isinstance(content, bytes) else b"".join(content())
+
+
+def _plain(lines: Iterable[str]) -> list[str]:
+    return [escaped(line) for line in lines]
+
+
+def _digest(parts: list[str]) -> str:
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
