@@ -21,7 +21,11 @@ async def test_a_machine_is_used_by_name_and_by_id(fleet: Fleet) -> None:
     (laptop.root / "a.txt").write_text("on the laptop")
     for address in ("laptop", "laptop-id"):
         envelope = await fleet.call("file.read", "a.txt", scope=f"{address}/app")
-        assert (envelope["ok"], envelope["data"]["content"], envelope["scope"]) == (True, "on the laptop", f"{address}/app")
+        assert (envelope["ok"], envelope["data"]["content"], envelope["scope"]) == (
+            True,
+            "on the laptop",
+            f"{address}/app",
+        )
     written = await fleet.call("file.write", "b.txt", scope="laptop/app", input={"content": "from afar"})
     assert (written["ok"], written["effect"]) == (True, "confirmed")
     assert (laptop.root / "b.txt").read_text() == "from afar"

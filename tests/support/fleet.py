@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from computer_linker.audit.history import every_event
+from computer_linker.audit.query import Filter
+from computer_linker.audit.store import AuditStore
 from computer_linker.config.schema import Config
+from computer_linker.fleet.archive import Archive
+from computer_linker.fleet.history import FleetHistory
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.link import FleetLink, Wants
 from computer_linker.fleet.machines import Machines
@@ -23,7 +28,7 @@ from computer_linker.transports.peer.identity import own_identity
 from support.nats import NatsServer
 from support.road import Road, folder_scope
 
-BEAT = Times(heartbeat=0.25, asked_again=0.01)
+BEAT = Times(heartbeat=0.25, history=0.1, asked_again=0.01)
 DEADLINE_S = 20.0
 
 
@@ -52,6 +57,21 @@ async def until(what: Callable[[], Any], seconds: float = DEADLINE_S) -> Any:
     return answer
 
 
+async def refusals(of: Road, count: int = 0) -> list[str]:
+    """Why messages of a fleet were refused here, as the owner's history tells; waits until there are so many."""
+    store = of.app.services.use(AuditStore)
+
+    def told() -> list[str]:
+        store.index.catch_up()
+        events = every_event(store, Filter())
+        return [
+            str(e["reason"] or e["errorCode"]) for e in events if e["principal"].startswith("fleet:") and not e["op"]
+        ]
+
+    await until(lambda: len(told()) >= count)
+    return told()
+
+
 @dataclass
 class Machine:
     """One machine of a test fleet."""
@@ -65,46 +85,54 @@ class Machine:
     def root(self) -> Path:
         return self.road.root
 
-    async def refusals(self) -> list[str]:
-        """Why this machine refused messages, as its own history tells."""
-        events = (await self.road.data("history.timeline", options={"limit": 500}))["events"]
-        return [str(event["reason"] or event["errorCode"]) for event in events if event["principal"].startswith("fleet:") and not event["op"]]
+    async def refusals(self, count: int = 0) -> list[str]:
+        """Why this machine refused messages, as its own history tells; waits until there are so many."""
+        return await refusals(self.road, count)
 
     async def restart(self) -> None:
         """A new run of the same machine, as after a restart of its service."""
         await self.member.aclose()
-        self.member = Member(
-            self.road.app.services, self.road.app.dispatcher, signer_of(self.road), self.joined, BEAT
-        )
+        self.member = Member(self.road.app.services, self.road.app.dispatcher, signer_of(self.road), self.joined, BEAT)
         self.member.start()
 
 
 class Fleet:
     """The hub's road, the hub, and the machines that joined."""
 
-    def __init__(self, stack: AsyncExitStack, folder: Path, server: NatsServer, hub_road: Road, hub: Hub) -> None:
-        self._stack, self._folder = stack, folder
+    def __init__(
+        self,
+        stack: AsyncExitStack,
+        folder: Path,
+        server: NatsServer,
+        hub_road: Road,
+        hub: Hub,
+        history: FleetHistory,
+    ) -> None:
+        self._stack, self._folder, self.history = stack, folder, history
         self.server, self.hub_road, self.hub = server, hub_road, hub
         self.signer = signer_of(hub_road)
         self.machines: dict[str, Machine] = {}
 
     @staticmethod
     @asynccontextmanager
-    async def open(folder: Path, *, resume_s: float = 5.0) -> AsyncIterator["Fleet"]:
-        server = NatsServer(folder / "nats").start()
+    async def open(folder: Path, *, resume_s: float = 5.0, **server_settings: Any) -> AsyncIterator["Fleet"]:
+        server = NatsServer(folder / "nats", **server_settings).start()
         try:
             async with AsyncExitStack() as stack:
                 desk = await stack.enter_async_context(road(folder / "hub", "hub-id", "hub"))
                 settings = HubSettings(place=Place(url=server.url))
                 file = FleetFile(desk.home)
                 signer = signer_of(desk)
-                machines = Machines(settings, signer.fingerprint, lambda kept: None if file.change(hub=kept) else None)
+                machines = Machines(settings, signer.fingerprint, lambda kept: file.change(hub=kept))
                 hub = Hub(desk.app.dispatcher, signer, machines, resume_s)
                 hub.start()
                 desk.app.dispatcher.routes = FleetRoutes(hub, desk.app.catalog)
+                history = FleetHistory(hub, Archive(desk.home))
+                history.start()
                 stack.push_async_callback(hub.aclose)
+                stack.push_async_callback(history.aclose)
                 assert await hub.link.wait_up(DEADLINE_S)
-                yield Fleet(stack, folder, server, desk, hub)
+                yield Fleet(stack, folder, server, desk, hub, history)
         finally:
             server.kill()
 
@@ -134,6 +162,17 @@ class Fleet:
 
     async def call(self, op: str, target: Any = None, **parts: Any) -> dict[str, Any]:
         return await self.hub_road.call(op, target, **parts)
+
+    async def told(self, address: str, count: int, view: str = "timeline", **more: Any) -> list[dict[str, Any]]:
+        """The fleet's history, once it has so many events."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            asked = {"limit": 100, "terms": None, "cursor": None, **more}
+            events: list[dict[str, Any]] = (await self.history.answer(address, view=view, **asked))["events"]
+            if len(events) >= count:
+                return events
+            assert time.monotonic() < deadline, f"the history has {len(events)} events"
+            await asyncio.sleep(0.05)
 
     @asynccontextmanager
     async def wiretap(self, listens: str) -> AsyncIterator[tuple[FleetLink, list[Any]]]:

@@ -31,7 +31,7 @@ class NatsServer:
         self.url = f"nats://127.0.0.1:{self.port}"
         config = {
             "listen": f"127.0.0.1:{self.port}",
-            "jetstream": {"store_dir": str(folder / "store"), "max_file_store": 1 << 28},
+            "jetstream": {"store_dir": str(folder / "store"), "max_file_store": 1 << 30},
             **settings,
         }
         # The server's own format is a superset of JSON.

@@ -204,7 +204,7 @@ class Hub:
                 raise PermissionDenied("A machine speaks from another's seat.", rule="another_machine")
             machine = self.machines.hear(message.signer, here)
         except LinkError as error:
-            await self._refuse(error)
+            await self.refuse(error)
             return
         self._heard.set()
         self._heard = asyncio.Event()
@@ -230,7 +230,7 @@ class Hub:
             if not is_ours or answer.nonce not in waiting.nonces:
                 raise PermissionDenied("An answer belongs to another call.", rule="replayed")
         except LinkError as error:
-            await self._refuse(error)
+            await self.refuse(error)
             return
         waiting.answer.set_result(answer)
 
@@ -244,7 +244,19 @@ class Hub:
         else:
             waiting.away_since = waiting.away_since or time.monotonic()
 
-    async def _refuse(self, error: LinkError) -> None:
+    async def ask_history(self, machine: Machine, first: int) -> None:
+        """Ask a machine to send its history again from this record on."""
+        here = machine.here
+        if here is None or self.machines.state(machine) != "online":
+            return
+        body = {
+            "to": machine.known.fingerprint, "epoch": here.epoch, "nonce": secrets.token_hex(16),
+            "key": secrets.token_hex(16), "at": time.time(), "until": time.time() + 60, "first": first,
+        }  # fmt: skip
+        await self.link.publish(subjects.calls(machine.known.seat), self._signer.sealed("resend", body))
+
+    async def refuse(self, error: LinkError) -> None:
+        """What is not believed is an event of the hub's own history."""
         stranger = Principal("fleet:unknown", "peer", session="fleet", connection="fleet", grants=frozenset())
         await self._dispatcher.refuse({"op": "fleet.hub"}, stranger, error)
 

@@ -37,7 +37,7 @@ class Machine:
 class Machines:
     """The table. A machine is trusted by its key; its id belongs to that key, its name is only what it says."""
 
-    def __init__(self, settings: HubSettings, own: str, store: Callable[[HubSettings], None]) -> None:
+    def __init__(self, settings: HubSettings, own: str, store: Callable[[HubSettings], object]) -> None:
         self._settings, self._own, self._store = settings, own, store
         self.is_connected: Callable[[], bool] = lambda: True
         self.by_key = {known.fingerprint: Machine(known, trusted=True) for known in settings.machines}

@@ -16,12 +16,14 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import Aborted, InvalidRequest, LinkError, PermissionDenied
 from computer_linker.fleet import subjects
 from computer_linker.fleet.facts import machine_facts
+from computer_linker.fleet.feed import Feed, Visible, keep_sending
 from computer_linker.fleet.ledger import Ledger
 from computer_linker.fleet.link import FleetLink, Wants
-from computer_linker.fleet.messages import Addressed, CallBody, Here, SharedScope, parsed, plain_name
+from computer_linker.fleet.messages import Addressed, CallBody, Here, ResendBody, SharedScope, parsed, plain_name
 from computer_linker.fleet.parts import split
 from computer_linker.fleet.seal import Message, Signer, opened
 from computer_linker.fleet.settings import AllowedHub, Joined
+from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
@@ -37,6 +39,8 @@ class Times:
     """How long things last, in seconds."""
 
     heartbeat: float = 5.0
+    history: float = 1.0
+    """How often new records of the history are sent."""
     asked_again: float = 0.2
     """A machine that is asked for its presence by several says it once."""
 
@@ -55,27 +59,40 @@ class Member:
         self._links = self._said = 0
         self._say_soon = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._beating: asyncio.Task[None] | None = None
+        self._lasting: list[asyncio.Task[None]] = []
         listens = {subjects.calls(joined.seat): self._take, subjects.ASK: self._asked}
         self.link = FleetLink(joined.place, subjects.inbox(joined.seat), Wants(listens, self._up, self._down))
+        self.feed = Feed(services.home, services.use(AuditStore), signer, joined.seat, self.link)
 
     def start(self) -> None:
         """Begin to connect; the machine is reachable once the server is."""
         self.link.start()
-        self._beating = asyncio.get_running_loop().create_task(self._beat())
+        loop = asyncio.get_running_loop()
+        sending = keep_sending(self.feed, self._visible, self._times.history)
+        self._lasting = [loop.create_task(self._beat()), loop.create_task(sending)]
 
     async def aclose(self, *, leaving: bool = False) -> None:
         """Go, and say whether it is for good."""
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.wait([self._beating], timeout=5)
+        for task in self._lasting:
+            task.cancel()
+        if self._lasting:
+            await asyncio.wait(self._lasting, timeout=5)
         await self._ledger.aclose()
         if self.link.is_up:
+            await self._send_rest()
             await self._say("leaves" if leaving else "stops")
             await self.link.flush()
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=5)
         await self.link.aclose()
+
+    async def _send_rest(self) -> None:
+        """The last records go with the machine, when the server takes them at once; else with its next run."""
+        try:
+            async with asyncio.timeout(2):
+                await self.feed.send(self._visible())
+        except (TimeoutError, LinkError) as error:
+            log.info("the newest records wait for the next run: %s", error)
 
     def is_busy(self) -> bool:
         """True for as long as it is part of the fleet: an on-demand service stays for it."""
@@ -143,6 +160,16 @@ class Member:
             if sees_scope(who, scope.id)
         ]
 
+    def _visible(self) -> Visible:
+        """Hubs see the events of scopes they hold `history:read` for, and what they did themselves."""
+        hubs = [self._principal(hub) for hub in self._joined.hubs]
+        scopes = [
+            scope.id
+            for scope in self._services.config.scopes
+            if any(holds(hub, scope, Capability.HISTORY_READ) for hub in hubs)
+        ]
+        return Visible(frozenset(scopes), frozenset(hub.id for hub in hubs))
+
     def _proofs(self) -> dict[str, str]:
         secret = self._joined.proof_secret
         if secret is None:
@@ -164,10 +191,13 @@ class Member:
             assert hub is not None, "opened() lets no other key through"
             request = _request(message)
             self._check(request)
-            if isinstance(request, CallBody):
-                self._run(request, hub)
-            else:
-                self._ledger.cancel(request.key)
+            match request:
+                case CallBody():
+                    self._run(request, hub)
+                case ResendBody():
+                    self.feed.rewind(request.first)
+                case _:
+                    self._ledger.cancel(request.key)
         except LinkError as error:
             await self._refuse(error, hub)
             if hub is not None and isinstance(request, CallBody):
@@ -247,6 +277,8 @@ def _request(message: Message) -> Addressed:
     match message.kind:
         case "call":
             return parsed(CallBody, message.body)
+        case "resend":
+            return parsed(ResendBody, message.body)
         case "cancel":
             return parsed(Addressed, message.body)
         case _:

@@ -44,6 +44,23 @@ class CallBody(Addressed):
     call: dict[str, Any]
 
 
+class ResendBody(Addressed):
+    """Send the history again from this record on."""
+
+    first: Annotated[int, Field(ge=1)]
+
+
+class HistoryBody(Model):
+    """Records of a machine's history: each its seal and, where the hubs may see it, its bytes."""
+
+    first: Annotated[int, Field(ge=1)]
+    previous: bytes
+    """The seal of the record before the first, so that none can be left out between two batches."""
+    lines: Annotated[list[list[bytes | None]], Field(max_length=5000)]
+    pruned: bool = False
+    """True when older records were pruned on the machine before the fleet got them."""
+
+
 class AnswerBody(Model):
     """What became of a call: its envelope as JSON, or why the machine did not take it to its dispatcher."""
 

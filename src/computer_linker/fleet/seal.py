@@ -79,7 +79,7 @@ def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
     return Message(kind, signer, said)
 
 
-def certificate_of(raw: bytes) -> str:
+def signer_of(raw: bytes) -> str:
     """The fingerprint a message claims to be signed by; nothing is checked."""
     match _unpacked(raw):
         case [_, str(), bytes(certificate), bytes(), bytes()]:

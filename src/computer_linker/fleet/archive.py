@@ -1,0 +1,225 @@
+"""The hub's store of every machine's history: the signed batches as they came, and an index made from them."""
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.fleet.messages import HistoryBody, parsed
+from computer_linker.fleet.seal import opened
+
+_FILE = "fleet-history.db"
+_SCHEMA = 1
+Fate = Literal["stored", "known", "gap", "changed"]
+
+
+class Verdict(NamedTuple):
+    """What checking one machine's stored history found."""
+
+    records: int
+    begins_at: int | None
+    last: int
+    first_bad: int | None
+    problem: str | None
+
+
+class Archive:
+    """One SQLite file, machines by the fingerprint of their key. Every method blocks, so it is called from a worker thread."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home / _FILE
+
+    def take(self, machine: str, frame: bytes) -> Fate:
+        """Store a batch of this machine, once. Raises LinkError for what its key did not sign, or what is no history."""
+        body = _body(frame, machine)
+        try:
+            with self._changing() as database:
+                return self._taken(database, machine, frame, body)
+        except (ValueError, KeyError, TypeError, sqlite3.InterfaceError, sqlite3.ProgrammingError):
+            raise _malformed() from None
+
+    def _taken(self, database: sqlite3.Connection, machine: str, frame: bytes, body: HistoryBody) -> Fate:
+        number, seal = self._head(database, machine)
+        last = body.first + len(body.lines) - 1
+        if number and body.first > number + 1 and not body.pruned:
+            return "gap"
+        if number and not self._joins(database, machine, body, number, seal):
+            # What a machine said once is what it said: a second story is kept as a problem, not as history.
+            _note(database, machine, body.first, "the machine told its history otherwise before")
+            return "changed"
+        if number and body.first > number + 1:
+            _note(database, machine, number + 1, "records were pruned on the machine before the fleet had them")
+        if last <= number:
+            return "known"
+        database.execute("INSERT OR IGNORE INTO frames VALUES (?, ?, ?, ?)", (machine, body.first, last, frame))
+        for at, (_, line) in enumerate(body.lines):
+            if line is not None and body.first + at > number:
+                _index(database, machine, body.first + at, line)
+        database.execute("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", (machine, last, body.lines[-1][0]))
+        return "stored"
+
+    def last(self, machine: str) -> int:
+        """The number of the newest record stored of a machine; 0 for none."""
+        with self.reading() as database:
+            return self._head(database, machine)[0]
+
+    def verify(self, machine: str) -> Verdict:
+        """Check every stored batch again: who signed it, that it follows the one before, and that the index tells the same."""
+        with self.reading() as database:
+            number, seal = 0, b""
+            begins_at: int | None = None
+            rows = database.execute(
+                "SELECT first, frame FROM frames WHERE machine = ? ORDER BY first, last", (machine,)
+            )
+            for first, frame in rows:
+                try:
+                    body = _body(frame, machine)
+                except LinkError as error:
+                    return Verdict(number, begins_at, number, first, error.message)
+                begins_at = begins_at or body.first
+                problem = _follows(body, number, seal) or self._differs(database, machine, body)
+                if problem is not None:
+                    return Verdict(number - begins_at + 1, begins_at, number, max(first, number + 1), problem)
+                last = body.first + len(body.lines) - 1
+                if last > number:
+                    number, seal = last, _seal(body, len(body.lines) - 1)
+            head = self._head(database, machine)
+            if head[0] != number:
+                return Verdict(number, begins_at, number, number + 1, "the newest batches are gone")
+            return Verdict(number - (begins_at or 1) + 1, begins_at, number, None, None)
+
+    def problems(self, machine: str) -> list[dict[str, Any]]:
+        """What was wrong with a machine's batches when they came."""
+        with self.reading() as database:
+            rows = database.execute(
+                "SELECT at, number, problem FROM problems WHERE machine = ? ORDER BY at DESC LIMIT 20", (machine,)
+            ).fetchall()
+        return [{"at": at, "number": number, "problem": problem} for at, number, problem in rows]
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for questions."""
+        with closing(self._open()) as database:
+            yield database
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with closing(self._open()) as database:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute("COMMIT")
+
+    def _open(self) -> sqlite3.Connection:
+        if not self.path.exists():
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        database = sqlite3.connect(self.path, isolation_level=None, timeout=30)
+        if database.execute("PRAGMA user_version").fetchone()[0] == 0:
+            database.execute("PRAGMA journal_mode = WAL")
+            text = files("computer_linker.fleet").joinpath("assets", "history.sql").read_text("utf-8")
+            database.executescript(f"BEGIN IMMEDIATE; {text}; PRAGMA user_version = {_SCHEMA}; COMMIT;")
+        return database
+
+    def _head(self, database: sqlite3.Connection, machine: str) -> tuple[int, bytes]:
+        row = database.execute("SELECT number, seal FROM heads WHERE machine = ?", (machine,)).fetchone()
+        return (row[0], row[1]) if row is not None else (0, b"")
+
+    def _joins(self, database: sqlite3.Connection, machine: str, body: HistoryBody, number: int, seal: bytes) -> bool:
+        """Whether a batch goes on from what is stored, or repeats it word for word."""
+        if body.first == number + 1:
+            return body.previous == seal
+        if body.first > number + 1:
+            return True
+        last = body.first + len(body.lines) - 1
+        if last >= number:
+            return _seal(body, number - body.first) == seal
+        row = database.execute(
+            "SELECT frame FROM frames WHERE machine = ? AND first <= ? AND last >= ? LIMIT 1", (machine, last, last)
+        ).fetchone()
+        stored = _body(row[0], machine) if row is not None else None
+        return stored is not None and _seal(stored, last - stored.first) == _seal(body, len(body.lines) - 1)
+
+    def _differs(self, database: sqlite3.Connection, machine: str, body: HistoryBody) -> str | None:
+        told = dict(
+            database.execute(
+                "SELECT n, opening FROM events WHERE machine = ? AND n BETWEEN ? AND ?",
+                (machine, body.first, body.first + len(body.lines) - 1),
+            ).fetchall()
+        )
+        for at, (_, line) in enumerate(body.lines):
+            opening = told.pop(body.first + at, None)
+            fields = json.loads(line) if line is not None else {}
+            opens = fields.get("kind") in ("intent", "record")
+            if opening != (line if opens else None):
+                return f"the index tells record {body.first + at} otherwise"
+            if fields and not opens and not self._has_closing(database, machine, fields["operationId"], line):
+                return f"the index tells the outcome in record {body.first + at} otherwise"
+        return None
+
+    def _has_closing(self, database: sqlite3.Connection, machine: str, operation_id: str, line: bytes | None) -> bool:
+        rows = database.execute("SELECT closing FROM events WHERE machine = ? AND id = ?", (machine, operation_id))
+        return any(closing == line for (closing,) in rows)
+
+
+def _body(frame: bytes, fingerprint: str) -> HistoryBody:
+    message = opened(frame, lambda signer: signer == fingerprint)
+    body = parsed(HistoryBody, message.body) if message.kind == "history" else None
+    if body is None or not body.lines or any(len(line) != 2 or line[0] is None for line in body.lines):
+        raise _malformed()
+    return body
+
+
+def _malformed() -> InvalidRequest:
+    return InvalidRequest("A batch of history does not have its shape.", rule="malformed")
+
+
+def _seal(body: HistoryBody, at: int) -> bytes:
+    return body.lines[at][0] or b""
+
+
+def _follows(body: HistoryBody, number: int, seal: bytes) -> str | None:
+    if not number:
+        return None
+    if body.first + len(body.lines) - 1 < number:
+        # Sent again as part of a longer batch, which came later and has been checked against this one's place.
+        return None
+    if body.first <= number:
+        return None if _seal(body, number - body.first) == seal else "a batch tells an older record otherwise"
+    if body.first == number + 1:
+        return None if body.previous == seal else "a batch does not follow the one before it"
+    return None if body.pruned else "a batch is missing"
+
+
+def _note(database: sqlite3.Connection, machine: str, number: int, problem: str) -> None:
+    database.execute("INSERT INTO problems VALUES (?, ?, ?, ?)", (machine, time.time(), number, problem))
+
+
+def _index(database: sqlite3.Connection, machine: str, number: int, line: bytes) -> None:
+    fields = json.loads(line)
+    if fields["kind"] == "outcome":
+        database.execute(
+            "UPDATE events SET ok = ?, code = ?, closing = ? WHERE machine = ? AND id = ? AND ok IS NULL",
+            (fields["ok"], fields.get("errorCode"), line, machine, fields["operationId"]),
+        )
+        return
+    words = (fields["op"], fields.get("target"), fields.get("errorCode"), fields.get("client"), fields["scope"])
+    text = " ".join(word for word in words if word)
+    row = database.execute(
+        "INSERT INTO events (machine, n, id, at, scope, op, ok, code, client, session, connection, principal, opening, text)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            machine, number, fields["operationId"], fields["startedAt"], fields["scope"], fields["op"], fields.get("ok"),
+            fields.get("errorCode"), fields.get("client"), fields["session"], fields["connection"], fields["principal"],
+            line, text,
+        ),
+    )  # fmt: skip
+    database.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row.lastrowid, text))

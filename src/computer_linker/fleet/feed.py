@@ -1,0 +1,190 @@
+"""A machine's history, sent to its fleet: every record once, in order; of what a hub may not see, its seal alone."""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio.to_thread
+from nats.js.errors import Error as JetStreamError
+
+from computer_linker.audit.layout import PRIVATE, SEAL, read_at, segment_path
+from computer_linker.audit.reading import BrokenLink, Line, Place, lines_after
+from computer_linker.audit.retention import first_kept
+from computer_linker.audit.store import AuditStore
+from computer_linker.config.store import write_whole
+from computer_linker.errors import LinkError
+from computer_linker.fleet import subjects
+from computer_linker.fleet.link import LOST, FleetLink
+from computer_linker.fleet.messages import HistoryBody
+from computer_linker.fleet.seal import Signer
+
+log = logging.getLogger(__name__)
+
+_FILE = "fleet-history.json"
+_MAX_LINES = 1000
+_MAX_BYTES = 256 * 1024
+_MAX_OPEN = 10_000
+_ACK_S = 5.0
+
+
+class Cursor(NamedTuple):
+    """How far the fleet has been told: the place in the journal, and the shared operations whose outcome is still to come."""
+
+    place: Place
+    unfinished: frozenset[str]
+
+
+class Visible(NamedTuple):
+    """What the hubs of this machine may see: events of these scopes, and what they did themselves."""
+
+    scopes: frozenset[str]
+    principals: frozenset[str]
+
+
+class Feed:
+    """Sends the journal on. The cursor moves only when the server has stored a batch, and is kept over restarts."""
+
+    def __init__(self, home: Path, store: AuditStore, signer: Signer, seat: str, link: FleetLink) -> None:
+        self._home, self._store, self._signer, self._seat, self._link = home, store, signer, seat, link
+        self._cursor = self._kept()
+        self._again_from: int | None = None
+        self.problem: str | None = None
+
+    async def send(self, visible: Visible) -> None:
+        """Send everything the journal has gained. What cannot be sent now is sent later."""
+        try:
+            if self._again_from is not None:
+                first, self._again_from = self._again_from, None
+                self._cursor = await anyio.to_thread.run_sync(self._before, first, visible)
+            while self._link.is_up and self._store.journal.head.number > self._cursor.place.number:
+                head = self._store.journal.head
+                end = (head.segment, head.offset)
+                body, cursor = await anyio.to_thread.run_sync(self._batch, self._cursor, end, visible)
+                if not body.lines:
+                    return
+                await self._store_batch(body)
+                self._move(cursor)
+        except (*LOST, JetStreamError, LinkError) as error:
+            self._waits(str(error) or type(error).__name__)
+        except BrokenLink as broken:
+            self._waits(f"the history stops at record {broken.number}: {broken.problem}")
+
+    def rewind(self, first: int) -> None:
+        """Go back with the next send, because the fleet lacks the records from this number on."""
+        if 0 < first <= self._cursor.place.number:
+            self._again_from = first
+
+    async def _store_batch(self, body: HistoryBody) -> None:
+        last = body.first + len(body.lines) - 1
+        sealed = self._signer.sealed("history", body.model_dump(by_alias=True))
+        # The server drops a batch that comes again soon; the hub one that comes again late.
+        named = {"Nats-Msg-Id": f"{self._seat}-{body.first}-{last}"}
+        js = self._link.jetstream(_ACK_S)
+        await js.publish(subjects.audit(self._seat), sealed, timeout=_ACK_S, headers=named)
+        self.problem = None
+
+    def _waits(self, problem: str) -> None:
+        if problem != self.problem:
+            log.warning("the fleet's history waits: %s", problem)
+        self.problem = problem
+
+    def _move(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        place = cursor.place
+        kept = {
+            "seat": self._seat, "segment": place.segment, "offset": place.offset, "number": place.number,
+            "seal": place.seal.decode(), "unfinished": sorted(cursor.unfinished),
+        }  # fmt: skip
+        write_whole(self._home, _FILE, json.dumps(kept).encode())
+
+    def _kept(self) -> Cursor:
+        """Where an earlier run got to; a machine that joins begins with what happens from now on."""
+        try:
+            kept = json.loads((self._home / _FILE).read_text("utf-8"))
+            if kept["seat"] == self._seat:
+                place = Place(kept["segment"], kept["offset"], kept["number"], kept["seal"].encode())
+                return Cursor(place, frozenset(kept["unfinished"]))
+        except (FileNotFoundError, ValueError, KeyError):
+            pass
+        head = self._store.journal.head
+        return Cursor(Place(head.segment, head.offset, head.number, head.seal), frozenset())
+
+    def _batch(self, cursor: Cursor, end: tuple[int, int], visible: Visible) -> tuple[HistoryBody, Cursor]:
+        key, folder = self._store.key, self._store.folder
+        begin = first_kept(folder, key)
+        place = begin if begin.number > cursor.place.number else cursor.place
+        first, previous, unfinished = place.number + 1, place.seal, set(cursor.unfinished)
+        lines: list[list[bytes | None]] = []
+        size = 0
+        with _Raw(folder) as raw:
+            for line in lines_after(folder, key, place, end):
+                shown = raw.body(line) if _is_visible(line.fields, visible, unfinished) else None
+                lines.append([line.after.seal, shown])
+                place, size = line.after, size + SEAL + len(shown or b"")
+                if len(lines) >= _MAX_LINES or size >= _MAX_BYTES:
+                    break
+        body = HistoryBody(first=first, previous=previous, lines=lines, pruned=begin.number > cursor.place.number)
+        return body, Cursor(place, frozenset(list(unfinished)[-_MAX_OPEN:]))
+
+    def _before(self, first: int, visible: Visible) -> Cursor:
+        """The cursor as it was before this record, or where the journal now begins."""
+        place, unfinished = first_kept(self._store.folder, self._store.key), set[str]()
+        end = (self._cursor.place.segment, self._cursor.place.offset)
+        for line in lines_after(self._store.folder, self._store.key, place, end):
+            if line.after.number >= first:
+                break
+            _is_visible(line.fields, visible, unfinished)
+            place = line.after
+        return Cursor(place, frozenset(unfinished))
+
+
+class _Raw:
+    """The bytes of records, as they lie in the journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._handles: dict[int, int] = {}
+
+    def __enter__(self) -> "_Raw":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles.values():
+            os.close(handle)
+
+    def body(self, line: Line) -> bytes:
+        if line.segment not in self._handles:
+            self._handles[line.segment] = os.open(segment_path(self._folder, line.segment), os.O_RDONLY | PRIVATE)
+        raw: bytes = read_at(self._handles[line.segment], line.length, line.offset)
+        return raw[SEAL + 1 :]
+
+
+def _is_visible(fields: dict[str, Any], visible: Visible, unfinished: set[str]) -> bool:
+    match fields["kind"]:
+        case "intent" | "record":
+            shown = fields["scope"] in visible.scopes or fields["principal"] in visible.principals
+            if shown and fields["kind"] == "intent":
+                unfinished.add(fields["operationId"])
+            return shown
+        case "outcome":
+            if fields["operationId"] not in unfinished:
+                return False
+            unfinished.discard(fields["operationId"])
+            return True
+        case _:
+            return False
+
+
+async def keep_sending(feed: Feed, visible: Callable[[], Visible], every_s: float) -> None:
+    """Send on for as long as the machine is part of the fleet. The journal tells nobody that it grew, so this looks."""
+    while True:
+        try:
+            await feed.send(visible())
+        except LinkError as error:
+            # A config that cannot be used says nothing of who may see what: so nobody sees anything.
+            log.warning("the fleet's history waits: %s", error.message)
+        await asyncio.sleep(every_s)

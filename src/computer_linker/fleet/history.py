@@ -1,0 +1,205 @@
+"""One history for all machines: taken in from the server's stream, checked, and told machine by machine or together."""
+
+import asyncio
+import json
+import logging
+import sqlite3
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, StreamConfig
+from nats.js.errors import Error as JetStreamError
+from nats.js.errors import NotFoundError
+
+from computer_linker.audit import query
+from computer_linker.audit.pages import MAX_LIMIT, event_of
+from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.fleet import subjects
+from computer_linker.fleet.archive import Archive
+from computer_linker.fleet.hub import Hub
+from computer_linker.fleet.link import LOST
+from computer_linker.fleet.machines import Machine
+from computer_linker.fleet.query import is_query, parse
+from computer_linker.fleet.seal import signer_of
+
+log = logging.getLogger(__name__)
+
+VIEWS = ("last", "timeline", "verify")
+_FETCH_S = 5.0
+_PAUSE_S = 0.5
+_RETRY_S = 5.0
+_MAX_TRIES = 20
+_KEEP_BYTES = 256 << 20
+"""The stream is the way, not the archive: what it drops before a hub has it, the machine sends again."""
+
+
+class FleetHistory:
+    """The hub's history of its machines."""
+
+    def __init__(self, hub: Hub, archive: Archive) -> None:
+        self._hub, self._archive = hub, archive
+        self._task: asyncio.Task[None] | None = None
+        self.problem: str | None = None
+
+    def start(self) -> None:
+        """Begin to take in what machines send."""
+        self._task = asyncio.get_running_loop().create_task(self._keep())
+
+    async def aclose(self) -> None:
+        """Leave the rest for the next run; the server keeps it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=10)
+
+    async def answer(
+        self, address: str, *, view: str, limit: int, terms: str | None, cursor: str | None
+    ) -> dict[str, Any]:
+        """One view over the machines an address means: `laptop`, `laptop/app`, `[os=linux]/app`, `[all]`."""
+        if view not in VIEWS:
+            raise InvalidRequest(f"There is no view {view[:40]!r} of a fleet's history.", views=list(VIEWS))
+        name, _, scope = address.partition("/")
+        machines = self._meant(name)
+        if view == "verify":
+            checked = [await anyio.to_thread.run_sync(self._verified, machine) for machine in machines]
+            return {
+                "view": view,
+                "events": [],
+                "nextCursor": None,
+                "valid": all(c["valid"] for c in checked),
+                "machines": checked,
+            }
+        asked = partial(self._page, machines, scope or None, view == "last", limit, terms, cursor)
+        events, following = await anyio.to_thread.run_sync(asked)
+        return {"view": view, "events": events, "nextCursor": following}
+
+    def _meant(self, name: str) -> list[Machine]:
+        """The machines of an address; those that left, too: their history stays."""
+        if not is_query(name):
+            return [self._hub.machines.find(name)]
+        wanted = parse(name)
+        trusted = (machine for machine in self._hub.machines.by_key.values() if machine.trusted)
+        return [m for m in trusted if wanted.fits(m.known.name, m.known.facts, m.capabilities)]
+
+    def _page(
+        self, machines: list[Machine], scope: str | None, newest_first: bool, limit: int, terms: str | None,
+        cursor: str | None,
+    ) -> tuple[list[dict[str, Any]], str | None]:  # fmt: skip
+        found = query.within(query.parse(terms), None, scope)
+        known = {machine.known.fingerprint: machine for machine in machines}
+        found.add(f"machine IN ({','.join('?' * len(known))})", *known)
+        if found.nothing or not known:
+            return [], None
+        limit = max(1, min(limit, MAX_LIMIT))
+        with self._archive.reading() as database:
+            _after(database, found, cursor, newest_first=newest_first)
+            rows = _rows(database, found, newest_first=newest_first, limit=limit + 1)
+        events = [_event(known[row[1]], row) for row in rows[:limit]]
+        return events, f"f{rows[limit - 1][0]}" if len(rows) > limit else None
+
+    def _verified(self, machine: Machine) -> dict[str, Any]:
+        verdict = self._archive.verify(machine.known.fingerprint)
+        problems = self._archive.problems(machine.known.fingerprint)
+        said = machine.here.history if machine.here is not None else verdict.last
+        return {
+            "machine": machine.known.name, "machineId": machine.known.machine_id, "valid": verdict.first_bad is None,
+            "records": verdict.records, "beginsAt": verdict.begins_at, "last": verdict.last,
+            "missing": max(0, said - verdict.last), "firstBad": verdict.first_bad, "problem": verdict.problem,
+            "problems": problems,
+        }  # fmt: skip
+
+    async def _keep(self) -> None:
+        """Take in batches for as long as the hub runs; the server remembers how far it got."""
+        while True:
+            if self._hub.link.is_up:
+                try:
+                    js = self._hub.link.jetstream()
+                    await _ensure_stream(js)
+                    await self._follow(js)
+                except (*LOST, JetStreamError, LinkError) as error:
+                    if str(error) != self.problem:
+                        log.info("the fleet's history waits: %s", error)
+                    self.problem = str(error)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _follow(self, js: JetStreamContext) -> None:
+        name = f"hub-{self._hub.seat[:16]}"
+        wanted = ConsumerConfig(durable_name=name, ack_policy=AckPolicy.EXPLICIT, ack_wait=30, max_deliver=_MAX_TRIES)
+        consumer = await js.pull_subscribe(subjects.EVERY_AUDIT, durable=name, stream=subjects.STREAM, config=wanted)
+        self.problem = None
+        while self._hub.link.is_up:
+            try:
+                batches = await consumer.fetch(50, timeout=_FETCH_S)
+            except TimeoutError:
+                continue
+            for batch in batches:
+                await self._take(batch)
+
+    async def _take(self, batch: Msg) -> None:
+        try:
+            signer = signer_of(batch.data)
+            machine = self._hub.machines.by_key.get(signer)
+            if machine is None or not machine.trusted:
+                # It may be trusted in a moment; what is never trusted the server gives up on by itself.
+                await batch.nak(delay=_RETRY_S)
+                return
+            fate = await anyio.to_thread.run_sync(self._archive.take, signer, batch.data)
+            if fate == "gap":
+                await self._hub.ask_history(machine, await anyio.to_thread.run_sync(self._archive.last, signer) + 1)
+            elif fate == "changed":
+                await self._hub.refuse(InvalidRequest("A machine's history was told otherwise before.", rule="changed"))
+        except LinkError as error:
+            await self._hub.refuse(error)
+        await batch.ack()
+
+
+async def _ensure_stream(js: JetStreamContext) -> None:
+    try:
+        await js.stream_info(subjects.STREAM)
+    except NotFoundError:
+        await js.add_stream(
+            StreamConfig(
+                name=subjects.STREAM, subjects=[subjects.EVERY_AUDIT], max_bytes=_KEEP_BYTES, discard=DiscardPolicy.OLD,
+                duplicate_window=120,
+            )
+        )  # fmt: skip
+
+
+def _after(database: sqlite3.Connection, found: query.Filter, cursor: str | None, *, newest_first: bool) -> None:
+    if cursor is None:
+        return
+    digits = cursor[1:]
+    row = None
+    if cursor[:1] == "f" and digits.isascii() and digits.isdigit() and len(digits) <= 18:
+        row = database.execute("SELECT at, number FROM events WHERE number = ?", (int(digits),)).fetchone()
+    if row is None:
+        raise InvalidRequest("This cursor is not one of the fleet's history. Leave it out to begin at the start.")
+    found.add(f"(at, number) {'<' if newest_first else '>'} (?, ?)", *row)
+
+
+def _rows(
+    database: sqlite3.Connection, found: query.Filter, *, newest_first: bool, limit: int
+) -> list[tuple[Any, ...]]:
+    order = "DESC" if newest_first else "ASC"
+    where, values = list(found.where), list(found.values)
+    if found.words is not None:
+        where.append("number IN (SELECT rowid FROM words WHERE words MATCH ?)")
+        values.append(found.words)
+    return database.execute(
+        f"SELECT number, machine, n, opening, closing FROM events WHERE {' AND '.join(where)}"  # noqa: S608 - our words
+        f" ORDER BY at {order}, number {order} LIMIT ?",
+        (*values, limit),
+    ).fetchall()
+
+
+def _event(machine: Machine, row: tuple[Any, ...]) -> dict[str, Any]:
+    number, opening = row[2], json.loads(row[3])
+    closing = json.loads(row[4]) if row[4] is not None else opening
+    outcome = "unknown"
+    if "ok" in closing:
+        outcome = "done" if closing["ok"] else "refused" if closing.get("decision") == "deny" else "failed"
+    event = event_of({**opening, **closing, "n": number}, outcome)
+    name = machine.known.name
+    return {**event, "machine": name, "machineId": machine.known.machine_id, "scope": f"{name}/{event['scope']}"}
