@@ -39,6 +39,8 @@ class ScopePolicy(Model):
     allow_windows: bool = True
     allow_processes: bool = True
     excluded_applications: list[str] = []
+    preferred_backend: Literal["ghost-os", "agent-browser", "cua-driver", "peekaboo"] | None = None
+    allow_local_fallback: bool = True
 
 
 class Scope(Model):

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from computer_linker.providers.backends.found import Backend, choose, discover, matrix, process_health, setup_state
+from computer_linker.providers.backends.found import (
+    Backend,
+    Wish,
+    choose,
+    discover,
+    matrix,
+    process_health,
+    setup_state,
+)
 from support.road import Road
 from support.service import is_alive, wait_for
 
@@ -36,24 +44,24 @@ def programs(folder: Path, **scripts: str) -> Callable[[str], str | None]:
     ],
 )
 async def test_ghost_is_ready_only_when_it_says_so(
-    tmp_path: Path, status: str, doctor: str, state: str, available: bool
+    road: Road, tmp_path: Path, status: str, doctor: str, state: str, available: bool
 ) -> None:
     find = programs(tmp_path, ghost=f'case "$1" in status) {status};; doctor) {doctor};; esac')
-    ghost = (await discover(find))[0]
+    ghost = (await discover(road.app.computer, find))[0]
     assert (ghost.state, ghost.available) == (state, available)
 
 
-async def test_a_program_that_hangs_forks_or_rambles_is_ended(tmp_path: Path) -> None:
+async def test_a_program_that_hangs_forks_or_rambles_is_ended(road: Road, tmp_path: Path) -> None:
     marker = tmp_path / "child"
     find = programs(
         tmp_path,
-        agent_browser=f"sleep 300 & echo $! > {marker}; sleep 300",
+        agent_browser=f"setsid sleep 300 & echo $! > {marker}; sleep 300",
         peekaboo="yes rambling",
         cua_driver="echo cua-driver 1.2.3",
     )
     started = time.monotonic()
-    _, browser, cua, peekaboo = await discover(find)
-    assert time.monotonic() - started < 30
+    _, browser, cua, peekaboo = await discover(road.app.computer, find)
+    assert time.monotonic() - started < 20
     assert (browser.state, browser.available) == ("unknown", False)
     assert (peekaboo.state, peekaboo.available) == ("unknown", False)
     assert (cua.state, cua.detail) == ("installed", "version 1.2.3")
@@ -63,13 +71,19 @@ async def test_a_program_that_hangs_forks_or_rambles_is_ended(tmp_path: Path) ->
 
 def test_the_order_of_choice_is_artifact_policy_available_none() -> None:
     there = [Backend("a", "cli", True, "installed", "", ("screenshot",)), Backend("b", "cli", True, "installed", "")]
-    assert choose(there, latest="b", preferred="a") == ("b", "artifact")
-    assert choose(there, latest="gone", preferred="b") == ("b", "policy")
+    assert choose(there, Wish(latest="b", preferred="a")) == ("b", "artifact")
+    assert choose(there, Wish(latest="gone", preferred="b")) == ("b", "policy")
     assert choose(there) == ("a", "available")
     assert choose([]) == (None, "none")
     local = Backend("local", "built-in", True, "ready", "", ("screenshot",))
-    assert matrix(there, local)["screenshot"] == {"backends": ["a"], "localFallback": True}
-    assert matrix(there, local)["console_logs"] == {"backends": [], "localFallback": False}
+    assert matrix(there, local)["screenshot"] == {
+        "backends": ["a"], "localFallback": True, "use": "a", "source": "available",
+    }  # fmt: skip
+    assert matrix([], local)["screenshot"]["use"] == "local"
+    assert matrix([], local, Wish(allows_fallback=False))["screenshot"] == {
+        "backends": [], "localFallback": False, "use": None, "source": "none",
+    }  # fmt: skip
+    assert matrix(there, local)["console_logs"]["use"] is None
 
 
 def test_unreadable_answers_are_unknown() -> None:

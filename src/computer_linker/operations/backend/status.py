@@ -9,8 +9,10 @@ from computer_linker.artifacts.store import Asked
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.providers.backends.found import Backend, choose, discover, local_fallback, matrix
+from computer_linker.providers.backends.found import Backend, Wish, choose, discover, local_fallback, matrix
 from computer_linker.registry import Context, Example, operation
+
+_LOOKED_AT = 50
 
 
 class BackendFacts(Model):
@@ -24,14 +26,15 @@ class BackendFacts(Model):
 
 class Chosen(Model):
     name: str | None
-    source: Annotated[str, Field(description="artifact, policy, available or none.")]
+    source: Annotated[str, Field(description="artifact, policy, available, fallback or none.")]
 
 
 class BackendStatus(Model):
     backends: list[BackendFacts]
     local_fallback: BackendFacts
     matrix: Annotated[
-        dict[str, Any], Field(description="For each kind: the backends that make it, and our own desktop.")
+        dict[str, Any],
+        Field(description="For each kind: the backends that make it, our own desktop, and which is used."),
     ]
     preferred: Chosen
 
@@ -46,13 +49,18 @@ class BackendStatus(Model):
 )
 async def backend_status(ctx: Context) -> BackendStatus:
     """Say which other programs (Ghost OS, agent-browser, cua-driver, Peekaboo) are here, and what our own desktop can prove."""
-    backends, local = await discover(), local_fallback(ctx.computer)
-    newest = await ctx.use(ArtifactBroker).listed(Asked(ctx.scope.id), 1)
-    name, source = choose(backends, latest=newest[0].backend if newest else None)
+    backends, local = await discover(ctx.computer), local_fallback(ctx.computer)
+    newest = await ctx.use(ArtifactBroker).listed(Asked(ctx.scope.id), _LOOKED_AT)
+    policy = ctx.scope.policy
+    latest = next((artifact.backend for artifact in newest if artifact.backend), None)
+    wish = Wish(latest, policy.preferred_backend, policy.allow_local_fallback)
+    name, source = choose(backends, wish)
+    if name is None and local.available and wish.allows_fallback:
+        name, source = local.name, "fallback"
     return BackendStatus(
         backends=[_facts(backend) for backend in backends],
         local_fallback=_facts(local),
-        matrix=matrix(backends, local),
+        matrix=matrix(backends, local, wish),
         preferred=Chosen(name=name, source=source),
     )
 
