@@ -38,7 +38,7 @@ def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Pa
         assert not (tmp_path / "laptop-root" / "b.txt").exists()
         run(laptop, "peer", "remove", "desk")
         gone = run(desk, "op", "file.read", "a.txt", "--on", "laptop", "--scope", "app", ok=False)
-        assert gone["error"]["code"] == "provider_unavailable"
+        assert gone["error"]["code"] == "permission_denied"
     finally:
         end_service(desk)
         end_service(laptop)

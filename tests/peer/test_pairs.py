@@ -10,7 +10,8 @@ import pytest
 from computer_linker.errors import PermissionDenied
 from computer_linker.transports.peer.frames import packed, unpacked
 from computer_linker.transports.peer.identity import own_identity
-from computer_linker.transports.peer.link import PeerLink, join
+from computer_linker.transports.peer.join import join
+from computer_linker.transports.peer.link import Own, PeerLink
 from computer_linker.transports.peer.pairing import grouped
 from computer_linker.transports.peer.routes import PeerRoutes
 from computer_linker.transports.peer.server import PeerServer
@@ -32,8 +33,7 @@ class Pair:
         return f"127.0.0.1:{self.server.address[1]}"
 
     async def join(self, code: str) -> Peer:
-        own = own_identity(self.desk.home, "desk-id")
-        peer, _ = await join(self.address, code, own, "desk", "desk-id")
+        peer, _ = await join(self.address, code, self.desk.app.services.use(PeerRoutes).own(None))
         return self.desk.app.services.use(PeerTable).add(replace(peer, name="laptop"))
 
     async def paired(self, *grants: str) -> Peer:
@@ -115,9 +115,8 @@ async def test_an_unpaired_machine_is_refused_and_recorded(pair: Pair) -> None:
     peer = await pair.paired()
     stranger_home = pair.desk.home.parent / "stranger"
     stranger_home.mkdir(mode=0o700)
-    link = PeerLink(
-        own_identity(stranger_home, "desk-id"), peer, {"t": "hello", "v": 1, "machineId": "desk-id", "name": "x"}
-    )
+    own = pair.desk.app.services.use(PeerRoutes).own(None)
+    link = PeerLink(Own(own_identity(stranger_home, "desk-id"), "desk-id", own.offer), peer)
     call = {"scope": "app", "op": "file.read", "target": "a.txt"}
     with pytest.raises(Exception) as refused:
         async with asyncio.timeout(15):
@@ -128,8 +127,8 @@ async def test_an_unpaired_machine_is_refused_and_recorded(pair: Pair) -> None:
 
 async def test_a_machine_that_lies_about_its_name_is_refused_and_recorded(pair: Pair) -> None:
     peer = await pair.paired()
-    own = own_identity(pair.desk.home, "desk-id")
-    link = PeerLink(own, peer, {"t": "hello", "v": 1, "machineId": "someone-else", "name": "desk"})
+    own = pair.desk.app.services.use(PeerRoutes).own(None)
+    link = PeerLink(replace(own, machine_id="someone-else"), peer)
     with pytest.raises(Exception):  # noqa: B017  # however the link says it
         async with asyncio.timeout(15):
             await link.call({"scope": "app", "op": "file.read", "target": "a.txt"}, 12)
@@ -144,7 +143,7 @@ async def test_unpairing_ends_an_open_link_at_once(pair: Pair) -> None:
     (name,) = pair.server.table.peers
     await pair.server.forget(name)
     routes = pair.desk.app.services.use(PeerRoutes)
-    link = next(iter(routes._links.values()))
+    link = await routes.link("laptop")
     with pytest.raises(Exception):  # noqa: B017
         await link.call({"scope": "app", "op": "file.read", "target": "a.txt"}, 3)
 
@@ -152,7 +151,7 @@ async def test_unpairing_ends_an_open_link_at_once(pair: Pair) -> None:
 async def test_an_act_that_comes_again_with_its_key_is_done_once(pair: Pair) -> None:
     await pair.paired()
     routes = pair.desk.app.services.use(PeerRoutes)
-    link = await routes._link("laptop")
+    link = await routes.link("laptop")
     append = {
         "scope": "app",
         "op": "file.write",
@@ -161,15 +160,15 @@ async def test_an_act_that_comes_again_with_its_key_is_done_once(pair: Pair) -> 
         "options": {"append": True},
     }
     opened = await link._opened(5)
-    first = await link._exchange(opened, "same-key-0001", append, None)
-    again = await link._exchange(opened, "same-key-0001", append, None)
+    first, _ = await link._exchange(opened, "same-key-0001", {"call": append}, None)
+    again, _ = await link._exchange(opened, "same-key-0001", {"call": append}, None)
     assert first["envelope"] == again["envelope"]
     assert (pair.laptop.root / "log.txt").read_text() == "x"
 
 
 async def test_an_act_cut_off_by_a_partition_is_reported_as_not_known(pair: Pair) -> None:
     await pair.paired()
-    link = await pair.desk.app.services.use(PeerRoutes)._link("laptop")
+    link = await pair.desk.app.services.use(PeerRoutes).link("laptop")
     await link._opened(5)
     task = asyncio.ensure_future(
         link.call({"scope": "app", "op": "command.run", "target": ".", "input": {"command": ["sleep", "30"]}}, 4)

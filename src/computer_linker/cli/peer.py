@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     peer.command("pair")(_pair)
     peer.command("list")(_list)
     peer.command("remove")(_remove)
+    peer.command("accept")(_accept)
     app.command("computers")(_list)
 
 
@@ -85,6 +86,15 @@ def _remove(name: Annotated[str, typer.Argument(help="The computer's name here."
         print_json(answer)
     else:
         say(f"{answer['removed']} is no longer paired with this computer.")
+
+
+def _accept(name: Annotated[str, typer.Argument(help="The computer's name here.")], as_json: AsJson = False) -> None:
+    """Accept what a computer says of itself after it changed: until then it is refused."""
+    answer = _ask("peer.accept", name=name)
+    if as_json:
+        print_json(answer)
+    else:
+        say(f"{answer['accepted']} is accepted as it is now.")
 
 
 def _ask(action: str, **request: Any) -> dict[str, Any]:

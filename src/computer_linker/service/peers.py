@@ -66,6 +66,8 @@ class PeerDesk:
                 return {"ok": True, "computers": self.computers(), "listening": self._where()}
             case "peer.remove":
                 return await self._remove(str(request.get("name")))
+            case "peer.accept":
+                return self._accept(str(request.get("name")))
             case _:
                 raise InvalidRequest("There is no such peer action.")
 
@@ -86,6 +88,8 @@ class PeerDesk:
         server = PeerServer(self._app.services, self._app.dispatcher)
         await server.listen(host, port)
         self._server = server
+        # Known to the service, so that one which started on demand does not end itself while others reach it.
+        self._app.services.provide(PeerServer, server)
 
     def _invite(self, request: dict[str, Any]) -> dict[str, Any]:
         from computer_linker.transports.peer.pairing import grouped
@@ -100,15 +104,13 @@ class PeerDesk:
         return {"ok": True, "code": grouped(invitation.code), "listening": self._where(), "grants": list(grants)}
 
     async def _join(self, request: dict[str, Any]) -> dict[str, Any]:
-        from computer_linker.transports.peer.identity import own_identity
-        from computer_linker.transports.peer.link import join
+        from computer_linker.transports.peer.join import join
+        from computer_linker.transports.peer.routes import PeerRoutes
         from computer_linker.transports.peer.table import PeerTable
 
-        config = self._app.config
-        own = own_identity(self._app.home, config.machine_id)
         address, code = str(request.get("address")), str(request.get("code"))
         try:
-            peer, known_as = await join(address, code, own, config.machine_name, config.machine_id)
+            peer, known_as = await join(address, code, self._app.services.use(PeerRoutes).own(None))
         except OSError as error:
             raise ProviderUnavailable(f"{address} cannot be reached: {error.strerror or error}.") from error
         if request.get("name"):
@@ -124,6 +126,12 @@ class PeerDesk:
         else:
             peer = self._app.services.use(PeerTable).remove(name)
         return {"ok": True, "removed": peer.name}
+
+    def _accept(self, name: str) -> dict[str, Any]:
+        from computer_linker.transports.peer.table import PeerTable
+
+        peer = self._app.services.use(PeerTable).accept(name)
+        return {"ok": True, "accepted": peer.name, "manifest": peer.manifest}
 
     def _where(self) -> str | None:
         if self._server is None or self._server.address is None:

@@ -1,19 +1,54 @@
-"""Frames: one msgpack map a WebSocket message, bounded and closed to unknown types."""
+"""Frames: one msgpack map a WebSocket message, bounded and closed to unknown types; large bytes go as frames of their own."""
 
-from typing import Any
+import struct
+from typing import Any, NamedTuple
 
 import msgpack  # type: ignore[import-untyped,unused-ignore]  # it ships no types
 
 from computer_linker.errors import InvalidRequest
 
-VERSION = 1
+VERSION = 2
 MAX_FRAME = 16 * 1024 * 1024
-_KINDS = frozenset({"hello", "call", "reply", "progress", "cancel", "error", "stream", "more", "end", "pair"})
+MAX_BLOBS = 64 * 1024 * 1024
+"""All bytes that travel beside one reply: a display of 4096 x 4096 pixels."""
+PIECE = 512 * 1024
+"""What one binary frame carries at most, so that a heartbeat or a short answer never waits long behind a picture."""
+_KINDS = frozenset(
+    {"challenge", "hello", "pair", "call", "reply", "progress", "cancel", "error", "item", "credit", "end"}
+)
+_BINARY = 0xC1
+"""The one byte no msgpack value begins with: it marks a frame of bare bytes."""
+_HEAD = struct.Struct(">BIH")
+
+
+class Piece(NamedTuple):
+    """Some bytes of the blob of that number that belongs to the reply of a call."""
+
+    call_id: int
+    blob: int
+    data: memoryview
 
 
 def packed(frame: dict[str, Any]) -> bytes:
     """The bytes of a frame."""
-    return bytes(msgpack.packb(frame, use_bin_type=True))
+    return bytes(msgpack.packb(frame, use_bin_type=True, default=_as_list))
+
+
+def pieces_of(call_id: int, blobs: list[bytes]) -> list[bytes]:
+    """The binary frames that carry these blobs, in order."""
+    made = []
+    for index, blob in enumerate(blobs):
+        head, view = _HEAD.pack(_BINARY, call_id, index), memoryview(blob)
+        made += [b"".join((head, view[at : at + PIECE])) for at in range(0, len(view), PIECE)]
+    return made
+
+
+def received(raw: bytes | str) -> dict[str, Any] | Piece:
+    """What came: a frame, or a piece of a blob."""
+    if isinstance(raw, bytes) and len(raw) > _HEAD.size and raw[0] == _BINARY:
+        _, call_id, index = _HEAD.unpack_from(raw)
+        return Piece(call_id, index, memoryview(raw)[_HEAD.size :])
+    return unpacked(raw)
 
 
 def unpacked(raw: bytes | str) -> dict[str, Any]:
@@ -26,9 +61,9 @@ def unpacked(raw: bytes | str) -> dict[str, Any]:
             max_array_len=1_000_000, max_ext_len=0, object_pairs_hook=_object,
         )  # fmt: skip
     except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError) as error:
-        raise InvalidRequest("A frame could not be read.") from error
+        raise InvalidRequest("A frame could not be read.", rule="malformed_frame") from error
     if type(frame) is not dict or frame.get("t") not in _KINDS:
-        raise InvalidRequest("A frame is a map with a known type.")
+        raise InvalidRequest("A frame is a map with a known type.", rule="malformed_frame")
     return frame
 
 
@@ -37,3 +72,9 @@ def _object(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     if len(made) != len(pairs):
         raise ValueError("a doubled key")
     return made
+
+
+def _as_list(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} cannot travel")

@@ -1,59 +1,78 @@
 """Serving a paired machine: its calls go down our own road, whose policy, confirmation and audit have the last word."""
 
 import asyncio
+import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import to_json
 
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import InvalidRequest
-from computer_linker.model.envelope import Reply
+from computer_linker.errors import InvalidRequest, LimitExceeded, PermissionDenied
+from computer_linker.model.effect import Effect
+from computer_linker.model.envelope import Call, Reply, parse_call
 from computer_linker.model.ids import new_handle
-from computer_linker.model.principal import Principal
-from computer_linker.transports.peer.frames import packed
+from computer_linker.transports.peer.bulk import Bulk
+from computer_linker.transports.peer.facets import FacetRequest, Plain
+from computer_linker.transports.peer.frames import MAX_BLOBS, packed, pieces_of
+from computer_linker.transports.peer.offer import principal_of
 from computer_linker.transports.peer.table import Peer
 
 Send = Callable[[bytes], Awaitable[None]]
+Work = Callable[[], Awaitable[Reply]]
 _KEEP_S = 600.0
 _MAX_KEPT = 1000
+_MAX_KEPT_BYTES = 64 * 1024
 _MAX_UNDER_WAY = 64
 
 
+@dataclass(slots=True)
+class _Act:
+    digest: bytes
+    task: asyncio.Task[Reply]
+    ended_at: float | None = None
+
+
 class Acts:
-    """Calls of one peer by their idempotency key: a call that comes again after a dropped link is not done again."""
+    """Side effects of one peer by their idempotency key: one that comes again after a dropped link is not done again."""
 
     def __init__(self) -> None:
-        self._acts: dict[str, tuple[float, asyncio.Task[Reply]]] = {}
+        self._acts: dict[str, _Act] = {}
 
-    def run(self, key: str, work: Callable[[], Awaitable[Reply]]) -> asyncio.Task[Reply]:
-        """The act of this key: the one under way or done, or a new one."""
+    def run(self, key: str, digest: bytes, work: Work) -> asyncio.Task[Reply]:
+        """The act of this key: the one under way or done, or a new one. Raises for a key that belongs to another request."""
         now = time.monotonic()
-        for old in [k for k, (at, task) in self._acts.items() if task.done() and at < now - _KEEP_S]:
+        for old in [k for k, act in self._acts.items() if act.ended_at is not None and act.ended_at < now - _KEEP_S]:
             del self._acts[old]
         known = self._acts.get(key)
         if known is not None:
-            return known[1]
+            if known.digest != digest:
+                raise PermissionDenied("That key belongs to another request.", rule="replayed_key")
+            return known.task
         if len(self._acts) >= _MAX_KEPT:
-            raise InvalidRequest("Too many calls are remembered for this peer; wait a little.")
+            raise LimitExceeded("Too many calls are remembered for this peer; wait a little.")
         task = asyncio.ensure_future(_as_coroutine(work))
-        self._acts[key] = (now, task)
+        act = self._acts[key] = _Act(digest, task)
+        task.add_done_callback(lambda _: setattr(act, "ended_at", time.monotonic()))
         return task
 
 
 class HostSession:
     """One link from a paired machine."""
 
-    def __init__(self, dispatcher: Dispatcher, peer: Peer, acts: Acts, send: Send) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, road: "Roads", peer: Peer, acts: Acts, send: Send) -> None:
+        self._road = road
         self._peer = peer
         self._acts = acts
         self._send = send
-        self._connection = new_handle("link")
+        self._who = principal_of(peer, new_handle("link"))
+        self._last_id = 0
         self._telling: set[asyncio.Task[None]] = set()
         self._running: dict[int, tuple[asyncio.Task[None], asyncio.Task[Reply]]] = {}
+        self._credits: dict[int, asyncio.Semaphore] = {}
 
     async def take(self, frame: dict[str, Any]) -> None:
         """Handle one frame of the peer."""
@@ -64,44 +83,127 @@ class HostSession:
                 running = self._running.get(frame.get("id", -1))
                 if running is not None:
                     running[1].cancel()
+            case "credit":
+                self._credit(frame.get("id", -1), frame.get("n"))
             case _:
-                raise InvalidRequest("That frame is not for a host.")
+                raise InvalidRequest("That frame is not for a host.", rule="malformed_frame")
 
     async def close(self) -> None:
         """The link is gone. Acts under way go on to their end, so that a resumed link finds out what became of them."""
-        for answering, _ in list(self._running.values()):
+        for answering, work in list(self._running.values()):
             answering.cancel()
+            if not getattr(work, "is_act", True):
+                work.cancel()
 
     def _call(self, frame: dict[str, Any]) -> None:
-        call_id, key, call = frame.get("id"), frame.get("key"), frame.get("call")
-        if type(call_id) is not int or type(key) is not str or not 8 <= len(key) <= 64 or type(call) is not dict:
-            raise InvalidRequest("A call frame has id, key and call.")
-        if call_id in self._running or len(self._running) >= _MAX_UNDER_WAY:
-            raise InvalidRequest("Too many calls are under way on this link.")
+        call_id, key = self._checked(frame)
+        self._last_id = call_id
+        work, is_act = self._work(call_id, frame)
+        if is_act:
+            digest = hashlib.sha256(packed({name: frame[name] for name in ("call", "on") if name in frame})).digest()
+            act = self._acts.run(key, digest, work)
+        else:
+            act = asyncio.ensure_future(_as_coroutine(work))
+            act.is_act = False  # type: ignore[attr-defined]  # an observation ends with its link
+        self._running[call_id] = (asyncio.ensure_future(self._answer(call_id, act)), act)
 
+    def _checked(self, frame: dict[str, Any]) -> tuple[int, str]:
+        call_id, key = frame.get("id"), frame.get("key")
+        if type(call_id) is not int or type(key) is not str or not 8 <= len(key) <= 64 or not 0 < call_id < 1 << 32:
+            raise InvalidRequest("A call frame has id, key and call.", rule="malformed_frame")
+        if call_id <= self._last_id:
+            # Ids only grow on a link: one that comes again is a frame somebody recorded.
+            raise PermissionDenied("A frame came a second time.", rule="replayed_frame")
+        if len(self._running) >= _MAX_UNDER_WAY:
+            raise LimitExceeded("Too many calls are under way on this link.", rule="too_many_calls")
+        return call_id, key
+
+    def _work(self, call_id: int, frame: dict[str, Any]) -> tuple[Work, bool]:
+        """What runs the call, and whether it may change something."""
+        value = frame.get("call")
+        if type(value) is not dict:
+            raise InvalidRequest("A call frame has id, key and call.", rule="malformed_frame")
+        if frame.get("on") == "facets":
+            return self._facet_work(call_id, value)
+        dispatcher = self._road.operations
+        op = dispatcher.catalog.by_name.get(str(value.get("op")))
+        is_act = op is None or op.effect is not Effect.OBSERVE
+
+        async def work() -> Reply:
+            try:
+                call = parse_call(value)
+            except InvalidRequest as error:
+                return await dispatcher.refuse(value, self._who, error)
+            ticket = frame.get("bulk")
+            if type(ticket) is not bytes:
+                return await dispatcher.call(call, self._who, self._reporter(call_id))
+            with self._road.bulk.expected(ticket, self._peer.fingerprint) as flow:
+                return await dispatcher.call(replace(call, cargo=flow), self._who, self._reporter(call_id))
+
+        return work, is_act
+
+    def _facet_work(self, call_id: int, value: dict[str, Any]) -> tuple[Work, bool]:
+        request = FacetRequest.parse(value)
+        if request.method.is_stream:
+            self._credits[call_id] = asyncio.Semaphore(0)
+        request.give = lambda item: self._item(call_id, item)
+
+        async def work() -> Reply:
+            call = Call(request.scope, request.method.name, input=request.shown, confirm=request.confirm, cargo=request)
+            return await self._road.facets.call(call, self._who, self._reporter(call_id))
+
+        return work, request.method.effect is not Effect.OBSERVE
+
+    async def _item(self, call_id: int, item: Any) -> None:
+        """Push one item, once the other side has room for it."""
+        await self._credits[call_id].acquire()
+        await self._send(packed({"t": "item", "id": call_id, "item": item}))
+
+    def _credit(self, call_id: Any, number: Any) -> None:
+        room = self._credits.get(call_id)
+        if type(number) is not int or not 0 < number <= 1024:
+            raise InvalidRequest("A credit is a small number.", rule="malformed_frame")
+        for _ in range(number if room is not None else 0):
+            room.release()  # type: ignore[union-attr]  # there is one
+
+    def _reporter(self, call_id: int) -> Callable[[str, float | None, float | None], None]:
         def report(message: str, current: float | None, total: float | None) -> None:
             progress = {"t": "progress", "id": call_id, "message": message, "current": current, "total": total}
             telling = asyncio.ensure_future(self._quietly(packed(progress)))
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
-        act = self._acts.run(key, lambda: self._dispatcher.call_wire(call, self._principal(), report))
-        self._running[call_id] = (asyncio.ensure_future(self._answer(call_id, act)), act)
+        return report
 
     async def _answer(self, call_id: int, act: asyncio.Task[Reply]) -> None:
         try:
             reply = await asyncio.shield(act)
-            attached = [{"mime": item.mime, "data": item.data} for item in reply.attachments]
-            envelope = json.loads(to_json(reply.envelope, by_alias=True))
-            await self._send(packed({"t": "reply", "id": call_id, "envelope": envelope, "attachments": attached}))
+            await self._tell(call_id, reply)
+            if sum(len(item.data) for item in reply.attachments) > _MAX_KEPT_BYTES:
+                # An act is remembered for ten minutes: pictures beside it would add up.
+                reply.attachments.clear()
         except asyncio.CancelledError:
             if act.cancelled():
-                await self._quietly(
-                    packed({"t": "error", "id": call_id, "code": "aborted", "message": "The call was cancelled."})
-                )
+                cancelled = {"t": "error", "id": call_id, "code": "aborted", "message": "The call was cancelled."}
+                await self._quietly(packed(cancelled))
             raise
+        except OSError:
+            # The link is gone; a resumed one asks again by the key.
+            return
         finally:
             self._running.pop(call_id, None)
+            self._credits.pop(call_id, None)
+
+    async def _tell(self, call_id: int, reply: Reply) -> None:
+        blobs = [item.data for item in reply.attachments]
+        if sum(map(len, blobs)) > MAX_BLOBS:
+            refused = {"t": "error", "id": call_id, "code": "limit_exceeded", "message": "The answer is too large."}
+            await self._send(packed(refused))
+            return
+        for piece in pieces_of(call_id, blobs):
+            await self._send(piece)
+        told = [{"mime": item.mime, "size": len(item.data)} for item in reply.attachments]
+        await self._send(packed({"t": "reply", "id": call_id, "envelope": _plain(reply.envelope), "attachments": told}))
 
     async def _quietly(self, raw: bytes) -> None:
         try:
@@ -109,13 +211,23 @@ class HostSession:
         except OSError:
             pass
 
-    def _principal(self) -> Principal:
-        peer = self._peer
-        return Principal(
-            f"peer:{peer.machine_id}", "peer", session=self._connection, connection=self._connection,
-            client=peer.name, grants=frozenset(peer.grants),
-        )  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class Roads:
+    """Where the calls of a peer go: whole operations, single facet methods, and the bytes that stream beside them."""
+
+    operations: Dispatcher
+    facets: Dispatcher
+    bulk: Bulk
 
 
-async def _as_coroutine(work: Callable[[], Awaitable[Reply]]) -> Reply:
+async def _as_coroutine(work: Work) -> Reply:
     return await work()
+
+
+def _plain(envelope: dict[str, Any]) -> dict[str, Any]:
+    """The envelope as plain values; facet answers are plain already and may hold bytes."""
+    if envelope.get("ok") and isinstance(envelope["data"], Plain):
+        return {**envelope, "data": envelope["data"].value}
+    made: dict[str, Any] = json.loads(to_json(envelope, by_alias=True))
+    return made

@@ -4,55 +4,156 @@ import asyncio
 import hashlib
 import itertools
 import secrets
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from computer_linker.errors import LinkError, PermissionDenied, ProviderUnavailable, TimedOut, wire_codes
+from computer_linker.computer.remote.flow import Flow
+from computer_linker.computer.remote.link import Answer, Offer
+from computer_linker.errors import (
+    Aborted,
+    InvalidRequest,
+    LimitExceeded,
+    LinkError,
+    PermissionDenied,
+    ProviderUnavailable,
+    TimedOut,
+    wire_codes,
+)
 from computer_linker.model.envelope import Attachment, Reply
 from computer_linker.registry.context import Progress
-from computer_linker.transports.peer.frames import MAX_FRAME, VERSION, packed, unpacked
+from computer_linker.transports.peer.bulk import TICKET, dialer
+from computer_linker.transports.peer.door import PING_S, PONG_S, REFUSED, UNPAIRED
+from computer_linker.transports.peer.frames import MAX_BLOBS, MAX_FRAME, VERSION, Piece, packed, received, unpacked
 from computer_linker.transports.peer.identity import Identity
-from computer_linker.transports.peer.pairing import host_proof, joiner_proof, transcript_of
-from computer_linker.transports.peer.server import plain_name
+from computer_linker.transports.peer.offer import parse_offer, refuse_drift
 from computer_linker.transports.peer.table import Peer
-from computer_linker.transports.peer.tls import SERVER_NAME, client_context, pairing_context
+from computer_linker.transports.peer.tls import SERVER_NAME, client_context
 
-_CONNECT_S = 10.0
+CONNECT_S = 10.0
 _RESUME_S = 20.0
 _PAUSE_S = 0.2
+_FACET_S = 75.0
+_WINDOW = 64
+"""Items of a stream that may be on their way; a machine that sends more is cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """This machine as it shows itself to a peer: its key, its id, and what it offers now."""
+
+    identity: Identity
+    machine_id: str
+    offer: Callable[[], Offer]
+    learnt: Callable[[Offer], None] = field(default=lambda _: None)
+    """Called with what the other machine said, before it is judged."""
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """One call that waits for its answer."""
+
+    answered: asyncio.Future[dict[str, Any]]
+    report: Progress | None = None
+    blobs: dict[int, list[memoryview]] = field(default_factory=dict)
+    size: int = 0
+    items: asyncio.Queue[Any] | None = None
+
+    def take(self, frame: dict[str, Any] | Piece) -> None:
+        """Take what arrived for it. Raises for more than was agreed."""
+        if isinstance(frame, Piece):
+            self.size += len(frame.data)
+            if self.size > MAX_BLOBS:
+                raise LimitExceeded("The answer is larger than was agreed.")
+            self.blobs.setdefault(frame.blob, []).append(frame.data)
+        elif frame["t"] == "progress":
+            if self.report is not None:
+                self.report(str(frame.get("message"))[:500], frame.get("current"), frame.get("total"))
+        elif frame["t"] == "item":
+            if self.items is None or self.items.full():
+                raise LimitExceeded("More items came than there was room for.")
+            self.items.put_nowait(frame.get("item"))
+        elif not self.answered.done():
+            self.answered.set_result(frame)
+
+    def joined(self) -> list[bytes]:
+        """The blobs, each in one piece."""
+        return [b"".join(self.blobs[index]) for index in sorted(self.blobs)]
 
 
 class PeerLink:
     """The link to one paired machine, opened when first used and again when it broke."""
 
-    def __init__(self, own: Identity, peer: Peer, hello: dict[str, Any]) -> None:
-        self._own, self._peer, self._hello = own, peer, hello
+    def __init__(self, own: Own, peer: Peer) -> None:
+        self._own, self._peer = own, peer
         self._link: ClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._reports: dict[int, Progress] = {}
+        self._waiting: dict[int, _Exchange] = {}
+        self._offer: Offer | None = None
+        self._boot = ""
 
-    async def call(self, call: dict[str, Any], deadline_s: float, report: Progress | None = None) -> Reply:
-        """Run one call there. A dropped link is resumed with the same key; what cannot be known is said to be unknown."""
-        key = secrets.token_hex(16)
-        sent = False
+    @property
+    def offer(self) -> Offer:
+        """What the machine said when the link was last opened."""
+        if self._offer is None:
+            raise ProviderUnavailable(f"The link to {self._peer.name} was not opened yet.", computer=self._peer.name)
+        return self._offer
+
+    async def opened(self) -> "PeerLink":
+        """Open the link now, so that the offer is known."""
+        await self._opened(CONNECT_S)
+        return self
+
+    async def call(
+        self, call: dict[str, Any], deadline_s: float, report: Progress | None = None, *, is_safe: bool = False,
+        flow: Flow | None = None,
+    ) -> Reply:  # fmt: skip
+        """Run one operation there. What cannot be known after a broken link is said to be unknown."""
+        frame: dict[str, Any] = {"call": call}
+        if flow is None:
+            return _reply(*await self._answered(frame, deadline_s, report, is_safe))
+        ticket = frame["bulk"] = secrets.token_bytes(TICKET)
+        flow.carried_by(dialer(self._own.identity, self._peer, ticket))
         try:
-            async with asyncio.timeout(deadline_s):
-                while True:
-                    try:
-                        link = await self._opened(within_s=_RESUME_S if sent else _CONNECT_S)
-                        sent = True
-                        return _reply(await self._exchange(link, key, call, report))
-                    except ConnectionClosed:
-                        await asyncio.sleep(_PAUSE_S)
-        except TimeoutError:
-            raise self._unknown("did not answer in time", sent, TimedOut) from None
-        except ProviderUnavailable as error:
-            raise (self._unknown("was lost", sent, ProviderUnavailable) if sent else error) from None
+            return _reply(*await self._answered(frame, deadline_s, report, is_safe))
+        finally:
+            flow.fail(Aborted("The call ended before its stream did."))
+
+    async def ask(self, scope: str, method: str, params: dict[str, Any], *, is_safe: bool) -> Answer:
+        """Call a facet method there."""
+        call = {"scope": scope, "method": method, "params": params}
+        reply = _reply(*await self._answered({"call": call, "on": "facets"}, _FACET_S, None, is_safe))
+        if not reply.ok:
+            raise failure_in(reply.envelope)
+        return Answer(reply.envelope["data"], [item.data for item in reply.attachments])
+
+    async def stream(self, scope: str, method: str, params: dict[str, Any]) -> AsyncIterator[Any]:
+        """What that machine pushes; at most a window of it is ever held here."""
+        link = await self._opened(CONNECT_S)
+        call_id = next(self._ids)
+        exchange = self._waiting[call_id] = _Exchange(_future(), items=asyncio.Queue(_WINDOW))
+        call = {"scope": scope, "method": method, "params": params}
+        try:
+            await link.send(
+                packed({"t": "call", "id": call_id, "key": secrets.token_hex(16), "call": call, "on": "facets"})
+            )
+            await link.send(packed({"t": "credit", "id": call_id, "n": _WINDOW}))
+            async for item in self._items(link, call_id, exchange):
+                yield item
+        except ConnectionClosed:
+            raise ProviderUnavailable(f"The link to {self._peer.name} was lost.", computer=self._peer.name) from None
+        finally:
+            self._waiting.pop(call_id, None)
+            with suppress(ConnectionClosed), anyio.CancelScope(shield=True):
+                await link.send(packed({"t": "cancel", "id": call_id}))
 
     async def aclose(self) -> None:
         """End the link."""
@@ -60,26 +161,71 @@ class PeerLink:
             await self._link.close()
         if self._reader is not None:
             self._reader.cancel()
+            await asyncio.wait([self._reader], timeout=5)
+
+    async def _items(self, link: ClientConnection, call_id: int, exchange: _Exchange) -> AsyncIterator[Any]:
+        items, taken = exchange.items, 0
+        assert items is not None, "a stream has a queue"
+        while True:
+            getting = asyncio.ensure_future(items.get())
+            try:
+                await asyncio.wait([getting, exchange.answered], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not getting.done():
+                    getting.cancel()
+            if not getting.done() or getting.cancelled():
+                frame = exchange.answered.result()
+                reply = _reply(frame, [])
+                if not reply.ok:
+                    raise failure_in(reply.envelope)
+                return
+            yield getting.result()
+            taken += 1
+            if taken % (_WINDOW // 2) == 0:
+                await link.send(packed({"t": "credit", "id": call_id, "n": _WINDOW // 2}))
+
+    async def _answered(
+        self, frame: dict[str, Any], deadline_s: float, report: Progress | None, is_safe: bool
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        key, sent_to = secrets.token_hex(16), ""
+        try:
+            async with asyncio.timeout(deadline_s):
+                while True:
+                    try:
+                        link = await self._opened(within_s=_RESUME_S if sent_to else CONNECT_S)
+                        if sent_to and sent_to != self._boot and not is_safe:
+                            # That service was started anew and remembers no keys: asking again could do it twice.
+                            raise self._unknown("was started anew", True, ProviderUnavailable)
+                        sent_to = self._boot
+                        return await self._exchange(link, key, frame, report)
+                    except ConnectionClosed:
+                        await asyncio.sleep(_PAUSE_S)
+        except TimeoutError:
+            raise self._unknown("did not answer in time", bool(sent_to), TimedOut) from None
+        except ProviderUnavailable as error:
+            if "effect" in error.details or not sent_to:
+                raise
+            raise self._unknown("was lost", True, ProviderUnavailable) from None
 
     async def _exchange(
-        self, link: ClientConnection, key: str, call: dict[str, Any], report: Progress | None
-    ) -> dict[str, Any]:
+        self, link: ClientConnection, key: str, frame: dict[str, Any], report: Progress | None
+    ) -> tuple[dict[str, Any], list[bytes]]:
         call_id = next(self._ids)
-        answered = self._waiting[call_id] = asyncio.get_running_loop().create_future()
-        if report is not None:
-            self._reports[call_id] = report
+        exchange = self._waiting[call_id] = _Exchange(_future(), report)
         try:
-            await link.send(packed({"t": "call", "id": call_id, "key": key, "call": call}))
-            frame: dict[str, Any] = await answered
-            return frame
+            await link.send(packed({"t": "call", "id": call_id, "key": key, **frame}))
+            answer = await exchange.answered
+            return answer, exchange.joined()
         except asyncio.CancelledError:
-            await link.send(packed({"t": "cancel", "id": call_id}))
+            with suppress(ConnectionClosed):
+                await link.send(packed({"t": "cancel", "id": call_id}))
             raise
         finally:
             del self._waiting[call_id]
-            self._reports.pop(call_id, None)
 
     async def _opened(self, within_s: float) -> ClientConnection:
+        if self._link is not None and self._reader is not None and not self._reader.done():
+            return self._link
         async with self._opening:
             if self._link is not None and self._reader is not None and not self._reader.done():
                 return self._link
@@ -91,6 +237,7 @@ class PeerLink:
                     self._reader = asyncio.ensure_future(self._read(self._link))
                     return self._link
                 except (OSError, InvalidHandshake, ConnectionClosed, TimeoutError) as error:
+                    self._raise_refusal(error)
                     if asyncio.get_running_loop().time() + pause > deadline:
                         raise ProviderUnavailable(
                             f"{self._peer.name} cannot be reached. Is it on, and does it listen for peers?",
@@ -99,37 +246,78 @@ class PeerLink:
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, 2)
 
+    def _raise_refusal(self, error: Exception) -> None:
+        """A machine that says no is not asked again and again."""
+        name = self._peer.name
+        if isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code in (REFUSED, UNPAIRED):
+            raise PermissionDenied(
+                f"{name} refused this computer: {error.rcvd.reason}", rule="refused_there"
+            ) from error
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ssl.SSLError):
+            cause = cause.__cause__ or cause.__context__
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise PermissionDenied(
+                f"{name} shows another key than the one that was paired.", rule="other_key"
+            ) from error
+        if isinstance(cause, ssl.SSLError) and "alert" in str(cause):
+            raise PermissionDenied(f"{name} does not know this computer's key.", rule="refused_there") from error
+
     async def _connect(self) -> ClientConnection:
         link = await connect(
-            f"wss://{self._peer.address}/", ssl=client_context(self._own, self._peer.cert_pem), server_hostname=SERVER_NAME,
-            max_size=MAX_FRAME, compression=None, open_timeout=_CONNECT_S, ping_interval=10, ping_timeout=20, proxy=None,
+            f"wss://{self._peer.address}/", ssl=client_context(self._own.identity, self._peer.cert_pem),
+            server_hostname=SERVER_NAME, max_size=MAX_FRAME, compression=None, open_timeout=CONNECT_S,
+            ping_interval=PING_S, ping_timeout=PONG_S, proxy=None,
         )  # fmt: skip
+        try:
+            await self._greet(link)
+            return link
+        except BaseException:
+            await link.close()
+            raise
+
+    async def _greet(self, link: ClientConnection) -> None:
+        """Exchange HELLO; the pinned key, id and manifest say whether this is the machine that was paired."""
+        name = self._peer.name
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if hashlib.sha256(shown).hexdigest() != self._peer.fingerprint:
-            await link.close()
-            raise PermissionDenied(f"{self._peer.name} shows another key than the one that was paired.")
-        await link.send(packed(self._hello))
-        hello = unpacked(await link.recv())
+            raise PermissionDenied(f"{name} shows another key than the one that was paired.", rule="other_key")
+        async with asyncio.timeout(CONNECT_S):
+            challenge = unpacked(await link.recv())
+            nonce = secrets.token_bytes(16)
+            own = {"machineId": self._own.machine_id, "offer": self._own.offer().to_wire()}
+            await link.send(packed({"t": "hello", "v": VERSION, "nonce": challenge.get("nonce"), "own": nonce, **own}))
+            hello = unpacked(await link.recv())
         if hello["t"] != "hello" or hello.get("v") != VERSION or hello.get("machineId") != self._peer.machine_id:
-            await link.close()
-            raise PermissionDenied(f"{self._peer.name} calls itself another machine than the one that was paired.")
-        return link
+            raise PermissionDenied(
+                f"{name} calls itself another machine than the one that was paired.", rule="other_name"
+            )
+        if hello.get("nonce") != nonce:
+            raise PermissionDenied(f"{name} sent a greeting made for another connection.", rule="replayed_hello")
+        offer = parse_offer(hello.get("offer"))
+        self._own.learnt(offer)
+        refuse_drift(self._peer, offer)
+        self._offer, self._boot = offer, str(hello.get("boot"))
 
     async def _read(self, link: ClientConnection) -> None:
         try:
             async for raw in link:
-                frame = unpacked(raw)
-                waiting = self._waiting.get(frame.get("id", -1))
-                if frame["t"] == "progress":
-                    report = self._reports.get(frame.get("id", -1))
-                    if report is not None:
-                        report(str(frame.get("message")), frame.get("current"), frame.get("total"))
-                elif waiting is not None and not waiting.done():
-                    waiting.set_result(frame)
+                frame = received(raw)
+                call_id = frame.call_id if isinstance(frame, Piece) else frame.get("id", -1)
+                exchange = self._waiting.get(call_id)
+                if exchange is not None:
+                    exchange.take(frame)
+        except ConnectionClosed:
+            pass
+        except (InvalidRequest, LimitExceeded) as error:
+            # What breaks the agreement ends the link; calls then learn that their outcome is not known.
+            await link.close(REFUSED, error.message[:100])
         finally:
-            for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(ConnectionClosed(None, None))
+            for exchange in self._waiting.values():
+                if not exchange.answered.done():
+                    exchange.answered.set_exception(ConnectionClosed(None, None))
+                    # A stream may have ended already and look at it no more.
+                    exchange.answered.exception()
 
     def _unknown(self, how: str, sent: bool, kind: type[LinkError]) -> LinkError:
         if not sent:
@@ -141,39 +329,27 @@ class PeerLink:
         )
 
 
-async def join(address: str, code: str, own: Identity, name: str, machine_id: str) -> tuple[Peer, str]:
-    """Pair with a machine that shows a code; the peer, and the name it gave us."""
-    async with connect(
-        f"wss://{address}/", ssl=pairing_context(), server_hostname=SERVER_NAME, max_size=1_000_000, compression=None,
-        open_timeout=_CONNECT_S, proxy=None,
-    ) as link:  # fmt: skip
-        offer = unpacked(await link.recv())
-        cert, host_nonce = offer.get("cert"), offer.get("nonce")
-        shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        if type(cert) is not str or type(host_nonce) is not bytes:
-            raise PermissionDenied("The machine does not offer a pairing.")
-        nonce = secrets.token_bytes(32)
-        transcript = transcript_of(cert, own.cert_pem, host_nonce, nonce)
-        answer = {
-            "t": "pair", "proof": joiner_proof(code, transcript), "nonce": nonce, "name": name, "machineId": machine_id,
-            "cert": own.cert_pem,
-        }  # fmt: skip
-        await link.send(packed(answer))
-        try:
-            result = unpacked(await link.recv())
-        except ConnectionClosed:
-            raise PermissionDenied("The other machine refused the code: it is wrong, used up or expired.") from None
-        peer = Peer(plain_name(str(offer.get("name"))), str(offer.get("machineId"))[:128], cert, address)
-        if not secrets.compare_digest(result.get("proof", b""), host_proof(code, transcript)):
-            raise PermissionDenied("The other machine could not prove that it knows the code. Nothing was paired.")
-        if hashlib.sha256(shown).hexdigest() != peer.fingerprint:
-            raise PermissionDenied("Somebody stands between the two machines. Nothing was paired.")
-        return peer, str(result.get("as"))
+def failure_in(envelope: dict[str, Any]) -> LinkError:
+    """The error a failed envelope tells of, as that machine would have raised it."""
+    told = envelope.get("error") or {}
+    kind = wire_codes().get(str(told.get("code")), ProviderUnavailable)
+    details = told.get("details")
+    return kind(str(told.get("message"))[:1000], **(details if isinstance(details, dict) else {}))
 
 
-def _reply(frame: dict[str, Any]) -> Reply:
+def _future() -> asyncio.Future[dict[str, Any]]:
+    return asyncio.get_running_loop().create_future()
+
+
+def _reply(frame: dict[str, Any], blobs: list[bytes]) -> Reply:
     if frame["t"] == "error":
         kind = wire_codes().get(str(frame.get("code")), ProviderUnavailable)
         raise kind(str(frame.get("message"))[:500])
-    attachments = [Attachment(str(item["mime"]), item["data"]) for item in frame.get("attachments", [])]
-    return Reply(frame["envelope"], attachments)
+    told = frame.get("attachments") or []
+    envelope = frame.get("envelope")
+    if type(envelope) is not dict or type(envelope.get("ok")) is not bool or [one.get("size") for one in told] != [
+        len(blob) for blob in blobs
+    ]:  # fmt: skip
+        raise ProviderUnavailable("The other computer's answer cannot be read.", effect="unverifiable")
+    attachments = [Attachment(str(one.get("mime")), blob) for one, blob in zip(told, blobs, strict=True)]
+    return Reply(envelope, attachments)

@@ -1,15 +1,20 @@
 """`laptop/app`: the way from a scope with a computer's name in front to that computer's own dispatcher."""
 
+from dataclasses import replace
 from typing import Any, Self
 
+from computer_linker.computer.remote.computer import RemoteComputer
+from computer_linker.computer.remote.link import Offer
 from computer_linker.errors import NotFound, UnknownScope
+from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
+from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Progress
 from computer_linker.registry.services import Services
-from computer_linker.transports.peer.frames import VERSION
 from computer_linker.transports.peer.identity import own_identity
-from computer_linker.transports.peer.link import PeerLink
-from computer_linker.transports.peer.table import PeerTable
+from computer_linker.transports.peer.link import Own, PeerLink
+from computer_linker.transports.peer.offer import drift, own_offer, pin_of
+from computer_linker.transports.peer.table import Peer, PeerTable
 
 _DEADLINE_S = 1800.0
 
@@ -19,7 +24,8 @@ class PeerRoutes:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._links: dict[str, PeerLink] = {}
+        self._table = services.use(PeerTable)
+        self._links: dict[str, tuple[Peer, PeerLink]] = {}
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -27,34 +33,69 @@ class PeerRoutes:
 
     async def aclose(self) -> None:
         """End the links."""
-        for link in self._links.values():
+        for _, link in self._links.values():
             await link.aclose()
+        self._links.clear()
 
     def computers(self) -> list[dict[str, Any]]:
         """The computers that can be named in a scope."""
-        peers = self._services.use(PeerTable).peers.values()
-        return [{"name": peer.name, "machineId": peer.machine_id, "address": peer.address or None} for peer in peers]
+        return [
+            {"name": peer.name, "machineId": peer.machine_id, "address": peer.address or None, "scopes": _scopes(peer)}
+            for peer in self._table.peers.values()
+        ]
 
     async def call(self, computer: str, call: Call, report: Progress | None) -> Reply:
         """Run the call on that computer; its scope is written without the computer's name there."""
-        link = await self._link(computer)
         wire: dict[str, Any] = {"scope": call.scope, "op": call.op}
         given = {"target": call.target, "input": call.input, "options": call.options}
         wire.update({name: value for name, value in given.items() if value is not None})
         if call.confirm is not None:
             wire["confirm"] = {"token": call.confirm}
-        return await link.call(wire, _DEADLINE_S, report)
+        op = self._services.use(Catalog).by_name.get(call.op)
+        is_safe = op is not None and op.effect is Effect.OBSERVE
+        link = await self.link(computer)
+        return await link.call(wire, _DEADLINE_S, report, is_safe=is_safe, flow=call.cargo)
 
-    async def _link(self, computer: str) -> PeerLink:
+    async def remote_computer(self, computer: str, scope: str = "") -> RemoteComputer:
+        """That computer with all its facets, on a link that is open. Closing it leaves the link to others."""
+        return RemoteComputer(await (await self.link(computer)).opened(), scope)
+
+    async def link(self, computer: str) -> PeerLink:
+        """The link to a computer by its name or machine id."""
         try:
-            peer = self._services.use(PeerTable).find(computer)
+            peer = self._table.find(computer)
         except NotFound as error:
             # The name came as part of a scope, and only scopes that exist are told apart from those that do not.
             raise UnknownScope(f"There is no such scope: {error.message}") from error
-        link = self._links.get(peer.fingerprint)
-        if link is None:
-            config = self._services.config
-            hello = {"t": "hello", "v": VERSION, "machineId": config.machine_id, "name": config.machine_name}
-            own = own_identity(self._services.home, config.machine_id)
-            link = self._links[peer.fingerprint] = PeerLink(own, peer, hello)
+        known = self._links.get(peer.machine_id)
+        if known is not None and replace(known[0], refused={}) == replace(peer, refused={}):
+            return known[1]
+        link = PeerLink(self.own(peer), peer)
+        self._links[peer.machine_id] = (peer, link)
+        if known is not None:
+            # Paired anew, or accepted: what the old link was told no longer counts.
+            await known[1].aclose()
         return link
+
+    def own(self, peer: Peer | None) -> Own:
+        """This machine as it shows itself to a peer."""
+        config = self._services.config
+
+        def learnt(offer: Offer) -> None:
+            if peer is None:
+                return
+            if not peer.manifest:
+                self._table.change(replace(peer, manifest=pin_of(offer)))
+            elif drift(peer.manifest, offer):
+                self._table.change(replace(peer, refused=pin_of(offer)))
+
+        identity = own_identity(self._services.home, config.machine_id)
+        return Own(identity, config.machine_id, lambda: own_offer(self._services, peer), learnt)
+
+
+def _scopes(peer: Peer) -> list[dict[str, Any]]:
+    """What it offered when it was paired, so that a client knows what to name."""
+    given = peer.manifest.get("scopes", {})
+    return [
+        {"id": f"{peer.name}/{name}", "type": rights[0], "capabilities": rights[1:]} for name, rights in given.items()
+    ]

@@ -3,23 +3,32 @@
 import asyncio
 import hashlib
 import secrets
+import socket
+import time
+from dataclasses import replace
 from typing import Any
 
-from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import CannotServe, InvalidRequest, LinkError, PermissionDenied
+from computer_linker.errors import CannotServe, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.model.principal import Principal
 from computer_linker.registry.services import Services
-from computer_linker.transports.peer.frames import MAX_FRAME, VERSION, packed, unpacked
-from computer_linker.transports.peer.host import Acts, HostSession
+from computer_linker.transports.peer.bulk import Bulk, in_background
+from computer_linker.transports.peer.door import HELLO_S, REFUSED, TOO_SLOW, UNPAIRED, Door
+from computer_linker.transports.peer.facets import facet_catalog
+from computer_linker.transports.peer.frames import VERSION, packed, unpacked
+from computer_linker.transports.peer.host import Acts, HostSession, Roads
 from computer_linker.transports.peer.identity import Identity, fingerprint_of, own_identity
+from computer_linker.transports.peer.offer import own_offer, parse_offer, pin_of, principal_of, refuse_drift
 from computer_linker.transports.peer.pairing import Invitations, host_proof, transcript_of
 from computer_linker.transports.peer.table import Peer, PeerTable
 from computer_linker.transports.peer.tls import server_context, trust
 
-_HELLO_DEADLINE_S = 10
+_MAX_NOTED = 20
+"""Refused connections recorded in a minute; a flood must not fill the history."""
+_TOO_BIG = 1009
 
 
 class PeerServer:
@@ -30,67 +39,77 @@ class PeerServer:
         self._dispatcher = dispatcher
         self.table = services.use(PeerTable)
         self.invitations = Invitations()
+        self._bulk = Bulk()
+        self._roads = Roads(dispatcher, dispatcher.with_catalog(facet_catalog()), self._bulk)
         self._acts: dict[str, Acts] = {}
         self._links: dict[str, set[ServerConnection]] = {}
-        self._server: Server | None = None
+        self._door: Door | None = None
+        self._boot = secrets.token_hex(8)
+        self._noted: list[float] = []
         self.address: tuple[str, int] | None = None
 
     @property
     def identity(self) -> Identity:
         return own_identity(self._services.home, self._services.config.machine_id)
 
+    def is_busy(self) -> bool:
+        """A service that others reach must not end itself for lack of clients here."""
+        return self.address is not None
+
     async def listen(self, host: str, port: int) -> None:
         """Begin to listen. Raises CannotServe when the address cannot be had."""
-        self._context = server_context(self.identity, [peer.cert_pem for peer in self.table.peers.values()])
+        context = self._context = server_context(self.identity, [peer.cert_pem for peer in self.table.peers.values()])
+
+        def stream(connection: socket.socket) -> None:
+            in_background(self._bulk, connection, context)
+
+        door = Door(context, stream, self._refused_stranger)
         try:
-            self._server = await serve(
-                self._serve, host, port, ssl=self._context, max_size=MAX_FRAME, max_queue=32, compression=None,
-                ping_interval=10, ping_timeout=20, server_header=None, open_timeout=_HELLO_DEADLINE_S,
-            )  # fmt: skip
+            self.address = await door.open(host, port, self._serve)
         except OSError as error:
+            await door.aclose()
             raise CannotServe(
                 f"cannot listen for peers on {host}:{port}: {error.strerror}", "choose another port"
             ) from error
-        self.address = self._server.sockets[0].getsockname()[:2]
+        self._door = door
 
     async def aclose(self) -> None:
         """Stop listening and end the links."""
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
+        if self._door is not None:
+            await self._door.aclose()
+            self._door, self.address = None, None
 
     async def forget(self, name: str) -> Peer:
         """Unpair: the key opens nothing from now on, and links that are open end."""
         peer = self.table.remove(name)
         for link in list(self._links.pop(peer.fingerprint, ())):
-            await link.close(4003, "unpaired")
+            await link.close(UNPAIRED, "unpaired")
         return peer
 
     async def _serve(self, link: ServerConnection) -> None:
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        peer = None if shown is None else self.table.by_fingerprint(hashlib.sha256(shown).hexdigest())
         try:
             if shown is None:
                 await self._pair(link)
             else:
-                await self._host(link, hashlib.sha256(shown).hexdigest())
-        except ConnectionClosed:
-            pass
+                await self._host(link, peer)
+        except ConnectionClosed as closed:
+            if closed.sent is not None and closed.sent.code == _TOO_BIG:
+                await self._note(link, peer, LimitExceeded("A frame was too large.", rule="oversized_frame"))
         except LinkError as error:
-            await self._note(link, error)
-            await link.close(4000, error.message[:100])
+            await self._note(link, peer, error)
+            await link.close(REFUSED, error.message[:100])
         except TimeoutError:
-            await link.close(4001, "too slow")
+            await link.close(TOO_SLOW, "too slow")
 
-    async def _host(self, link: ServerConnection, fingerprint: str) -> None:
-        peer = self.table.by_fingerprint(fingerprint)
+    async def _host(self, link: ServerConnection, peer: Peer | None) -> None:
         if peer is None:
-            raise PermissionDenied("That machine is not paired with this one.")
-        async with asyncio.timeout(_HELLO_DEADLINE_S):
-            hello = unpacked(await link.recv())
-        self._check_hello(hello, peer)
-        await link.send(packed(self.hello()))
-        session = HostSession(self._dispatcher, peer, self._acts.setdefault(peer.machine_id, Acts()), link.send)
-        links = self._links.setdefault(fingerprint, set())
+            raise PermissionDenied("That machine is not paired with this one.", rule="unpaired")
+        peer = await self._greeted(link, peer)
+        acts = self._acts.setdefault(peer.machine_id, Acts())
+        session = HostSession(self._roads, peer, acts, link.send)
+        links = self._links.setdefault(peer.fingerprint, set())
         links.add(link)
         try:
             async for raw in link:
@@ -99,56 +118,97 @@ class PeerServer:
             links.discard(link)
             await session.close()
 
-    def hello(self) -> dict[str, Any]:
-        """Who we are, as we say it to a peer."""
-        config = self._services.config
-        return {"t": "hello", "v": VERSION, "machineId": config.machine_id, "name": config.machine_name}
+    async def _greeted(self, link: ServerConnection, peer: Peer) -> Peer:
+        """Exchange HELLO. A nonce of this very connection is in it, so one that was recorded says nothing."""
+        nonce = secrets.token_bytes(16)
+        async with asyncio.timeout(HELLO_S):
+            await link.send(packed({"t": "challenge", "v": VERSION, "nonce": nonce}))
+            hello = unpacked(await link.recv())
+        _check_hello(hello, peer, nonce)
+        offer = parse_offer(hello.get("offer"))
+        if not peer.manifest:
+            peer = self.table.change(replace(peer, manifest=pin_of(offer)))
+        try:
+            refuse_drift(peer, offer)
+        except PermissionDenied:
+            self.table.change(replace(peer, refused=pin_of(offer)))
+            raise
+        await link.send(packed({**self._hello(peer), "nonce": hello.get("own"), "boot": self._boot}))
+        return peer
 
-    def _check_hello(self, hello: dict[str, Any], peer: Peer) -> None:
-        if hello["t"] != "hello" or hello.get("v") != VERSION:
-            raise InvalidRequest(f"This machine speaks version {VERSION} of the peer protocol.")
-        if hello.get("machineId") != peer.machine_id:
-            raise PermissionDenied("The machine calls itself another than the one that was paired.")
+    def _hello(self, peer: Peer | None) -> dict[str, Any]:
+        """Who we are, as we say it to a peer."""
+        offer = own_offer(self._services, peer)
+        return {"t": "hello", "v": VERSION, "machineId": self._services.config.machine_id, "offer": offer.to_wire()}
 
     async def _pair(self, link: ServerConnection) -> None:
         """Answer a pairing: both certificates are proved by the code, then pinned."""
         own = self.identity
         nonce = secrets.token_bytes(32)
-        async with asyncio.timeout(_HELLO_DEADLINE_S):
-            await link.send(packed({**self.hello(), "t": "pair", "cert": own.cert_pem, "nonce": nonce}))
+        name = self._services.config.machine_name
+        async with asyncio.timeout(HELLO_S):
+            await link.send(
+                packed({**self._hello(None), "t": "pair", "name": name, "cert": own.cert_pem, "nonce": nonce})
+            )
             answer = unpacked(await link.recv())
-        name, machine_id, cert = _joiner(answer)
-        transcript = transcript_of(own.cert_pem, cert, nonce, answer["nonce"])
+        joiner = _joiner(answer)
+        transcript = transcript_of(own.cert_pem, joiner.cert_pem, nonce, answer["nonce"])
         invitation = self.invitations.answer(answer["proof"], transcript)
         if invitation is None:
-            raise PermissionDenied("The pairing code is wrong, used up or expired.")
-        peer = self.table.add(Peer(name, machine_id, cert, grants=invitation.grants))
-        trust(self._context, cert)
+            raise PermissionDenied("The pairing code is wrong, used up or expired.", rule="wrong_code")
+        peer = self.table.add(replace(joiner, grants=invitation.grants))
+        trust(self._context, peer.cert_pem)
         proof = host_proof(invitation.code, transcript)
-        await link.send(
-            packed({"t": "pair", "proof": proof, "name": self._services.config.machine_name, "as": peer.name})
-        )
+        offer = own_offer(self._services, peer).to_wire()
+        await link.send(packed({"t": "pair", "proof": proof, "as": peer.name, "offer": offer}))
+        await self._dispatcher.introspect("peer.pair", principal_of(peer, "pairing"), _nothing)
 
-    async def _note(self, link: ServerConnection, error: LinkError) -> None:
+    async def _refused_stranger(self, where: str, rule: str) -> None:
+        await self._record("unpaired", where, PermissionDenied("A machine that is not paired was refused.", rule=rule))
+
+    async def _note(self, link: ServerConnection, peer: Peer | None, error: LinkError) -> None:
         """A refused peer is an event of the history too."""
         where = str((link.remote_address or ("?",))[0])
-        stranger = Principal(
-            "unpaired", "peer", session="peer", connection=f"peer-{where}", client=None, grants=frozenset()
-        )
-        await self._dispatcher.refuse({"op": "peer.connect"}, stranger, error)
+        await self._record("unpaired" if peer is None else f"peer:{peer.machine_id}", where, error)
+
+    async def _record(self, who: str, where: str, error: LinkError) -> None:
+        now = time.monotonic()
+        self._noted = [at for at in self._noted if at > now - 60]
+        if len(self._noted) >= _MAX_NOTED:
+            return
+        self._noted.append(now)
+        stranger = Principal(who, "peer", session="peer", connection=f"peer-{where}", client=None, grants=frozenset())
+
+        async def refuse() -> dict[str, Any]:
+            raise error
+
+        await self._dispatcher.introspect("peer.connect", stranger, refuse)
 
 
-def _joiner(answer: dict[str, Any]) -> tuple[str, str, str]:
+async def _nothing() -> dict[str, Any]:
+    return {}
+
+
+def _check_hello(hello: dict[str, Any], peer: Peer, nonce: bytes) -> None:
+    if hello["t"] != "hello" or hello.get("v") != VERSION:
+        raise InvalidRequest(f"This machine speaks version {VERSION} of the peer protocol.", rule="version")
+    if type(hello.get("nonce")) is not bytes or not secrets.compare_digest(hello["nonce"], nonce):
+        raise PermissionDenied("The greeting was not made for this connection.", rule="replayed_hello")
+    if hello.get("machineId") != peer.machine_id:
+        raise PermissionDenied("The machine calls itself another than the one that was paired.", rule="other_name")
+
+
+def _joiner(answer: dict[str, Any]) -> Peer:
     name, machine_id, cert = answer.get("name"), answer.get("machineId"), answer.get("cert")
     if answer["t"] != "pair" or type(answer.get("proof")) is not bytes or type(answer.get("nonce")) is not bytes:
-        raise InvalidRequest("A pairing answer has proof, nonce, name, machineId and cert.")
+        raise InvalidRequest("A pairing answer has proof, nonce, name, machineId and cert.", rule="malformed_frame")
     if type(name) is not str or type(machine_id) is not str or type(cert) is not str or not 0 < len(machine_id) <= 128:
-        raise InvalidRequest("A pairing answer has proof, nonce, name, machineId and cert.")
+        raise InvalidRequest("A pairing answer has proof, nonce, name, machineId and cert.", rule="malformed_frame")
     try:
         fingerprint_of(cert)
     except ValueError:
-        raise InvalidRequest("The certificate cannot be read.") from None
-    return plain_name(name), machine_id, cert
+        raise InvalidRequest("The certificate cannot be read.", rule="malformed_frame") from None
+    return Peer(plain_name(name), machine_id, cert, manifest=pin_of(parse_offer(answer.get("offer"))))
 
 
 def plain_name(name: str) -> str:

@@ -1,7 +1,7 @@
 """The paired computers: who they are, their pinned certificates, and what they may use here."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,8 +22,10 @@ class Peer:
     address: str = ""
     grants: tuple[str, ...] = ()
     """What it may use here: scope ids, or `scope:capability`. Nothing by default."""
-    manifest: str = ""
-    """Digest of what it said of itself when it was paired; a change is noticed."""
+    manifest: dict[str, Any] = field(default_factory=dict)
+    """What it said of itself when it was paired (see offer.py); anything more is refused until the owner accepts it."""
+    refused: dict[str, Any] = field(default_factory=dict)
+    """What it last said and was refused for, which `accept` would pin."""
 
     @property
     def fingerprint(self) -> str:
@@ -39,7 +41,7 @@ class PeerTable:
         path = home / _FILE
         if path.exists():
             for item in json.loads(path.read_text("utf-8"))["peers"]:
-                peer = Peer(**{**item, "grants": tuple(item["grants"])})
+                peer = Peer(**{**item, "grants": tuple(item["grants"]), "manifest": item.get("manifest") or {}})
                 self.peers[peer.name] = peer
 
     @classmethod
@@ -62,6 +64,9 @@ class PeerTable:
         for old in list(self.peers.values()):
             if old.machine_id == peer.machine_id:
                 del self.peers[old.name]
+                if old.cert_pem == peer.cert_pem:
+                    # Paired the other way round as well: what is known of the first way stays.
+                    peer = replace(peer, address=peer.address or old.address, grants=peer.grants or old.grants)
         name, number = peer.name, 2
         while name in self.peers:
             name, number = f"{peer.name}-{number}", number + 1
@@ -69,6 +74,20 @@ class PeerTable:
         self.peers[name] = kept
         self._store()
         return kept
+
+    def change(self, peer: Peer) -> Peer:
+        """Store a peer that is known already with other facts about it."""
+        if self.peers.get(peer.name) != peer:
+            self.peers[peer.name] = peer
+            self._store()
+        return peer
+
+    def accept(self, name: str) -> Peer:
+        """Pin what a machine last said of itself and was refused for. Raises NotFound when there is nothing to accept."""
+        peer = self.find(name)
+        if not peer.refused:
+            raise NotFound(f"{peer.name} was not refused for anything it said of itself.")
+        return self.change(replace(peer, manifest=peer.refused, refused={}))
 
     def remove(self, name: str) -> Peer:
         """Forget a peer; its key opens nothing from now on."""

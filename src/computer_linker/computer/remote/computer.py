@@ -1,0 +1,69 @@
+"""RemoteComputer: a machine at the other end of a link, with the same facets as one that is here."""
+
+from typing import Any, Self
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.absent import Absent
+from computer_linker.computer.manifest import FACETS, FacetName, FacetState, Manifest
+from computer_linker.computer.remote.controls import RemoteAccessibility
+from computer_linker.computer.remote.files import RemoteFiles
+from computer_linker.computer.remote.forward import Forwarded, RemoteKeyboard
+from computer_linker.computer.remote.link import Link
+from computer_linker.errors import OsPermissionRequired, UnsupportedPlatform
+
+_NOT_FORWARDED: dict[str, str] = {
+    "processes": "Programs on another computer are started by its own command.* operations, in a scope such as laptop/app."
+}
+
+
+class RemoteComputer(Computer):
+    """Forwards every facet call over `link`. Which scope of that machine a call belongs to is chosen once, here."""
+
+    def __init__(self, link: Link, scope: str = "") -> None:
+        super().__init__()
+        self._link = link
+        self._scope = scope
+        kinds: dict[str, type[Forwarded]] = {"keyboard": RemoteKeyboard, "accessibility": RemoteAccessibility}
+        for facet in FACETS:
+            if facet in _NOT_FORWARDED:
+                self.provide(facet, Absent(facet, _NOT_FORWARDED[facet]), backend="")
+            elif facet == "files":
+                self._put(facet, RemoteFiles(link))
+            else:
+                self._put(facet, kinds.get(facet, Forwarded)(facet, link, self._desktop_scope))
+
+    @classmethod
+    def of(cls, link: Link, scope: str = "") -> Self:
+        """A computer on a link that has been opened: what it offers is known already."""
+        return cls(link, scope)
+
+    def capabilities(self) -> Manifest:
+        """What that machine said when the link opened; no round trip. `backend` names what provides a facet there."""
+        told = self._link.offer.facets
+        states: dict[str, FacetState] = {
+            facet: told.get(facet) or FacetState(state="missing", reason="It says nothing of it.") for facet in FACETS
+        }
+        for facet, reason in _NOT_FORWARDED.items():
+            states[facet] = FacetState(state="missing", reason=reason)
+        return Manifest(facets=states)
+
+    def _put(self, facet: FacetName, part: Any) -> None:
+        """Place a facet, or what stands for one that the other machine lacks."""
+        state = self._link.offer.facets.get(facet)
+        if state is None or state.state == "missing":
+            reason = "It has none." if state is None else state.reason
+            self.provide(facet, Absent(facet, reason, "" if state is None else state.remedy), backend="")
+        elif state.state == "blocked":
+            self.provide(facet, Absent(facet, state.reason, state.remedy, OsPermissionRequired), backend="")
+        else:
+            self.provide(facet, part, backend=state.backend, is_proven=state.is_proven)
+
+    def _desktop_scope(self) -> str:
+        if self._scope:
+            return self._scope
+        found = next((scope.id for scope in self._link.offer.scopes if scope.type == "computer"), None)
+        if found is None:
+            raise UnsupportedPlatform(
+                "That computer gave this one no scope for its desktop. Its owner can: computer-linker peer pair --allow SCOPE."
+            )
+        return found

@@ -1,0 +1,166 @@
+"""Files of another machine: paths beneath the roots it gave us, changed there as one batch and kept there for undo."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from pydantic import TypeAdapter
+
+from computer_linker.computer.facets.files import (
+    Beside,
+    Change,
+    Changed,
+    Copy,
+    Gate,
+    Inverse,
+    Keeper,
+    Listing,
+    MakeFolder,
+    Move,
+    Piece,
+    Remove,
+    Restore,
+    Stat,
+    Tree,
+    Window,
+    Write,
+)
+from computer_linker.computer.facets.lines import MAX_REPLY
+from computer_linker.computer.remote.forward import ask
+from computer_linker.computer.remote.link import Link
+from computer_linker.computer.remote.methods import methods_of
+from computer_linker.errors import InvalidRequest, LimitExceeded, PathOutOfScope, UnsupportedPlatform
+from computer_linker.model.base import Model
+from computer_linker.model.paths import RootedPath
+
+MAX_SENT = 12_000_000
+"""What one batch of changes carries at most; more goes by file.copy, which streams."""
+_KINDS: dict[str, type[Change]] = {
+    "write": Write, "folder": MakeFolder, "remove": Remove, "move": Move, "copy": Copy, "restore": Restore,
+}  # fmt: skip
+
+
+class SentChange(Model):
+    """One change on the wire: its kind, and its fields as they are named in Python."""
+
+    do: Literal["write", "folder", "remove", "move", "copy", "restore"]
+    fields: dict[str, Any]
+
+
+class RemoteFiles:
+    """The files facet of the machine at the other end. That machine resolves every path and applies its own rules too."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._methods = methods_of("files")
+
+    def protect(self, state: Path) -> None:
+        """The other machine protects its own state."""
+
+    async def stat(self, path: RootedPath) -> Stat:
+        return await self._ask("stat", path)  # type: ignore[no-any-return]  # decoded by its own annotation
+
+    async def sha256(self, path: RootedPath) -> str:
+        return await self._ask("sha256", path)  # type: ignore[no-any-return]
+
+    async def read(self, path: RootedPath, window: Window) -> Piece:
+        return await self._ask("read", path, window)  # type: ignore[no-any-return]
+
+    async def read_whole(self, path: RootedPath, limit: int) -> tuple[bytes, Stat]:
+        return await self._ask("read_whole", path, limit)  # type: ignore[no-any-return]
+
+    async def list_folder(
+        self, path: RootedPath, *, max_results: int, include_hidden: bool = True, after: str | None = None
+    ) -> Listing:
+        options = {"max_results": max_results, "include_hidden": include_hidden, "after": after}
+        return await self._ask("list_folder", path, **options)  # type: ignore[no-any-return]
+
+    async def tree(
+        self, path: RootedPath, *, max_depth: int, max_entries: int, gitignore: bool, max_bytes: int = MAX_REPLY
+    ) -> Tree:
+        limits = {"max_depth": max_depth, "max_entries": max_entries, "gitignore": gitignore, "max_bytes": max_bytes}
+        return await self._ask("tree", path, **limits)  # type: ignore[no-any-return]
+
+    async def change(
+        self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None, beside: Beside | None = None
+    ) -> list[Changed]:
+        """Make all of the changes there or none. The gate is passed before anything is sent; what is replaced is kept there."""
+        if not changes:
+            return []
+        scope, sent = self._sent(changes)
+        await gate()
+        answer = await self._link.ask(scope, "files.change", {"changes": sent}, is_safe=False)
+        done: list[Changed] = changed_adapter().validate_python(answer.value["done"])
+        if keeper is not None:
+            steps: list[Inverse] = answer.value["steps"]
+            keeper.begun(steps, [])
+            keeper.done()
+        return done
+
+    async def rehearse(self, changes: Sequence[Change], *, keeper: Keeper | None = None) -> None:
+        if changes:
+            scope, sent = self._sent(changes)
+            await self._link.ask(scope, "files.rehearse", {"changes": sent}, is_safe=True)
+
+    async def keep(self, path: RootedPath, keeper: Keeper) -> NoReturn:
+        raise UnsupportedPlatform(
+            "What a program changes on another computer is kept by that computer's own operations."
+        )
+
+    def open_folder(self, path: RootedPath) -> NoReturn:
+        raise UnsupportedPlatform("A folder of another computer cannot be held here.")
+
+    async def _ask(self, name: str, path: RootedPath, *given: Any, **named: Any) -> Any:
+        method = self._methods[name]
+        return await ask(self._link, self._scope_of(path), method, method.to_params((path, *given), named))
+
+    def _scope_of(self, path: RootedPath) -> str:
+        for scope in self._link.offer.scopes:
+            if scope.type == "folder" and (path.root == scope.id or path.root in scope.roots):
+                return scope.id
+        raise PathOutOfScope("That computer gave this one no scope with this folder.")
+
+    def _sent(self, changes: Sequence[Change]) -> tuple[str, list[dict[str, Any]]]:
+        scopes = {self._scope_of(path) for change in changes for path in paths_of(change)}
+        if len(scopes) != 1:
+            raise InvalidRequest("Changes of one batch lie in one scope of the other computer.")
+        sent = [packed_change(change) for change in changes]
+        size = sum(len(one["fields"].get("content", b"")) for one in sent)
+        if size > MAX_SENT:
+            raise LimitExceeded("That is too much for one batch; file.copy streams large files.", maxBytes=MAX_SENT)
+        return scopes.pop(), sent
+
+
+def packed_change(change: Change) -> dict[str, Any]:
+    """A change as plain values."""
+    if isinstance(change, Write) and not isinstance(change.content, bytes):
+        change = replace(change, content=b"".join(change.content()))
+    kind = next(name for name, made in _KINDS.items() if type(change) is made)
+    return {"do": kind, "fields": TypeAdapter(type(change)).dump_python(change)}
+
+
+def unpacked_change(value: Any) -> Change:
+    """A change from plain values. Raises InvalidRequest for what is none."""
+    from pydantic import ValidationError
+
+    try:
+        sent = SentChange.from_wire(value)
+        if sent.do == "write" and type(sent.fields.get("content")) is not bytes:
+            raise InvalidRequest("The content of a write is bytes.")
+        made: Change = TypeAdapter(_KINDS[sent.do]).validate_python(sent.fields)
+        return made
+    except ValidationError as error:
+        raise InvalidRequest("A change does not fit.") from error
+
+
+def paths_of(change: Change) -> list[RootedPath]:
+    """Every path a change is about."""
+    return [change.path, *([change.destination] if isinstance(change, Move | Copy) else [])]
+
+
+@cache
+def changed_adapter() -> TypeAdapter[list[Changed]]:
+    """How what was changed travels."""
+    return TypeAdapter(list[Changed])

@@ -1,0 +1,158 @@
+"""Flow: the bytes that stream beside one call, one way, in worker threads; a lost connection is opened again where it broke."""
+
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Protocol
+
+from computer_linker.errors import Aborted, Conflict, LinkError, ProviderUnavailable
+
+PIECE = 1 << 20
+_SIZE = struct.Struct(">I")
+_TAKEN = b"\x01"
+_ABORTED = 0xFFFFFFFF
+RESUME_S = 20.0
+"""How long a lost connection may stay away."""
+
+Told = Callable[[int], None]
+
+
+class Pipe(Protocol):
+    """A blocking connection to the other side, private and checked by the link that made it."""
+
+    def sendall(self, data: bytes | memoryview, /) -> None: ...
+
+    def recv_into(self, buffer: memoryview, /) -> int: ...
+
+    def shutdown(self, how: int, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+Connect = Callable[[int, float], tuple[Pipe, int]]
+"""Open a connection, telling how many bytes we have and learning how many they have; within so many seconds."""
+
+
+class Flow:
+    """One side of a stream. The memory it takes is one piece, whatever the length; the pace is that of the slower side."""
+
+    def __init__(self, told: Told | None = None) -> None:
+        self._connect: Connect | None = None
+        self._ready = threading.Event()
+        self._pipe: Pipe | None = None
+        self._failed: LinkError | None = None
+        self._told = told or _untold
+        self.size = 0
+        """How many bytes went through."""
+
+    def carried_by(self, connect: Connect) -> None:
+        """Name the link that carries it."""
+        self._connect = connect
+        self._ready.set()
+
+    def fail(self, error: LinkError) -> None:
+        """End it: whoever waits in it gets this error."""
+        self._failed = self._failed or error
+        self._ready.set()
+        if (pipe := self._pipe) is not None:
+            with suppress(OSError):
+                # Not closed: a thread may be waiting in it, and only this wakes it.
+                pipe.shutdown(2)
+
+    def pieces(self) -> Iterator[bytes]:
+        """What the other side sends, to its very end. Raises when it ends early: then nothing of it may be kept."""
+        buffer = memoryview(bytearray(PIECE))
+        while True:
+            pipe, _ = self._opened()
+            try:
+                while size := _read_size(pipe):
+                    _read(pipe, buffer[:size])
+                    self._passed(size)
+                    yield bytes(buffer[:size])
+                pipe.sendall(_TAKEN)
+                return
+            except OSError:
+                self._lost(pipe)
+            finally:
+                pipe.close()
+
+    def send(self, source: Callable[[int], Iterator[bytes]]) -> int:
+        """Send everything `source` gives from a byte on; returns once the other side has taken it. How many bytes it was."""
+        while True:
+            pipe, start = self._opened()
+            self.size = start
+            try:
+                for piece in source(start):
+                    pipe.sendall(_SIZE.pack(len(piece)))
+                    pipe.sendall(piece)
+                    self._passed(len(piece))
+                pipe.sendall(_SIZE.pack(0))
+                _read(pipe, memoryview(bytearray(1)))
+                return self.size
+            except LinkError:
+                _abort(pipe)
+                raise
+            except OSError:
+                self._lost(pipe)
+            finally:
+                pipe.close()
+
+    def _passed(self, size: int) -> None:
+        if self._failed is not None:
+            raise self._failed
+        self.size += size
+        self._told(self.size)
+
+    def _opened(self) -> tuple[Pipe, int]:
+        until = time.monotonic() + RESUME_S
+        self._ready.wait(RESUME_S)
+        while True:
+            if self._failed is not None:
+                raise self._failed
+            if self._connect is None or time.monotonic() >= until:
+                raise ProviderUnavailable(
+                    "The other computer was lost while bytes were on their way.", received=self.size
+                )
+            try:
+                self._pipe, there = self._connect(self.size, until - time.monotonic())
+                return self._pipe, there
+            except OSError:
+                time.sleep(0.1)
+
+    def _lost(self, pipe: Pipe) -> None:
+        self._pipe = None
+        if self._failed is not None:
+            raise self._failed
+
+
+def _read_size(pipe: Pipe) -> int:
+    head = bytearray(_SIZE.size)
+    _read(pipe, memoryview(head))
+    size: int = _SIZE.unpack(head)[0]
+    if size == _ABORTED:
+        raise Conflict("The other computer gave up: what it was sending changed meanwhile, or it was stopped.")
+    if size > PIECE:
+        raise Aborted("The other computer sends more at once than was agreed.")
+    return size
+
+
+def _read(pipe: Pipe, into: memoryview) -> None:
+    while into:
+        count = pipe.recv_into(into)
+        if count == 0:
+            raise ConnectionError("the stream ended early")
+        into = into[count:]
+
+
+def _abort(pipe: Pipe) -> None:
+    try:
+        pipe.sendall(_SIZE.pack(_ABORTED))
+    except OSError:
+        # The other side sees a lost connection instead, which ends there in the same way.
+        return
+
+
+def _untold(_size: int) -> None:
+    return None

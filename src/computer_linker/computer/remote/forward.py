@@ -1,0 +1,58 @@
+"""A facet of another machine: each method packs its arguments, asks over the link, and unpacks the answer."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from computer_linker.computer.manifest import FacetName
+from computer_linker.computer.remote.link import Link
+from computer_linker.computer.remote.methods import Method, methods_of
+from computer_linker.model.effect import Effect
+
+
+class Forwarded:
+    """Stands for a facet of the machine at the other end."""
+
+    def __init__(self, facet: FacetName, link: Link, scope: Callable[[], str]) -> None:
+        self._methods = methods_of(facet)
+        self._link = link
+        self._scope = scope
+
+    def __getattr__(self, name: str) -> Any:
+        method = None if name.startswith("_") else self._methods.get(name)
+        if method is None:
+            raise AttributeError(name)
+        made = self._streaming(method) if method.is_stream else self._calling(method)
+        # Found by Python itself from the next use on.
+        self.__dict__[name] = made
+        return made
+
+    def _calling(self, method: Method) -> Callable[..., Any]:
+        async def call(*given: Any, **named: Any) -> Any:
+            return await ask(self._link, self._scope(), method, method.to_params(given, named))
+
+        return call
+
+    def _streaming(self, method: Method) -> Callable[..., AsyncIterator[Any]]:
+        async def subscribe(*given: Any, **named: Any) -> AsyncIterator[Any]:
+            items = self._link.stream(self._scope(), method.name, method.to_params(given, named))
+            try:
+                async for item in items:
+                    yield method.from_answer(item, [])
+            finally:
+                await items.aclose()  # type: ignore[attr-defined]  # every link streams by a generator
+
+        return subscribe
+
+
+class RemoteKeyboard(Forwarded):
+    """A keyboard, with what it says of itself."""
+
+    @property
+    def takes_any_character(self) -> bool:
+        return "keyboard.takes_any_character" in self._link.offer.traits
+
+
+async def ask(link: Link, scope: str, method: Method, params: dict[str, Any]) -> Any:
+    """Call a method there and give its typed result."""
+    answer = await link.ask(scope, method.name, params, is_safe=method.effect is Effect.OBSERVE)
+    return method.from_answer(answer.value, answer.blobs)

@@ -1,0 +1,208 @@
+"""Every facet method that can be called from afar: its name on the wire, what it needs there, and how its values travel."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, Literal, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from computer_linker.computer.facets import (
+    accessibility,
+    apps,
+    clipboard,
+    facts,
+    files,
+    keyboard,
+    notifications,
+    pointer,
+    screen,
+    windows,
+)
+from computer_linker.computer.manifest import FacetName
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect, Known
+
+_LIFTED = 65_536
+"""Bytes longer than this travel beside the answer."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One facet method as it is known on the wire."""
+
+    name: str
+    facet: FacetName
+    attribute: str
+    kind: type
+    needs: frozenset[Capability] = frozenset()
+    needs_any: frozenset[Capability] = frozenset()
+    effect: Effect = Effect.OBSERVE
+    known: Known | None = None
+    """What is known after an act that raised nothing."""
+    is_stream: bool = False
+    has_blobs: bool = False
+    item: type | None = None
+    """What a stream gives, where the method's own annotation does not say it."""
+
+    @property
+    def on(self) -> Literal["folder", "computer"]:
+        return "folder" if self.facet == "files" else "computer"
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        found = inspect.signature(getattr(self.kind, self.attribute))
+        return found.replace(parameters=list(found.parameters.values())[1:])
+
+    @cached_property
+    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        hints = get_type_hints(getattr(self.kind, self.attribute))
+        if self.is_stream:
+            hints["return"] = self.item or get_args(hints["return"])[0]
+        return {name: TypeAdapter(hint) for name, hint in hints.items() if not _is_callback(hint)}
+
+    def to_params(self, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call as plain values."""
+        bound = self.signature.bind(*given, **named)
+        return {name: self._adapters[name].dump_python(value, by_alias=True) for name, value in bound.arguments.items()}
+
+    def from_params(self, params: Any) -> dict[str, Any]:
+        """The typed arguments of a call that came over the wire. Raises InvalidRequest for what does not fit."""
+        known = self.signature.parameters
+        if type(params) is not dict or not params.keys() <= known.keys():
+            raise InvalidRequest(f"{self.name} takes {', '.join(known) or 'nothing'}.")
+        for name, parameter in known.items():
+            if parameter.default is inspect.Parameter.empty and name not in params:
+                raise InvalidRequest(f"{self.name} needs `{name}`.", field=name)
+        return {name: self._value(name, value) for name, value in params.items()}
+
+    def to_answer(self, result: Any) -> tuple[Any, list[bytes]]:
+        """The result as plain values, with its large bytes apart."""
+        blobs: list[bytes] = []
+        if self.has_blobs and isinstance(result, screen.Pixmap):
+            # By hand: the adapter would copy eight megabytes of pixels.
+            blobs.append(result.data)
+            plain = {"width": result.width, "height": result.height, "stride": result.stride}
+            return {**plain, "data": {"blob": 0}, "area": result.area.to_wire()}, blobs
+        value = self._adapters["return"].dump_python(result, by_alias=True)
+        return (_lifted(value, blobs), blobs) if self.has_blobs else (value, blobs)
+
+    def from_answer(self, value: Any, blobs: list[bytes]) -> Any:
+        """The typed result of an answer. Raises InvalidRequest for what does not fit."""
+        return self._value("return", _lowered(value, blobs) if self.has_blobs else value)
+
+    def _value(self, name: str, value: Any) -> Any:
+        try:
+            return self._adapters[name].validate_python(value)
+        except ValidationError as error:
+            raise InvalidRequest(f"{self.name}: `{name}` does not fit.", field=name) from error
+
+
+def _is_callback(hint: Any) -> bool:
+    return hint is files.Keeper or "Keeper" in str(hint) or "Callable" in str(hint)
+
+
+def _lifted(value: Any, blobs: list[bytes]) -> Any:
+    if type(value) is bytes and len(value) > _LIFTED:
+        blobs.append(value)
+        return {"blob": len(blobs) - 1}
+    if type(value) is dict:
+        return {name: _lifted(part, blobs) for name, part in value.items()}
+    return value
+
+
+def _lowered(value: Any, blobs: list[bytes]) -> Any:
+    if type(value) is dict:
+        if value.keys() == {"blob"} and type(value["blob"]) is int:
+            if not 0 <= value["blob"] < len(blobs):
+                raise InvalidRequest("The answer lacks some of its bytes.")
+            return blobs[value["blob"]]
+        return {name: _lowered(part, blobs) for name, part in value.items()}
+    return value
+
+
+_SEE = frozenset({Capability.SCREEN_CAPTURE})
+_LOOK = frozenset({Capability.DESKTOP_OBSERVE, Capability.DESKTOP_CONTROL, Capability.SCREEN_CAPTURE})
+_CONTROL = frozenset({Capability.DESKTOP_CONTROL})
+_APPS = frozenset({Capability.APP_CONTROL})
+_APP_LOOK = frozenset({Capability.DESKTOP_OBSERVE, Capability.APP_CONTROL})
+_OBSERVE = frozenset({Capability.DESKTOP_OBSERVE, Capability.DESKTOP_CONTROL})
+_CLIP_READ = frozenset({Capability.CLIPBOARD_READ})
+_CLIP_WRITE = frozenset({Capability.CLIPBOARD_WRITE})
+_READ = frozenset({Capability.FS_READ})
+_WRITE = frozenset({Capability.FS_READ, Capability.FS_WRITE})
+
+
+def _rows() -> list[Method]:
+    made: list[Method] = []
+
+    def row(name: str, facet: FacetName, kind: type) -> Callable[..., None]:
+        def add(attribute: str, called: str = "", **more: Any) -> None:
+            made.append(Method(f"{name}.{called or attribute}", facet, attribute, kind, **more))
+
+        return add
+
+    add = row("display", "screen", screen.Screen)
+    add("displays", "list", needs_any=_LOOK)
+    add("capture", needs=_SEE, has_blobs=True)
+    add("capture_window", needs=_SEE, has_blobs=True)
+    add("changes", "subscribe", needs=_SEE, is_stream=True)
+    add = row("input", "pointer", pointer.Pointer)
+    add("position", needs_any=_OBSERVE)
+    for act in ("move", "click", "drag", "scroll"):
+        add(act, needs=_CONTROL, effect=Effect.ACT, known="unverifiable")
+    add = row("input", "keyboard", keyboard.Keyboard)
+    add("can_type", needs_any=_OBSERVE)
+    for act in ("press", "type_text"):
+        add(act, needs=_CONTROL, effect=Effect.ACT, known="unverifiable")
+    add = row("input", "facts", facts.Facts)
+    add("input", "subscribe", needs_any=_OBSERVE, is_stream=True)
+    add = row("session", "facts", facts.Facts)
+    add("environment", needs_any=_LOOK | _APP_LOOK)
+    add("lock_screen", needs=_CONTROL, effect=Effect.ACT, known="unverifiable")
+    add = row("windows", "windows", windows.Windows)
+    for look in ("list", "stack", "focused", "at"):
+        add(look, needs_any=_LOOK)
+    for act in ("focus", "place", "close"):
+        add(act, needs=_CONTROL, effect=Effect.ACT, known="confirmed")
+    add = row("apps", "apps", apps.Apps)
+    add("list", needs_any=_APP_LOOK)
+    for act in ("open", "close", "focus"):
+        add(act, needs=_APPS, effect=Effect.ACT, known="confirmed")
+    add = row("clip", "clipboard", clipboard.Clipboard)
+    for look in ("types", "read", "snapshot"):
+        add(look, needs=_CLIP_READ, has_blobs=True)
+    add("taken", needs=_CLIP_WRITE)
+    add("write", needs=_CLIP_WRITE, effect=Effect.ACT, known="unverifiable")
+    add = row("notices", "notifications", notifications.Notifications)
+    add("recent", needs_any=_OBSERVE)
+    add("subscribe", needs_any=_OBSERVE, is_stream=True)
+    add = row("controls", "accessibility", accessibility.Accessibility)
+    for look in (
+        "applications", "hidden", "tree", "element", "ancestors", "focused", "text", "text_length", "caret", "actions",
+        "is_alive",
+    ):  # fmt: skip
+        add(look, needs_any=_OBSERVE)
+    add("changes", "subscribe", needs_any=_OBSERVE, is_stream=True, item=accessibility.Change)
+    for act in ("set_text", "set_value", "perform", "select_child", "focus", "scroll_to"):
+        add(act, needs=_CONTROL, effect=Effect.ACT, known="unverifiable")
+    add = row("files", "files", files.Files)
+    for look in ("stat", "sha256", "read", "read_whole", "list_folder", "tree"):
+        add(look, needs=_READ, has_blobs=look.startswith("read"))
+    add("change", needs=_WRITE, effect=Effect.CHANGE)
+    add("rehearse", needs=_WRITE)
+    return made
+
+
+@cache
+def methods() -> dict[str, Method]:
+    """Every method by its name on the wire, made on first use."""
+    return {method.name: method for method in _rows()}
+
+
+@cache
+def methods_of(facet: FacetName) -> dict[str, Method]:
+    """The methods of one facet by their names in Python."""
+    return {method.attribute: method for method in methods().values() if method.facet == facet}

@@ -1,0 +1,124 @@
+"""Bytes beside a call: a TLS connection of its own on the same port, let in by a ticket that the call carried."""
+
+import queue
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+
+from computer_linker.computer.remote.flow import Connect, Flow, Pipe
+from computer_linker.errors import Aborted, InvalidRequest
+from computer_linker.transports.peer.identity import Identity
+from computer_linker.transports.peer.table import Peer
+from computer_linker.transports.peer.tls import SERVER_NAME, client_context
+
+MAGIC = b"clkbulk2"
+"""Sent before the TLS handshake, which begins with another byte: so one port serves links and their streams."""
+TICKET = 32
+_OFFSET = struct.Struct(">Q")
+_SILENT_S = 15.0
+"""How long either side may say nothing before the connection counts as lost."""
+_MAX_EXPECTED = 32
+
+
+class Bulk:
+    """The streams that are expected here, by the ticket of their call."""
+
+    def __init__(self) -> None:
+        self._expected: dict[bytes, tuple[str, queue.Queue[ssl.SSLSocket]]] = {}
+
+    @contextmanager
+    def expected(self, ticket: bytes, fingerprint: str) -> Iterator[Flow]:
+        """A flow whose other side comes with this ticket and this key, for as long as the body runs."""
+        if len(ticket) != TICKET or ticket in self._expected or len(self._expected) >= _MAX_EXPECTED:
+            raise InvalidRequest("That stream cannot be taken.", rule="bad_ticket")
+        arrived: queue.Queue[ssl.SSLSocket] = queue.Queue(4)
+        self._expected[ticket] = (fingerprint, arrived)
+        flow = Flow()
+        flow.carried_by(_arriving(arrived))
+        try:
+            yield flow
+        finally:
+            del self._expected[ticket]
+            flow.fail(Aborted("The call ended."))
+            while not arrived.empty():
+                arrived.get_nowait().close()
+
+    def take(self, raw: socket.socket, context: ssl.SSLContext) -> str | None:
+        """Let in a connection that began with the magic; blocking. Why it was refused, or None."""
+        try:
+            raw.settimeout(_SILENT_S)
+            link = context.wrap_socket(raw, server_side=True)
+        except OSError:
+            raw.close()
+            return "unpaired"
+        try:
+            shown, ticket = link.getpeercert(binary_form=True), _exactly(link, TICKET)
+            fingerprint, arrived = self._expected.get(ticket, ("", None))
+            if arrived is None or shown is None or sha256(shown).hexdigest() != fingerprint:
+                link.close()
+                return "bad_ticket"
+            arrived.put_nowait(link)
+        except (OSError, queue.Full):
+            link.close()
+        return None
+
+
+def _arriving(arrived: "queue.Queue[ssl.SSLSocket]") -> Connect:
+    def connect(have: int, within_s: float) -> tuple[Pipe, int]:
+        try:
+            link = arrived.get(timeout=within_s)
+        except queue.Empty:
+            raise TimeoutError("nobody came") from None
+        link.sendall(_OFFSET.pack(have))
+        return link, _OFFSET.unpack(_exactly(link, _OFFSET.size))[0]
+
+    return connect
+
+
+def dialer(own: Identity, peer: Peer, ticket: bytes) -> Connect:
+    """Opens the stream's connections from the calling side."""
+    context = client_context(own, peer.cert_pem)
+
+    def connect(have: int, within_s: float) -> tuple[Pipe, int]:
+        host, _, port = peer.address.rpartition(":")
+        raw = socket.create_connection((host.strip("[]"), int(port)), timeout=min(within_s, _SILENT_S))
+        try:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raw.settimeout(_SILENT_S)
+            raw.sendall(MAGIC)
+            link = context.wrap_socket(raw, server_hostname=SERVER_NAME)
+        except OSError:
+            raw.close()
+            raise
+        shown = link.getpeercert(binary_form=True)
+        if shown is None or sha256(shown).hexdigest() != peer.fingerprint:
+            link.close()
+            raise ConnectionError("another key than the paired one")
+        link.sendall(ticket + _OFFSET.pack(have))
+        return link, _OFFSET.unpack(_exactly(link, _OFFSET.size))[0]
+
+    return connect
+
+
+def in_background(bulk: Bulk, raw: socket.socket, context: ssl.SSLContext) -> threading.Thread:
+    """Let a connection in without holding up the event loop."""
+    thread = threading.Thread(target=bulk.take, args=(raw, context), name="peer-stream", daemon=True)
+    thread.start()
+    return thread
+
+
+def _exactly(link: ssl.SSLSocket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        got = link.recv(size - len(data))
+        if not got:
+            raise ConnectionError("it ended early")
+        data += got
+    return bytes(data)
+
+
+__all__ = ["MAGIC", "TICKET", "Bulk", "dialer", "in_background"]

@@ -1,0 +1,259 @@
+"""Facet calls of a paired machine as operations of their own catalogue: the same policy, confirmation, lane and audit as any."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from computer_linker.computer.facets.files import Change, Changed, Copy, Inverse, Move
+from computer_linker.computer.remote.files import changed_adapter, paths_of, unpacked_change
+from computer_linker.computer.remote.methods import Method, methods
+from computer_linker.errors import InvalidRequest, PathOutOfScope, PermissionDenied, UnknownOperation
+from computer_linker.model.effect import Effect
+from computer_linker.model.paths import PathRules, RootedPath, split_target
+from computer_linker.policy.paths import check_name, rules_of
+from computer_linker.providers.shots import shoot
+from computer_linker.providers.window_choice import window_by_id
+from computer_linker.registry.catalog import Catalog
+from computer_linker.registry.context import Context
+from computer_linker.registry.operation import Operation
+from computer_linker.undo.journal import Entry, Journal
+from computer_linker.undo.steps import recover
+
+Give = Callable[[Any], Awaitable[None]]
+_FIELDS = frozenset({"scope", "method", "params", "confirm"})
+
+
+@dataclass
+class Plain:
+    """A facet's answer: plain values as they travel."""
+
+    value: Any
+
+
+@dataclass(slots=True)
+class FacetRequest:
+    """One facet call of a peer, its outer shape checked."""
+
+    scope: str
+    method: Method
+    params: dict[str, Any]
+    confirm: str | None = None
+    give: Give | None = field(default=None)
+    """Pushes one item of a stream to the caller."""
+
+    @classmethod
+    def parse(cls, value: dict[str, Any]) -> Self:
+        """The request of a call frame."""
+        scope, name, params, confirm = (value.get(part) for part in ("scope", "method", "params", "confirm"))
+        if not value.keys() <= _FIELDS or type(scope) is not str or type(params) is not dict:
+            raise InvalidRequest("A facet call has scope, method and params.", rule="malformed_frame")
+        method = methods().get(name) if type(name) is str else None
+        if method is None:
+            raise UnknownOperation("There is no such facet method.", rule="malformed_frame")
+        return cls(scope, method, params, confirm if type(confirm) is str else None)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The arguments as a person confirms them: bytes by their digest."""
+        shown: dict[str, Any] = _shown(self.params)
+        return shown
+
+
+def facet_catalog() -> Catalog:
+    """Every facet method as an operation. They exist for paired machines alone, so no client sees them in the registry."""
+    operations: dict[str, Operation] = {method.name: _operation(method) for method in methods().values()}
+    return Catalog(operations, operations)
+
+
+class FacetOperation(Operation):
+    """An operation whose arguments travel beside the request; the facet's own annotations say what they are."""
+
+    def parse(self, target: Any, input: Any, options: Any) -> dict[str, Any]:
+        return {}
+
+
+def _operation(method: Method) -> FacetOperation:
+    run = {
+        "files": _run_files, "screen": _run_screen,
+    }.get(method.facet, _run)  # fmt: skip
+    return FacetOperation(
+        name=method.name, run=_run_stream if method.is_stream else run, needs=method.needs, needs_any=method.needs_any,
+        effect=method.effect, on=method.on, boundary="path-enforced" if method.on == "folder" else "desktop",
+        lane="desktop" if method.effect is Effect.ACT else None, deadline_s=None if method.is_stream else 60,
+        destructive=method.effect is not Effect.OBSERVE, instant=False, awaits_intent=method.effect is Effect.CHANGE,
+        examples=(),
+    )  # fmt: skip
+
+
+async def _run(ctx: Context) -> Plain:
+    request: FacetRequest = ctx.cargo
+    _refuse_unjudged(ctx)
+    method = request.method
+    result = await _bound(ctx, method)(**method.from_params(request.params))
+    ctx.effect = "suspected_noop" if method.known is not None and result is False else method.known
+    return _answered(ctx, method, result)
+
+
+async def _run_screen(ctx: Context) -> Plain:
+    """Pictures leave as they leave through the operations: password fields painted over, windows and displays if allowed."""
+    request: FacetRequest = ctx.cargo
+    method, policy = request.method, ctx.scope.policy
+    if method.attribute == "displays":
+        return await _run(ctx)
+    _refuse_unjudged(ctx)
+    given = method.from_params(request.params)
+    if method.attribute == "capture":
+        if not policy.allow_displays:
+            raise PermissionDenied("This scope does not allow capturing displays.", rule="allowDisplays")
+        shot = await shoot(ctx.computer, given.get("area"), cursor=given.get("cursor", False))
+    else:
+        if not policy.allow_windows:
+            raise PermissionDenied("This scope does not allow capturing windows.", rule="allowWindows")
+        window = window_by_id(await ctx.computer.windows.list(), given["window_id"], ())
+        shot = await shoot(ctx.computer, window=window, cursor=given.get("cursor", False))
+    ctx.note(hidden=shot.hidden, bytes=len(shot.pixmap.data))
+    return _answered(ctx, method, shot.pixmap)
+
+
+async def _run_stream(ctx: Context) -> Plain:
+    request: FacetRequest = ctx.cargo
+    _refuse_unjudged(ctx)
+    method, sent = request.method, 0
+    give = request.give
+    assert give is not None, "a stream has somewhere to go"
+    opened = _bound(ctx, method)(**method.from_params(request.params))
+    if method.facet == "accessibility":
+        async with opened as changes:
+            async for item in changes:
+                await give(method.to_answer(item)[0])
+    async with aclosing(opened) as items:
+        async for item in items:
+            await give(method.to_answer(item)[0])
+            sent += 1
+    ctx.note(items=sent)
+    return Plain(None)
+
+
+async def _run_files(ctx: Context) -> Plain:
+    request: FacetRequest = ctx.cargo
+    method = request.method
+    if method.attribute in ("change", "rehearse"):
+        return await _run_changes(ctx, method.attribute, request.params)
+    given = method.from_params(request.params)
+    given["path"] = _rehomed(ctx, given["path"], for_writing=False)
+    return _answered(ctx, method, await _bound(ctx, method)(**given))
+
+
+async def _run_changes(ctx: Context, what: str, params: dict[str, Any]) -> Plain:
+    sent = params.get("changes")
+    if params.keys() != {"changes"} or type(sent) is not list or not 0 < len(sent) <= 1000:
+        raise InvalidRequest("A batch has `changes`.", field="changes")
+    changes = [_rehomed_change(ctx, unpacked_change(one)) for one in sent]
+    journal = ctx.use(Journal)
+    if not journal.is_recovered:
+        await recover(journal, ctx.computer.files)
+    keeper = _Telling(journal.begin(ctx.operation_id, ctx.scope.id, ctx.op))
+    if what == "rehearse":
+        await ctx.computer.files.rehearse(changes, keeper=keeper)
+        return Plain(None)
+    done = await ctx.computer.files.change(changes, gate=ctx.durable_intent, keeper=keeper)
+    ctx.effect = "confirmed" if all(change.is_confirmed for change in done) else "unverifiable"
+    ctx.note(changes=len(done))
+    return Plain({"done": changed_adapter().dump_python(_shown_paths(done, sent)), "steps": keeper.steps})
+
+
+class _Telling:
+    """The journal's keeper, which also remembers the steps so that the caller can be told them."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self.steps: list[Inverse] = []
+
+    @property
+    def folder(self) -> int:
+        return self._entry.folder
+
+    @property
+    def room(self) -> int:
+        return self._entry.room
+
+    def new_name(self) -> str:
+        return self._entry.new_name()
+
+    def begun(self, steps: list[Inverse], leftovers: list[dict[str, Any]]) -> None:
+        self.steps = steps
+        self._entry.begun(steps, leftovers)
+
+    def done(self) -> None:
+        self._entry.done()
+
+    def void(self) -> None:
+        self._entry.void()
+
+
+def _rehomed_change(ctx: Context, change: Change) -> Change:
+    """The change on this scope's own paths. What is copied is only read; everything else is written."""
+    is_copy = isinstance(change, Copy)
+    moved: Change = replace(change, path=_rehomed(ctx, change.path, for_writing=not is_copy))
+    if isinstance(moved, Move | Copy):
+        moved = replace(moved, destination=_rehomed(ctx, moved.destination, for_writing=True))
+    return moved
+
+
+def _rehomed(ctx: Context, path: RootedPath, *, for_writing: bool) -> RootedPath:
+    """The path beneath this scope's own root, under both its rules and the caller's, which can only narrow."""
+    scope = ctx.scope
+    root = scope.roots[0] if path.root == scope.id else path.root
+    if root not in scope.roots or split_target("/".join(path.parts)) != path.parts:
+        raise PathOutOfScope("The path is not beneath a root of this scope.")
+    own, asked = rules_of(scope, root, ctx.services.config), path.rules
+    rules = PathRules(
+        own.allow_sensitive and asked.allow_sensitive,
+        own.allow_protected and asked.allow_protected,
+        (*own.denied, *asked.denied),
+        (*own.read_only, *asked.read_only),
+    )
+    made = RootedPath(root, path.parts, rules)
+    check_name(made, for_writing=for_writing)
+    return made
+
+
+def _shown_paths(done: Sequence[Changed], sent: list[Any]) -> list[Changed]:
+    """What was done, told with the paths as the caller wrote them."""
+    asked = [paths_of(unpacked_change(one))[-1] for one in sent]
+    if len(asked) != len(done):
+        return list(done)
+    return [replace(change, path=path) for change, path in zip(done, asked, strict=True)]
+
+
+def _refuse_unjudged(ctx: Context) -> None:
+    """Where a scope keeps applications out of sight, only operations know which window a call is about."""
+    if ctx.scope.policy.excluded_applications:
+        raise PermissionDenied(
+            "This scope keeps some applications out of sight, so its desktop is used by operations (desktop.*, screen.*) only.",
+            rule="excludedApplications",
+        )
+
+
+def _bound(ctx: Context, method: Method) -> Callable[..., Any]:
+    bound: Callable[..., Any] = getattr(getattr(ctx.computer, method.facet), method.attribute)
+    return bound
+
+
+def _answered(ctx: Context, method: Method, result: Any) -> Plain:
+    value, blobs = method.to_answer(result)
+    for blob in blobs:
+        ctx.attach("application/octet-stream", blob)
+    return Plain(value)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"sha256": hashlib.sha256(value).hexdigest(), "size": len(value)}
+    if isinstance(value, dict):
+        return {name: _shown(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(part) for part in value]
+    return value

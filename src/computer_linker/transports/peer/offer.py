@@ -1,0 +1,95 @@
+"""What a machine says of itself in HELLO, the part of it that was pinned at pairing, and what counts as a change."""
+
+import platform
+from typing import Any
+
+from pydantic import ValidationError
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.remote.link import Offer, OfferedScope
+from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.model.principal import Principal
+from computer_linker.policy.engine import holds, sees_scope
+from computer_linker.registry.services import Services
+from computer_linker.transports.peer.table import Peer
+
+Pin = dict[str, Any]
+
+
+def own_offer(services: Services, peer: Peer | None) -> Offer:
+    """What this machine offers a peer: its facets as they are now, and the scopes that peer was given."""
+    computer, config = services.use(Computer), services.config
+    return Offer(
+        name=config.machine_name,
+        system=platform.system().lower(),
+        architecture=platform.machine().lower(),
+        facets=computer.capabilities().facets,
+        traits=["keyboard.takes_any_character"] if _takes_any_character(computer) else [],
+        scopes=[] if peer is None else _given(services, principal_of(peer, "offer")),
+    )
+
+
+def parse_offer(value: Any) -> Offer:
+    """The offer of a HELLO. Raises InvalidRequest for what is none."""
+    try:
+        return Offer.from_wire(value)
+    except ValidationError as error:
+        raise InvalidRequest("What that machine says of itself cannot be read.", rule="malformed_hello") from error
+
+
+def pin_of(offer: Offer) -> Pin:
+    """The part that must not change unnoticed. Facets come and go with a desktop session, so they are no part of it."""
+    return {
+        "name": offer.name,
+        "system": offer.system,
+        "architecture": offer.architecture,
+        "scopes": {scope.id: [scope.type, *sorted(scope.capabilities)] for scope in offer.scopes},
+    }
+
+
+def drift(pinned: Pin, offer: Offer) -> str | None:
+    """What of a pinned manifest changed, for a person; None for the same or for less."""
+    now = pin_of(offer)
+    for field in ("name", "system", "architecture"):
+        if now[field] != pinned.get(field):
+            return f"its {field} was {pinned.get(field)} and is {now[field]}"
+    before = pinned.get("scopes", {})
+    for scope, rights in now["scopes"].items():
+        if scope not in before:
+            return f"it offers the scope {scope}, which it did not before"
+        if more := sorted(set(rights) - set(before[scope])):
+            return f"its scope {scope} now offers {', '.join(more)}"
+    return None
+
+
+def refuse_drift(peer: Peer, offer: Offer) -> None:
+    """Raise PermissionDenied when the machine is no longer what was paired."""
+    if peer.manifest and (changed := drift(peer.manifest, offer)):
+        raise PermissionDenied(
+            f"{peer.name} is not what it was when it was paired: {changed}. "
+            f"If that is right: computer-linker peer accept {peer.name}",
+            rule="manifest",
+            computer=peer.name,
+            hint=f"computer-linker peer accept {peer.name}",
+        )
+
+
+def principal_of(peer: Peer, connection: str) -> Principal:
+    """Who calls when this peer does."""
+    return Principal(
+        f"peer:{peer.machine_id}", "peer", session=connection, connection=connection, client=peer.name,
+        grants=frozenset(peer.grants),
+    )  # fmt: skip
+
+
+def _given(services: Services, who: Principal) -> list[OfferedScope]:
+    given = []
+    for scope in services.config.scopes:
+        if sees_scope(who, scope.id):
+            rights = sorted(str(capability.value) for capability in scope.granted if holds(who, scope, capability))
+            given.append(OfferedScope(id=scope.id, type=scope.type, capabilities=rights, roots=list(scope.roots)))
+    return given
+
+
+def _takes_any_character(computer: Computer) -> bool:
+    return computer.capabilities().has("keyboard") and getattr(computer.keyboard, "takes_any_character", False) is True
