@@ -129,8 +129,9 @@ async def _bytes(road: Road, artifact_id: str, scope: str = "desk") -> bytes:
 
 
 def _reds(picture: bytes) -> int:
-    image = Image.open(io.BytesIO(picture)).convert("RGB")
-    return sum(1 for red, green, blue in image.get_flattened_data() if red > 120 and green < 60 and blue < 70)
+    pixels = Image.open(io.BytesIO(picture)).convert("RGB").tobytes()
+    colours = zip(pixels[::3], pixels[1::3], pixels[2::3], strict=True)
+    return sum(1 for red, green, blue in colours if red > 120 and green < 60 and blue < 70)
 
 
 async def _length(road: Road, artifact_id: str) -> float:
@@ -139,3 +140,20 @@ async def _length(road: Road, artifact_id: str) -> float:
     argv = ["ffprobe", "-v", "error", "-of", "json", "-show_format", str(path)]
     told = subprocess.run(argv, capture_output=True, timeout=30, check=True)
     return float(json.loads(told.stdout)["format"]["duration"])
+
+
+async def test_a_capture_is_kept_masked_like_any_other(tmp_path: Path, desk: SimulatedComputer) -> None:
+    scopes = [
+        computer_scope("desk"),
+        computer_scope("private", excludedApplications=["vault"]),
+        computer_scope("others-only", allowLocalFallback=False),
+    ]
+    async with Road.open(tmp_path, scopes, desk) as road:
+        for scope, sees in (("desk", True), ("private", False)):
+            kept = (await road.data("artifact.capture", scope=scope, input={"owner": "pr-1"}))["artifact"]
+            assert (kept["kind"], kept["owner"]["backend"], kept["owner"]["label"]) == ("screenshot", "local", "pr-1")
+            assert bool(_reds(await _bytes(road, kept["id"], scope))) is sees
+        assert await road.code("artifact.capture", scope="others-only") == "permission_denied"
+        assert await road.code("artifact.capture", "nine", scope="desk") == "not_found"
+        assert len((await road.data("artifact.list", scope="desk"))["artifacts"]) == 1
+        assert (await road.data("artifact.list", scope="others-only"))["artifacts"] == []
