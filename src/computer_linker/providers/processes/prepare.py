@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 from typing import Any, Self
 
 from computer_linker.computer.base import Computer
@@ -50,7 +49,7 @@ class Prepared:
 
     @property
     def program(self) -> str:
-        return PurePath(self.argv[0]).name
+        return self.argv[0].rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,27 +19,29 @@ class Programs:
         self._roots = tuple(os.path.realpath(root) for root in roots)
         self._configured_roots = tuple(roots)
         self.search_path = self._trusted(environ.get("PATH", ""))
+        self._real_folders = {folder: os.path.realpath(folder) for folder in self.search_path}
 
     def locate(self, name: str) -> str | None:
         """The absolute file a rule's program means; None when there is none. Used to compare, not to run."""
         if "/" in name:
             place = name if name.startswith("/") else f"{self._configured_roots[0]}/{name}" if self._roots else ""
-            return _normal(place) if place else None
+            return self._normal(place) if place else None
         for folder in self.search_path:
             if _is_program(candidate := f"{folder}/{name}"):
-                return _normal(candidate)
+                return self._normal(candidate)
         return None
 
     def resolve(self, argv0: str, cwd: str) -> Program:
         """The file this argv would execute. Raises NotFound when there is none."""
         if "/" in argv0:
             place = argv0 if argv0.startswith("/") else f"{cwd}/{argv0}"
-            found = _normal(place) if _is_program(place) else None
+            found = self._normal(place) if _is_program(place) else None
         else:
             found = self.locate(argv0)
         if found is None:
             raise NotFound(f"There is no program {argv0[:80]!r} here.", program=argv0[:80])
-        real = os.path.realpath(found)
+        # Its folder is resolved already, so only the last name can still be a link.
+        real = os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114  # every command waits for this
         mode = os.stat(real).st_mode  # noqa: PTH116  # every command waits for this
         if mode & (stat.S_ISUID | stat.S_ISGID) and not real.startswith("/usr/"):
             raise PermissionDenied("The program carries rights of another user.", rule="setuid")
@@ -61,6 +63,14 @@ class Programs:
             if folder.startswith("/") and folder not in folders and not self._is_writable_by_scope(folder):
                 folders.append(folder)
         return tuple(folders)
+
+    def _normal(self, path: str) -> str:
+        """Absolute, with the folder resolved and the last name kept: a multi-call program is told by its name."""
+        folder, name = os.path.split(path)
+        if name in ("", ".", ".."):
+            raise InvalidRequest("The program's name is a folder.")
+        real = self._real_folders.get(folder) or os.path.realpath(folder)
+        return f"{real.rstrip('/')}/{name}"
 
     def _is_writable_by_scope(self, path: str) -> bool:
         return self._could_replace(path, os.path.realpath(path))
@@ -95,14 +105,6 @@ def _prefix(folder: str) -> str:
     if above in ("/", home()) or home().startswith(above + "/") or Path(above).name == ".local":
         return folder
     return above
-
-
-def _normal(path: str) -> str:
-    """Absolute, with the folder resolved and the last name kept: a multi-call program is told by its name."""
-    folder, name = os.path.split(path)
-    if name in ("", ".", ".."):
-        raise InvalidRequest("The program's name is a folder.")
-    return f"{os.path.realpath(folder).rstrip('/')}/{name}"
 
 
 def _is_program(path: str) -> bool:

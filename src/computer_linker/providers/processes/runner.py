@@ -90,7 +90,8 @@ class Runner:
                 return await run.to_the_end(stdin)
             finally:
                 run.close()
-                await _gone(child)
+                if not run.is_over:
+                    await _gone(child)
         finally:
             plan.release()
 
@@ -108,6 +109,8 @@ class _Run:
         if child.stderr is not None:
             self._pumps.append(Pump(child.stderr, self._err.feed))
         self._feed: Feed | None = None
+        self.is_over = False
+        """True once the process has ended and been reaped."""
 
     async def to_the_end(self, stdin: bytes | None) -> Outcome:
         started = time.perf_counter()
@@ -122,6 +125,7 @@ class _Run:
         timed_out = ended is None
         if ended is None:
             ended = await stopped(self._child, _GRACE_S)
+        self.is_over = True
         await drained(self._pumps)
         if ended.reason is not None and not timed_out:
             raise ExecutionFailed(f"The program could not be started: {ended.reason}.")

@@ -184,6 +184,8 @@ async def collect(child: Child, limit: int) -> tuple[bytes, bytes, Ended]:
 
 async def drained(pumps: list[Pump]) -> None:
     """Wait a moment for the end of the output of a process that has ended."""
+    if all(pump.is_closed for pump in pumps):
+        return
     with anyio.move_on_after(_DRAIN_S):
         for pump in pumps:
             await pump.ended()
