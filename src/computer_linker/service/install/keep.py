@@ -1,0 +1,117 @@
+"""Install, look at and remove the service. Done twice it is as if done once; the state folder is never touched."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from computer_linker.client.socket_client import ask_service
+from computer_linker.config.private import make_folder
+from computer_linker.config.store import write_whole
+from computer_linker.service.install.plan import Plan, ServiceManager, ServiceManagerFailed
+
+_START_S = 45.0
+_LOOK_S = 0.1
+
+
+def this_manager() -> ServiceManager:
+    """The service manager of this system."""
+    if sys.platform == "darwin":
+        from computer_linker.service.install.launchd import Launchd
+
+        return Launchd()
+    if sys.platform == "win32":
+        from computer_linker.service.install.windows import WindowsTask
+
+        return WindowsTask()
+    from computer_linker.service.install.systemd import Systemd
+
+    return Systemd()
+
+
+def install(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
+    """Write the file, have the manager start the service anew, and wait until it answers.
+
+    Raises ServiceManagerFailed; when the manager does not answer or another service is in the way, nothing was written.
+    """
+    manager.check_usable()
+    _check_way_is_free(manager, plan.home)
+    content = manager.rendered(plan)
+    file = manager.file()
+    before = file.read_bytes() if file.exists() else None
+    if before != content:
+        make_folder(file.parent)
+        write_whole(file.parent, file.name, content)
+    manager.start()
+    url = _until_it_answers(manager, plan.home)
+    changed = "written" if before is None else "unchanged" if before == content else "rewritten"
+    return {"file": os.fspath(file), "change": changed, "content": as_text(content), "localUrl": url}
+
+
+def as_text(content: bytes) -> str:
+    """What is written, for people; Windows wants its file in another encoding."""
+    return content.decode("utf-16" if content.startswith(b"\xff\xfe") else "utf-8")
+
+
+def status(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
+    """What is installed, whether it is what would be installed now, and how it is."""
+    file = manager.file()
+    content = file.read_bytes() if file.exists() else None
+    answer: dict[str, Any] = {
+        "manager": manager.name,
+        "isProven": manager.is_proven,
+        "file": os.fspath(file),
+        "installed": content is not None,
+        "upToDate": content in (manager.rendered(plan), manager.rendered(_other(plan))),
+        "localUrl": (ask_service(plan.home, {"action": "hello"}) or {}).get("localUrl"),
+    }
+    try:
+        told = manager.standing()
+    except ServiceManagerFailed as error:
+        return answer | {"state": "unknown", "problem": error.message}
+    return answer | {
+        "state": told.state if content is not None else "not installed",
+        "enabled": told.is_enabled,
+        "pid": told.pid,
+        "restarts": told.restarts,
+        "detail": told.detail,
+    }
+
+
+def uninstall(manager: ServiceManager) -> dict[str, Any]:
+    """Stop it and remove the file; config, history, sessions and tunnels' settings stay."""
+    file = manager.file()
+    existed = file.exists()
+    if existed:
+        manager.remove()
+        file.unlink(missing_ok=True)
+        manager.forget()
+    return {"file": os.fspath(file), "removed": existed}
+
+
+def _other(plan: Plan) -> Plan:
+    return Plan(plan.home, plan.argv, plan.environment, not plan.with_desktop)
+
+
+def _check_way_is_free(manager: ServiceManager, home: Path) -> None:
+    """A service that somebody started in a terminal keeps the folder; the manager's own is replaced."""
+    answer = ask_service(home, {"action": "hello"})
+    if answer is None or not answer.get("localUrl") or manager.standing().pid is not None:
+        return
+    raise ServiceManagerFailed(
+        f"a service already runs for this state folder at {answer['localUrl']}",
+        "stop it first: computer-linker stop, then install again",
+    )
+
+
+def _until_it_answers(manager: ServiceManager, home: Path) -> str:
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        url = (ask_service(home, {"action": "hello"}) or {}).get("localUrl")
+        if url:
+            return str(url)
+        if manager.standing().state == "failed":
+            break
+        time.sleep(_LOOK_S)
+    raise ServiceManagerFailed("the service is installed but does not answer", "computer-linker service logs says why")

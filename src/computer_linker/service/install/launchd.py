@@ -1,0 +1,73 @@
+"""A launchd agent. Unproven: the file is checked, but no Mac was there to try the commands on."""
+
+import os
+import plistlib
+from pathlib import Path
+
+from computer_linker.service.install.asking import ask
+from computer_linker.service.install.plan import Plan, Standing, manager_program
+
+LABEL = "dev.computer-linker.service"
+
+
+class Launchd:
+    """The agent of the logged-in user."""
+
+    name = "launchd"
+    is_proven = False
+
+    def file(self) -> Path:
+        return Path.home() / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+
+    def rendered(self, plan: Plan) -> bytes:
+        return plistlib.dumps(
+            {
+                "Label": LABEL,
+                "ProgramArguments": list(plan.argv),
+                "EnvironmentVariables": plan.environment,
+                "WorkingDirectory": os.fspath(plan.home),
+                "RunAtLoad": True,
+                # Restarted when it fails, not when it was asked to end, and at most every ten seconds.
+                "KeepAlive": {"SuccessfulExit": False},
+                "ThrottleInterval": 10,
+                "ExitTimeOut": 30,
+                "ProcessType": "Interactive",
+                "LimitLoadToSessionType": "Aqua" if plan.with_desktop else ["Aqua", "Background"],
+                "Umask": 0o077,
+                "HardResourceLimits": {"Core": 0},
+            }
+        )
+
+    def check_usable(self) -> None:
+        self._ask("version")
+
+    def start(self) -> None:
+        self._ask("bootout", f"{self._domain}/{LABEL}", may_fail=True)
+        self._ask("bootstrap", self._domain, os.fspath(self.file()))
+        self._ask("kickstart", "-k", f"{self._domain}/{LABEL}")
+
+    def standing(self) -> Standing:
+        told = self._ask("print", f"{self._domain}/{LABEL}", may_fail=True)
+        fields = dict(part.strip().partition(" = ")[::2] for part in told.splitlines() if " = " in part)
+        pid = fields.get("pid", "")
+        return Standing(
+            is_loaded=bool(fields),
+            is_enabled=bool(fields),
+            state=fields.get("state", "not loaded"),
+            pid=int(pid) if pid.isdigit() else None,
+            restarts=int(fields["runs"]) - 1 if fields.get("runs", "").isdigit() else None,
+            detail=fields.get("last exit code"),
+        )
+
+    def remove(self) -> None:
+        self._ask("bootout", f"{self._domain}/{LABEL}", may_fail=True)
+
+    def forget(self) -> None:
+        """Nothing is left to forget."""
+
+    @property
+    def _domain(self) -> str:
+        return f"gui/{os.getuid()}"
+
+    def _ask(self, *words: str, may_fail: bool = False) -> str:
+        return ask([manager_program("launchctl"), *words], {"PATH": "/usr/bin:/bin"}, may_fail=may_fail)

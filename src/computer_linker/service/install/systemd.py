@@ -1,0 +1,124 @@
+"""A systemd user unit: restarted on failure within limits, ended cleanly, hardened as far as sandboxes still work in it."""
+
+import os
+from pathlib import Path
+
+from computer_linker.service.install.asking import ask
+from computer_linker.service.install.plan import NAME, Plan, ServiceManagerFailed, Standing, manager_program
+
+UNIT = f"{NAME}.service"
+_PASSED_ON = ("HOME", "LANG", "PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
+_TEMPLATE = """\
+# Written by computer-linker service install; the next install writes it again. No secret is in it.
+[Unit]
+Description=Computer Linker: controlled use of this computer for MCP clients
+Documentation=man:systemd.service(5)
+{after}StartLimitIntervalSec=300
+StartLimitBurst=5
+
+[Service]
+Type=exec
+ExecStart={command}
+WorkingDirectory={folder}
+{environment}
+# SIGTERM ends it cleanly; what it started ends with it.
+KillMode=mixed
+TimeoutStopSec=30
+Restart=on-failure
+RestartSec=2
+# A command that runs out of memory is ended by itself, not with the whole service.
+OOMPolicy=continue
+UMask=0077
+LimitCORE=0
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictRealtime=yes
+# No ProtectSystem, PrivateTmp or RestrictNamespaces here: the sandbox around commands makes namespaces of its own.
+
+[Install]
+WantedBy={wanted_by}
+"""
+
+
+class Systemd:
+    """The user's own manager; no right of an administrator is needed."""
+
+    name = "systemd"
+    is_proven = True
+
+    def file(self) -> Path:
+        config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+        return Path(config) / "systemd" / "user" / UNIT
+
+    def rendered(self, plan: Plan) -> bytes:
+        target = "graphical-session.target"
+        text = _TEMPLATE.format(
+            after=f"After={target}\nPartOf={target}\n" if plan.with_desktop else "",
+            command=" ".join(_word(word) for word in plan.argv),
+            folder=_path(os.fspath(plan.home)),
+            environment="\n".join(
+                f"Environment={_word(f'{k}={v}', in_command=False)}" for k, v in plan.environment.items()
+            ),
+            wanted_by=target if plan.with_desktop else "default.target",
+        )
+        return text.encode()
+
+    def check_usable(self) -> None:
+        try:
+            self._ask("show-environment")
+        except ServiceManagerFailed as error:
+            hint = "log in to a session of your own (not by su or sudo), or run computer-linker start in a terminal"
+            raise ServiceManagerFailed(f"systemd's user manager does not answer: {error.message}", hint) from error
+
+    def start(self) -> None:
+        self._ask("daemon-reload")
+        # A unit that has failed too often would refuse to start until its counter is cleared.
+        self._ask("reset-failed", UNIT, may_fail=True)
+        self._ask("enable", UNIT)
+        self._ask("restart", UNIT)
+
+    def standing(self) -> Standing:
+        names = "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,Result"
+        told = dict(line.partition("=")[::2] for line in self._ask("show", UNIT, f"--property={names}").splitlines())
+        pid = int(told.get("MainPID") or 0)
+        return Standing(
+            is_loaded=told.get("LoadState") == "loaded",
+            is_enabled=told.get("UnitFileState") == "enabled",
+            state=told.get("ActiveState", "unknown"),
+            pid=pid or None,
+            restarts=int(told.get("NRestarts") or 0),
+            detail=f"{told.get('SubState', '')}, {told.get('Result', '')}",
+        )
+
+    def remove(self) -> None:
+        self._ask("disable", "--now", UNIT, may_fail=True)
+        self._ask("reset-failed", UNIT, may_fail=True)
+
+    def forget(self) -> None:
+        """Once the file is gone."""
+        self._ask("daemon-reload", may_fail=True)
+
+    def _ask(self, *words: str, may_fail: bool = False) -> str:
+        env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        usual = f"/run/user/{os.getuid()}"
+        if "XDG_RUNTIME_DIR" not in env and Path(usual).is_dir():
+            env["XDG_RUNTIME_DIR"] = usual
+        return ask([manager_program("systemctl"), "--user", "--no-pager", *words], env, may_fail=may_fail)
+
+
+def _word(text: str, *, in_command: bool = True) -> str:
+    """One word of a unit file: quoted, with nothing left that systemd would expand."""
+    _check(text)
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped.replace("$", "$$") if in_command else escaped}"'
+
+
+def _path(text: str) -> str:
+    """A path as a setting takes it: not quoted, so only what is expanded is escaped."""
+    _check(text)
+    return text.replace("%", "%%")
+
+
+def _check(text: str) -> None:
+    if not text.isprintable():
+        raise ServiceManagerFailed("a path has a character in it that no unit file can hold", "use another folder")
