@@ -37,6 +37,8 @@ def test_every_hop_of_a_service_that_works(service: Service) -> None:
         "server/discover", "tools/list", "call", "revoke",
     ]  # fmt: skip
     assert TOKEN not in text
+    assert "computer-linker-diagnose/1" in [group["client"] for group in answer["connections"]]
+    assert set(answer["refused"]) == {"no_credential"}, "the play's own first step"
 
 
 def test_a_service_without_a_token_needs_no_oauth(tmp_path: Path) -> None:

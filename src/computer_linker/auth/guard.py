@@ -1,12 +1,14 @@
 """From credentials to a principal. The owner token is read from the live config, so a rotation holds at once."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from computer_linker.auth.oauth.state import OAuthState
 from computer_linker.auth.owner_token import kept_digest, matches
 from computer_linker.config.schema import Config
 from computer_linker.model.principal import Proof
 
+Refusal = Literal["no_credential", "unknown_token", "owner_token_changed", "expired_token", "token_for_another_address"]
 _TOKEN_HEADERS = (b"x-computer-linker-token", b"x-localport-token")
 
 
@@ -44,6 +46,19 @@ def prove_by_oauth(headers: dict[bytes, bytes], config: Config, state: OAuthStat
     # One that is named by a document may be many at once, each with a consent of its own.
     name = family.id if family.client_id.startswith("https://") else family.client_id
     return Proven(f"oauth:{name}", "oauth", frozenset(family.grants))
+
+
+def why_refused(headers: dict[bytes, bytes], config: Config, state: OAuthState, *, resource: str) -> Refusal:
+    """Which kind of wrong a refused credential is. It is for the owner's history: the caller is told nothing of it."""
+    given = presented_token(headers)
+    if given is None:
+        return "no_credential"
+    family = state.family_once_of_access(given.decode("latin-1"))
+    if family is None:
+        return "unknown_token"
+    if config.owner_token is None or family.owner_digest != kept_digest(config.owner_token):
+        return "owner_token_changed"
+    return "expired_token" if family.resource == resource else "token_for_another_address"
 
 
 def presented_token(headers: dict[bytes, bytes]) -> bytes | None:

@@ -38,6 +38,8 @@ def _client(
         say(answer["url"])
         marks = {True: "ok", False: "error", None: "left out"}
         table([(marks[step["ok"]], step["hop"], step.get("detail", "")) for step in answer["steps"]])
+        if answer["refused"]:
+            say("refused lately: " + ", ".join(f"{count} x {reason}" for reason, count in answer["refused"].items()))
         for warning in answer["warnings"]:
             note(f"slow: {warning}")
         note(f"{answer['hop']} fails. {answer['remedy']}" if answer["hop"] else "No hop fails.")

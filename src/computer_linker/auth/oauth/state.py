@@ -143,6 +143,11 @@ class OAuthState:
         key, now = digest(token), time.time()
         return next((family for family in self.families.values() if family.access.get(key, 0) > now), None)
 
+    def family_once_of_access(self, token: str) -> Family | None:
+        """The family of an access token that is live, or has expired since its family was given tokens last."""
+        key = digest(token)
+        return next((family for family in self.families.values() if key in family.access), None)
+
     def family_of_refresh(self, token: str) -> Family | None:
         """The family of a refresh token, live or used; the caller finds out which by using it."""
         key, now = digest(token), time.time()

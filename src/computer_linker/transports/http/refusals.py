@@ -3,7 +3,7 @@
 import time
 
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import LinkError
+from computer_linker.errors import PermissionDenied
 from computer_linker.model.principal import Principal
 
 _PER_MINUTE = 30
@@ -18,8 +18,8 @@ class RefusalNotes:
         self._written = 0
         self._left_out = 0
 
-    async def note(self, peer: str, error: LinkError) -> None:
-        """Audit one refused request."""
+    async def note(self, peer: str, rule: str) -> None:
+        """Audit one refused request; `rule` says what was wrong with its credential."""
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
             self._minute, self._written = minute, 0
@@ -28,5 +28,6 @@ class RefusalNotes:
             return
         self._written += 1
         stranger = Principal("unauthenticated", "loopback", session="http", connection=f"http-{peer}", client=None)
+        more, self._left_out = f" ({self._left_out} more before it)" if self._left_out else "", 0
+        error = PermissionDenied("The request carried no valid credential.", rule=rule + more)
         await self._dispatcher.refuse({"op": "http.request"}, stranger, error)
-        self._left_out = 0

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from computer_linker.auth.guard import presented_token, prove, prove_by_oauth
+from computer_linker.auth.guard import presented_token, prove, prove_by_oauth, why_refused
 from computer_linker.auth.oauth.scopes import group_of
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
+from computer_linker.errors import CannotServe, ConfigInvalid
 from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.registry.services import Services
 from computer_linker.transports.http.approval_page import PATH, ApprovalPage
@@ -36,6 +36,7 @@ from computer_linker.transports.http.guards import (
 )
 from computer_linker.transports.http.guesses import Guesses
 from computer_linker.transports.http.json_api import Action, JsonApi
+from computer_linker.transports.http.log_lines import keep_short
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
 from computer_linker.transports.http.own_address import EVERY, at_own_address
@@ -105,6 +106,7 @@ class HttpServer:
     async def serve(self) -> None:
         """Serve until cancelled."""
         assert self._socket is not None, "listen() comes before serve()"
+        keep_short()
         async with self.mcp.open():
             if self._ready is not None and self.local_url is not None:
                 self._ready(self.local_url)
@@ -247,8 +249,10 @@ class HttpServer:
 
     async def _refuse(self, peer: str, headers: Headers, send: Send, base: str) -> None:
         """Say that a credential is needed, or, to a peer that guesses, how long to wait."""
-        await self._refusals.note(peer, PermissionDenied("The request carried no valid credential."))
-        wait_s = self._guesses.wrong(peer) if presented_token(headers) is not None else None
+        rule = why_refused(headers, self._services.config, self._oauth.state, resource=f"{base}/mcp")
+        await self._refusals.note(peer, rule)
+        # A token that was once right is no guess: its holder is to learn at once that it must be refreshed.
+        wait_s = self._guesses.wrong(peer) if rule == "unknown_token" else None
         if wait_s is not None:
             later = [(b"retry-after", str(wait_s).encode())]
             await answer_json(send, 429, {"error": "Too many wrong credentials; wait before the next."}, later)
