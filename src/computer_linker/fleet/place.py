@@ -7,9 +7,10 @@ import ssl
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from computer_linker.config.private import READABLE_BY_OTHERS
 from computer_linker.errors import InvalidRequest
@@ -26,12 +27,12 @@ _SEED = re.compile(r"-----BEGIN USER NKEY SEED-----\s*(SU[A-Z2-7]+)\s*-+END USER
 class Invitation(Model):
     """What a hub gives to a machine that is to join: the way in, the hub's key, and a secret that proves the invitation."""
 
-    computer_linker_invitation: int
+    computer_linker_invitation: Literal[1]
     url: str
     seat: Seat
     nkey_seed: str
     hub: Fingerprint
-    hub_name: str
+    hub_name: Annotated[str, Field(max_length=40)]
     secret: str
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic_core import to_json
 
-from computer_linker.errors import LimitExceeded, LinkError, NotFound
+from computer_linker.errors import LimitExceeded, LinkError, NotFound, ProviderUnavailable
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.machines import Machine
 from computer_linker.fleet.query import is_query, parse
@@ -52,6 +52,8 @@ class FleetRoutes:
 
     async def call(self, computer: str, call: Call, report: Progress | None) -> Reply:
         """Run the call on the machine, or on all that a query means."""
+        if call.cargo is not None:
+            raise ProviderUnavailable("A fleet carries no streams. Pair the two computers: computer-linker peer pair")
         if is_query(computer):
             return await self._fan_out(computer, call, report)
         machine = self._hub.machines.find(computer)

@@ -83,6 +83,8 @@ class FleetSettings(Model):
     schema_version: Annotated[int, Field(ge=1, le=1)] = 1
     joined: Joined | None = None
     hub: HubSettings | None = None
+    hub_before: HubSettings | None = None
+    """What a hub that was switched off knew of its machines."""
 
 
 class FleetFile:

@@ -8,6 +8,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.principal import Principal
 from computer_linker.service.app import App
 from computer_linker.service.approvals import ApprovalDesk
+from computer_linker.service.fleet import FleetDesk
 from computer_linker.service.peers import PeerDesk
 from computer_linker.service.sessions import session_control
 from computer_linker.service.tunnel_wish import Tunnels
@@ -19,9 +20,11 @@ from computer_linker.transports.mcp.tools import Tools, check_arguments
 class Controls:
     """Answers one control request: `{"tool", "arguments"}` or `{"action"}`."""
 
-    def __init__(self, app: App, tools: Tools, stop: asyncio.Event, peers: PeerDesk, approvals: ApprovalDesk) -> None:
+    def __init__(
+        self, app: App, tools: Tools, stop: asyncio.Event, others: tuple[PeerDesk, FleetDesk], approvals: ApprovalDesk
+    ) -> None:
         self._app = app
-        self._peers = peers
+        self._peers, self._fleet = others
         self._approvals = approvals
         self._tools = tools
         self._stop = stop
@@ -47,6 +50,8 @@ class Controls:
                 return {"ok": True, "resumed": self._app.dispatcher.lanes.resume()}
             case str(action) if action.startswith("peer."):
                 return await self._peers.control(action, request)
+            case str(action) if action.startswith(("fleet.", "hub.")):
+                return await self._fleet.control(action, request)
             case "approvals.link":
                 return self._link()
             case str(action) if action.startswith("approvals."):

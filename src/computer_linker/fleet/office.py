@@ -1,0 +1,114 @@
+"""The hub as a whole: its server where it has one of its own, its link, its machines, its history, its invitations."""
+
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+from computer_linker.config.store import write_whole
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import InvalidRequest
+from computer_linker.fleet.archive import Archive
+from computer_linker.fleet.embedded import EmbeddedServer, free_port
+from computer_linker.fleet.history import FleetHistory
+from computer_linker.fleet.hub import Hub
+from computer_linker.fleet.machines import Machines
+from computer_linker.fleet.membership import HUB_CREDS
+from computer_linker.fleet.messages import plain_name
+from computer_linker.fleet.nkey import new_user
+from computer_linker.fleet.place import checked_url, credentials_of, tls_of
+from computer_linker.fleet.routes import FleetRoutes
+from computer_linker.fleet.seal import Signer
+from computer_linker.fleet.settings import FleetFile, HubSettings, Invited, Place
+from computer_linker.model.base import Model
+from computer_linker.registry.catalog import Catalog
+
+_INVITATION_S = 7 * 86_400.0
+
+
+class HubRequest(Model):
+    """`computer-linker hub`, as the command line sends it."""
+
+    url: str | None = None
+    creds: str | None = None
+    ca: str | None = None
+    embedded: bool = False
+
+
+class HubOffice:
+    """A running hub."""
+
+    def __init__(self, home: Path, name: str, dispatcher: Dispatcher, catalog: Catalog, signer: Signer) -> None:
+        self._home, self._name, self._signer = home, name, signer
+        self._file = FleetFile(home)
+        settings = self._file.read().hub
+        assert settings is not None, "only a hub has an office"
+        self.machines = Machines(settings, signer.fingerprint, lambda kept: self._file.change(hub=kept))
+        self.hub = Hub(dispatcher, signer, self.machines)
+        self.history = FleetHistory(self.hub, Archive(home))
+        self.routes = FleetRoutes(self.hub, catalog)
+        self._server = EmbeddedServer(home, settings.embedded_port) if settings.embedded_port is not None else None
+
+    async def start(self) -> None:
+        """Begin. Raises ProviderUnavailable when its own server cannot be started."""
+        if self._server is not None:
+            await self._server.start(self.hub.seat, self._own_key(), self.machines.settings.invited)
+        self.hub.start()
+        self.history.start()
+
+    async def aclose(self) -> None:
+        """End; machines see the server's connection end, or a hub that does not call."""
+        await self.history.aclose()
+        await self.hub.aclose()
+        if self._server is not None:
+            await self._server.aclose()
+
+    async def invite(self, name: str) -> dict[str, Any]:
+        """An invitation: a file for one machine, good once."""
+        if self._server is None:
+            raise InvalidRequest(
+                "This hub cannot let machines into a server that is not its own. There, make credentials with the server's"
+                f" own tools, and join with --hub {self._signer.fingerprint}"
+            )
+        user, seat, secret = new_user(), secrets.token_hex(16), secrets.token_hex(32)
+        expires_at = time.time() + _INVITATION_S
+        self.machines.invite(
+            Invited(seat=seat, name=plain_name(name), server_key=user.public, secret=secret, expires_at=expires_at)
+        )
+        await self._server.admit(self.hub.seat, self._own_key(), self.machines.settings.invited)
+        return {
+            "computerLinkerInvitation": 1, "url": self.machines.settings.place.url, "seat": seat, "nkeySeed": user.seed,
+            "hub": self._signer.fingerprint, "hubName": plain_name(self._name), "secret": secret,
+        }  # fmt: skip
+
+    def told(self) -> dict[str, Any]:
+        """The hub as the command line shows it."""
+        return {
+            "url": self.machines.settings.place.url, "key": self._signer.fingerprint, "connected": self.hub.link.is_up,
+            "problem": self.hub.link.problem, "embedded": self._server is not None, "machines": self.machines.listing(),
+        }  # fmt: skip
+
+    def _own_key(self) -> str:
+        credentials = credentials_of(str(self._home / HUB_CREDS))
+        assert credentials is not None, "a path was given"
+        return credentials.user.public
+
+
+def hub_settings(request: HubRequest, home: Path, before: HubSettings | None) -> HubSettings:
+    """The hub a request asks for; machines and invitations stay. Everything is checked before a byte is stored."""
+    if request.embedded and (request.url or request.creds or request.ca):
+        raise InvalidRequest("A hub has its own server (--embedded) or uses another's (URL), not both.")
+    if request.embedded:
+        port = before.embedded_port if before is not None and before.embedded_port is not None else free_port()
+        if not (home / HUB_CREDS).exists():
+            write_whole(home, HUB_CREDS, new_user().seed.encode() + b"\n")
+        place = Place(url=f"nats://127.0.0.1:{port}", creds=str(home / HUB_CREDS))
+        return (before or HubSettings(place=place)).model_copy(update={"place": place, "embedded_port": port})
+    if request.url is None:
+        if before is None:
+            raise InvalidRequest("Which server? computer-linker hub URL --creds FILE, or --embedded to try it here.")
+        return before
+    place = Place(url=checked_url(request.url), creds=request.creds, ca=request.ca)
+    tls_of(place)
+    credentials_of(request.creds)
+    return (before or HubSettings(place=place)).model_copy(update={"place": place, "embedded_port": None})
