@@ -20,7 +20,7 @@ _COMPLETE = "_COMPUTER_LINKER_COMPLETE"
 _FIRST = ("start", "setup", "status", "doctor", "scope", "client")
 """What the short help shows: all that a first run needs."""
 _REST = (
-    "peer", "approvals", "diagnose", "profile", "halt", "tunnel", "service", "sessions", "proof",
+    "peer", "join", "hub", "approvals", "diagnose", "profile", "halt", "tunnel", "service", "sessions", "proof",
     "serve", "stop", "stdio", "op", "history", "process", "config", "token", "screen", "self_test", "sandbox", "completion",
 )  # fmt: skip
 

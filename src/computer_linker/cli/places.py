@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker import home as places
+from computer_linker.cli.output import CliError
 from computer_linker.config.schema import Config
 from computer_linker.service.settings import live_config
 
@@ -34,3 +35,13 @@ def running_service(home: Path) -> dict[str, Any] | None:
         return ask_service(home, {"action": "hello"}, within_s=_HELLO_S)
     except OSError:
         return None
+
+
+def control(action: str, **request: Any) -> dict[str, Any]:
+    """The service's answer to a control action, from an on-demand service when none runs. Raises CliError for a refusal."""
+    from computer_linker.client.socket_client import ask_or_start
+
+    answer = ask_or_start(state_home(), {"action": action, **request})
+    if not answer.get("ok"):
+        raise CliError(str(answer.get("error", "the service did not answer")))
+    return answer

@@ -1,7 +1,9 @@
 """The service's part in fleets: joining one, leaving it, being the hub of one. Nothing of it is imported before it is used."""
 
 import logging
+import secrets
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.errors import ConfigInvalid, InvalidRequest, LinkError, ProviderUnavailable, UnknownScope
@@ -206,6 +208,26 @@ class FleetDesk:
         from computer_linker.transports.peer.identity import own_identity
 
         return Signer(own_identity(self._app.home, self._app.config.machine_id))
+
+
+def store_hub(home: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Store that this state folder is a hub, for the service that is about to start."""
+    _check_installed()
+    from computer_linker.config.live import LiveConfig
+    from computer_linker.config.store import ensure
+    from computer_linker.fleet.office import HubRequest, hub_settings
+    from computer_linker.fleet.settings import FleetFile
+    from computer_linker.transports.peer.identity import own_identity
+
+    ensure(home, secrets.token_urlsafe(32))
+    key = own_identity(home, LiveConfig(home).current().machine_id).fingerprint
+    file = FleetFile(home)
+    stored = file.read()
+    with explain_validation("arguments"):
+        request = HubRequest.from_wire(wanted)
+    settings = hub_settings(request, home, stored.hub or stored.hub_before)
+    file.change(hub=settings)
+    return {"ok": True, "url": settings.place.url, "key": key, "embedded": settings.embedded_port is not None}
 
 
 def _check_installed() -> None:
