@@ -181,7 +181,8 @@ async def test_a_planted_program_is_not_taken_for_an_allowed_one(road: Road) -> 
 @pytest.mark.parametrize(
     "name",
     ["LD_PRELOAD", "PATH", "NODE_OPTIONS", "GIT_EXTERNAL_DIFF", "PYTHONPATH", "BASH_ENV", "PAGER", "npm_config_script_shell",
-     "GIT_SSH_COMMAND", "PERL5OPT", "COMPUTER_LINKER_HOME", "LESSOPEN", "EDITOR", "HOME", "glibc_tunables", "A-B", "", "1A"],
+     "GIT_SSH_COMMAND", "PERL5OPT", "COMPUTER_LINKER_HOME", "LESSOPEN", "EDITOR", "HOME", "glibc_tunables", "A-B", "", "1A",
+     "TAR_OPTIONS", "OPENSSL_CONF", "DOTNET_STARTUP_HOOKS", "RSYNC_RSH", "RIPGREP_CONFIG_PATH", "Gtk_Modules", "PS4", "FOO_RSH"],
 )  # fmt: skip
 async def test_a_variable_that_takes_over_is_refused(road: Road, name: str) -> None:
     request = {"command": ["touch", "marker"], "env": {name: "x"}}
