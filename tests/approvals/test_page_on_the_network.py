@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.transports.http.guards import Places
-from computer_linker.transports.http.own_address import at_own_address, base_for_a_phone, is_loopback, is_near
+from computer_linker.transports.http.own_address import at_own_address, base_for_others, is_loopback, is_near
 from support.browser import phone
 from support.road import folder_scope
 from support.service import PROGRAM, TOKEN, Service, environment, serving
@@ -123,9 +123,9 @@ def test_only_addresses_of_near_networks_are_let_in(peer: str, near: bool) -> No
 
 
 def test_the_link_names_an_address_others_can_reach() -> None:
-    assert base_for_a_phone("http://192.168.1.5:3939/mcp") == "http://192.168.1.5:3939"
-    assert base_for_a_phone("http://[fd00::5]:3939/mcp") == "http://[fd00::5]:3939"
-    assert not base_for_a_phone("http://0.0.0.0:3939/mcp").startswith("http://0.0.0.0")
+    assert base_for_others("http://192.168.1.5:3939/mcp") == "http://192.168.1.5:3939"
+    assert base_for_others("http://[fd00::5]:3939/mcp") == "http://[fd00::5]:3939"
+    assert not base_for_others("http://0.0.0.0:3939/mcp").startswith("http://0.0.0.0")
     assert is_loopback("http://127.0.0.1:1") and is_loopback("http://localhost:1") and not is_loopback("http://box:1")
 
 

@@ -30,7 +30,7 @@ async def test_fifty_at_once_give_one_success_every_time(times: int) -> None:
     assert OP.effect is Effect.ACT
     approvals = Approvals()
     for _ in range(times):
-        token, asked = approvals.issue(CALL, OP, LOCAL, 60)
+        token, asked = await approvals.issue(CALL, OP, LOCAL, 60)
         approvals.answer(asked.id, "yes")
         spent = replace(CALL, confirm=token)
         done: list[str] = []
@@ -78,11 +78,11 @@ def altered(chance: random.Random) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.soak)])
-def test_altered_requests_are_all_refused(count: int) -> None:
+async def test_altered_requests_are_all_refused(count: int) -> None:
     approvals, chance, refused = Approvals(), random.Random(11), 0
     right = digest_of(canonical_request("desk", OP.name, CALL.target, CALL.input, CALL.options))
     while refused < count:
-        token, asked = approvals.issue(CALL, OP, LOCAL, 60)
+        token, asked = await approvals.issue(CALL, OP, LOCAL, 60)
         approvals.answer(asked.id, "yes")
         # Nine wrong ones: the tenth in a row would take everything that waits for this caller.
         for _ in range(9):

@@ -6,6 +6,7 @@ once. Time is the monotonic clock the caller passes in; nothing here survives th
 
 import hashlib
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,10 +24,10 @@ class About:
     """What a person is shown beside the request itself: what it would change, or what it would touch."""
 
     lines: tuple[str, ...]
-    picture: bytes | None = None
-    """Where it would act, as a PNG."""
     holds: str = ""
     """A digest of what must still be so when the request is carried out; empty when nothing was found to hold it to."""
+    photograph: Callable[[], Awaitable[bytes | None]] | None = None
+    """Takes a picture (PNG) of where it would act; only for a person who is asked."""
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class Asked:
     asked_at: float
     expires_at: float
     about: About | None = None
+    picture: bytes | None = None
     token_hash: bytes | None = None
     state: State = "waiting"
     is_dialog_over: bool = False
@@ -120,9 +122,7 @@ class Ledger:
             raise ConfirmRequired(
                 "A person has not approved this token yet. They can: computer-linker approvals.", approvalId=asked.id
             )
-        asked.state = "spent"
-        self._forget(asked)
-        check_unchanged(asked, about)
+        self._use_up(asked, about)
         self._wrong.pop(who.id, None)
 
     def of_token(self, token: str, who: Principal, digest: str, now: float) -> Asked | None:
@@ -144,9 +144,7 @@ class Ledger:
         asked = self.approved(who, digest, now)
         if asked is None:
             return False
-        asked.state = "spent"
-        self._forget(asked)
-        check_unchanged(asked, about)
+        self._use_up(asked, about)
         return True
 
     def find(self, asked_id: str) -> Asked | None:
@@ -167,6 +165,17 @@ class Ledger:
         for asked in [asked for asked in self._asked.values() if asked.expires_at <= now]:
             asked.state = "expired"
             self._forget(asked)
+
+    def _use_up(self, asked: Asked, about: About | None) -> None:
+        """One use, for what the person saw; a yes to something that is gone is gone too."""
+        try:
+            check_unchanged(asked, about)
+        except ConfirmRequired as error:
+            if error.details["changed"]:
+                self._forget(asked)
+            raise
+        asked.state = "spent"
+        self._forget(asked)
 
     def _without_token(self, state: State, who: Principal, digest: str, now: float) -> Asked | None:
         self.expire(now)
@@ -193,13 +202,15 @@ class Ledger:
 
 
 def check_unchanged(asked: Asked, now: About | None) -> None:
-    """Refuse what is no longer what the person saw when they said yes."""
+    """Refuse what is no longer what the person saw when they said yes, or cannot be looked at again."""
     was, is_now = ("" if about is None else about.holds for about in (asked.about, now))
-    if was and was != is_now:
-        raise ConfirmRequired(
-            f"What {asked.op} would change is no longer what the person was shown. Send the request again to ask anew.",
-            changed=True,
-        )
+    if not was or was == is_now:
+        return
+    if not is_now:
+        why = f"What {asked.op} would change cannot be looked at now, so it is not sure that it is what the person was shown."
+        raise ConfirmRequired(why, changed=False)
+    why = f"What {asked.op} would change is no longer what the person was shown. Send the request again to ask anew."
+    raise ConfirmRequired(why, changed=True)
 
 
 def _is_for(asked: Asked, who: Principal, digest: str) -> bool:

@@ -29,6 +29,7 @@ Look = Callable[[], Awaitable[About | None]]
 """Looks at what the request would change, as it is now."""
 
 WAIT_S = 60.0
+_PICTURE_S = 3.0
 
 
 class NeedsInput(Exception):
@@ -65,12 +66,11 @@ class Approvals:
     def open(cls, services: object) -> Self:
         return cls()
 
-    def issue(
+    async def issue(
         self, call: Call, op: Rights, who: Principal, ttl_s: float, about: About | None = None
     ) -> tuple[str, Asked]:
         """A token for exactly this call, and the request that now waits for a person."""
-        asked = _asked(call, op, who, ttl_s)
-        asked.about = about
+        asked = await _shown_as(_asked(call, op, who, ttl_s), about)
         token = self.ledger.issue_token(asked)
         self._announce()
         return token, asked
@@ -92,8 +92,7 @@ class Approvals:
         about = await look()
         if self.ledger.spend_approval(who, fresh.digest, time.monotonic(), about):
             return
-        fresh.about = about
-        asked = self._put_before_a_person(fresh, who)
+        asked = self._put_before_a_person(await _shown_as(fresh, about), who)
         was_shown, asked.is_dialog_over = asked.is_dialog_over, False
         dialog = [] if ask is None or was_shown else [ask]
         approvers = [*dialog, *await self._there_for(asked)]
@@ -168,7 +167,7 @@ class Approvals:
         now = time.monotonic()
         asked = self.ledger.open_question(who, fresh.digest, now)
         if asked is not None and asked.id not in self._waiting:
-            if asked.about == fresh.about or _holds(asked) == _holds(fresh):
+            if _holds(asked) == _holds(fresh):
                 asked.expires_at = now + WAIT_S
                 return asked
             # It would show something else by now: whoever looks at the old question must not answer the new one.
@@ -278,6 +277,15 @@ def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
         asked_at=now,
         expires_at=now + ttl_s,
     )
+
+
+async def _shown_as(asked: Asked, about: About | None) -> Asked:
+    """The question with what the person is shown beside it."""
+    asked.about = about
+    if about is not None and about.photograph is not None:
+        with anyio.move_on_after(_PICTURE_S):
+            asked.picture = await about.photograph()
+    return asked
 
 
 def _holds(asked: Asked) -> str:

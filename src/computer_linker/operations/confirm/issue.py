@@ -81,7 +81,7 @@ async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions =
         raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
     refuse(judge(ctx.scope, op, ctx.principal), op)
     about = await op.look(ctx, op.parse(wanted.target, wanted.input, wanted.options))
-    token, asked = ctx.use(Approvals).issue(wanted, op, ctx.principal, options.ttl_seconds, about)
+    token, asked = await ctx.use(Approvals).issue(wanted, op, ctx.principal, options.ttl_seconds, about)
     ctx.note(confirms=op.name, digest=asked.digest[:16])
     expires = datetime.now(UTC) + timedelta(seconds=options.ttl_seconds)
     return IssuedToken(

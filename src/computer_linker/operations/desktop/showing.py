@@ -38,11 +38,11 @@ async def show_act(
     if isinstance(to := getattr(input, "to", None), AimAt):
         end = await aiming.take(to)
         lines.append(f"dragged to {_what(end, await _bounds(ctx, end))}")
-    picture = None if bounds is None else await _picture(ctx, bounds)
     one = aim.element
     app = "" if aim.app is None else f"{aim.app.name}:{aim.app.pid}"
     facts = (one.role, aim.name, title, app) if one is not None else ("point", title, repr(bounds), app)
-    return About(tuple(escaped(line) for line in lines), picture, _digest(facts))
+    photograph = None if bounds is None else partial(_picture, ctx, bounds)
+    return About(tuple(escaped(line) for line in lines), _digest(facts), photograph)
 
 
 def _what(aim: Aim, bounds: Rect | None) -> str:
