@@ -40,12 +40,15 @@ def _surroundings(config: Config, home: Path) -> dict[str, Any]:
     """What this machine and the running service are, beside what the config says."""
     from computer_linker.computer.local.probe import this_computer
     from computer_linker.service.doctor import facet_states
+    from computer_linker.service.tunnels import report, surroundings_without_service
+    from computer_linker.tunnels.record import read
 
     service = running_service(home)
     base = f"http://{config.host}:{config.port}"
     return {
         "service": {"running": service is not None, "localUrl": (service or {}).get("localUrl")},
         "urls": {"mcp": f"{base}/mcp", "api": f"{base}/api/v1/control", "public": config.public_base_url},
+        "tunnels": report(surroundings_without_service(home, config), read(home)),
         # As seen from this terminal; a service started elsewhere may see another desktop.
         "facets": facet_states(this_computer()),
     }
@@ -60,6 +63,7 @@ def show(answer: dict[str, Any]) -> None:
             ("service", (service["localUrl"] or "running for local clients") if service["running"] else "not running"),
             ("MCP", answer["urls"]["mcp"]),
             ("JSON API", answer["urls"]["api"]),
+            ("tunnel", _tunnel(answer["tunnels"]["tunnel"])),
             ("state folder", answer["home"]),
         ]
     )
@@ -88,6 +92,14 @@ def show(answer: dict[str, Any]) -> None:
     fixable = [found for found in findings if found["fixable"]]
     if fixable:
         say(f"next: computer-linker doctor --fix repairs {len(fixable)} of these")
+
+
+def _tunnel(tunnel: dict[str, Any]) -> str:
+    if tunnel["provider"] is None:
+        return "none"
+    told = f"{tunnel['provider']} {tunnel['state']}"
+    why = tunnel["publicUrl"] or tunnel["tunnelId"] or tunnel["lastError"]
+    return f"{told}: {why}" if why and tunnel["state"] != "stopped" else told
 
 
 def _grouped(facets: dict[str, Any]) -> list[tuple[str, str, str]]:

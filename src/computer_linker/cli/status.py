@@ -33,6 +33,7 @@ def register(app: typer.Typer) -> None:
 def report(config: Config) -> dict[str, Any]:
     """Everything `status --json` answers."""
     from computer_linker.service.doctor import readiness
+    from computer_linker.tunnels.record import read, shown
 
     home = state_home()
     service = running_service(home)
@@ -42,6 +43,7 @@ def report(config: Config) -> dict[str, Any]:
         "machineName": config.machine_name,
         "home": str(home),
         "service": {"running": service is not None, "localUrl": url, "publicUrl": config.public_base_url},
+        "tunnel": shown(read(home)) | {"wished": config.tunnel.provider},
         "configuredUrl": f"http://{config.host}:{config.port}/mcp",
         "scopes": [
             {"id": s.id, "type": s.type, "roots": s.roots, "capabilities": s.capabilities} for s in config.scopes
@@ -57,6 +59,7 @@ def show(answer: dict[str, Any], *, details: bool) -> None:
     rows = [
         ("status", "ready" if state["ready"] else "not ready"),
         ("service", _service_text(service)),
+        *_tunnel_rows(answer["tunnel"], details=details),
         ("token", f"owner token {state['ownerToken']}"),
         ("scopes", ", ".join(scope["id"] for scope in answer["scopes"]) or "none"),
     ]
@@ -71,6 +74,21 @@ def show(answer: dict[str, Any], *, details: bool) -> None:
         actions = [*actions, "Run: computer-linker start"]
     for action in actions:
         say(f"next: {action}")
+
+
+def _tunnel_rows(tunnel: dict[str, Any], *, details: bool) -> list[tuple[str, str]]:
+    """The tunnel when there is one or should be one; what went wrong with it, too."""
+    if tunnel["state"] == "stopped" and tunnel["wished"] is None and not details:
+        return []
+    if tunnel["provider"] is None:
+        return [("tunnel", f"{tunnel['wished']}, not opened yet" if tunnel["wished"] else "none")]
+    where = tunnel["publicUrl"] or tunnel.get("tunnelId")
+    rows = [("tunnel", f"{tunnel['provider']} {tunnel['state']}" + (f" at {where}" if where else ""))]
+    if tunnel["state"] != "stopped" and tunnel.get("lastError"):
+        rows.append(("tunnel says", tunnel["lastError"]))
+    if details and tunnel.get("since"):
+        rows.append(("tunnel since", f"{tunnel['since']}, {tunnel['restarts']} restarts"))
+    return rows
 
 
 def _service_text(service: dict[str, Any]) -> str:

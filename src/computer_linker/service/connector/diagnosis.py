@@ -42,7 +42,7 @@ def _tunnel(home: Path) -> dict[str, Any]:
 
 def _about_the_tunnel(address: str, tunnel: dict[str, Any], running_url: str | None) -> str | None:
     """What is wrong with the tunnel, when the way that was tried leads through one that is not open."""
-    is_outside = urlsplit(address).hostname not in _LOOPBACK and address != running_url
+    is_outside = urlsplit(address).hostname not in LOOPBACK and address != running_url
     if not is_outside or tunnel["provider"] is None or tunnel["state"] in ("running", "stopped"):
         return None
     again = f", and is tried again at {tunnel['retryAt']}" if tunnel["retryAt"] else ""
