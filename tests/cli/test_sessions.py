@@ -1,0 +1,80 @@
+"""OAuth sessions seen and ended from the command line, with real tokens over HTTP."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from support.oauth import Browser, refresh, tokens
+from support.service import PROGRAM, TOKEN, Http, environment, rpc, serving, write_config
+
+
+def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, "sessions", *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+def listed(home: Path) -> list[dict[str, Any]]:
+    answer: list[dict[str, Any]] = json.loads(run(home, "list", "--json").stdout)["sessions"]
+    return answer
+
+
+def status_with(port: int, token: str) -> int:
+    http = Http(port, token)
+    try:
+        return http.send("POST", "/mcp", rpc(1, "ping"))[0]
+    finally:
+        http.close()
+
+
+def test_a_revoked_session_is_over_with_the_next_request(tmp_path: Path) -> None:
+    with serving(tmp_path, token=TOKEN) as service:
+        browser = Browser(service.base)
+        client, one = tokens(browser)
+        _, other = tokens(browser)
+        assert status_with(service.port, one["access_token"]) != 401
+        sessions = listed(service.home)
+        assert len(sessions) == 2 and all(session["standing"] == "live" for session in sessions)
+        shown = json.dumps(sessions)
+        assert all(issued[name] not in shown for issued in (one, other) for name in ("access_token", "refresh_token"))
+        mine = next(session["id"] for session in sessions if session["clientId"] == client)
+        done = run(service.home, "revoke", mine, "--json")
+        assert json.loads(done.stdout) == {"revoked": [mine]}
+        assert status_with(service.port, one["access_token"]) == 401
+        assert refresh(browser, client, one["refresh_token"])[0] == 400
+        assert status_with(service.port, other["access_token"]) != 401
+        assert json.loads(run(service.home, "revoke", "--all", "--json").stdout)["revoked"]
+        assert status_with(service.port, other["access_token"]) == 401
+        assert listed(service.home) == []
+        # The owner is not a session and stays.
+        assert status_with(service.port, TOKEN) != 401
+
+
+def test_a_session_ended_while_no_service_runs_stays_ended(tmp_path: Path) -> None:
+    with serving(tmp_path, token=TOKEN) as service:
+        home, (_, issued) = service.home, tokens(Browser(service.base))
+    (session,) = listed(home)
+    assert run(home, "revoke", session["id"]).returncode == 0
+    assert issued["access_token"] not in (home / "oauth-state.json").read_text()
+    assert listed(home) == []
+    assert (home / "oauth-state.json").stat().st_mode & 0o777 == 0o600
+    with serving(tmp_path, token=TOKEN) as service:
+        assert status_with(service.port, issued["access_token"]) == 401
+
+
+def test_a_new_owner_token_shows_in_the_list(tmp_path: Path) -> None:
+    with serving(tmp_path, token=TOKEN) as service:
+        tokens(Browser(service.base))
+        write_config(service.home, service.root, token="another-owner-token-0123456789")
+        assert [session["standing"] for session in listed(service.home)] == ["ended by a new owner token"]
+
+
+def test_what_cannot_be_ended_is_said_and_nothing_ends(tmp_path: Path) -> None:
+    with serving(tmp_path, token=TOKEN) as service:
+        _, issued = tokens(Browser(service.base))
+        assert run(service.home, "revoke", "session_nobody").returncode == 1
+        assert run(service.home, "revoke").returncode == 2
+        assert run(service.home, "revoke", "x", "--all").returncode == 2
+        assert status_with(service.port, issued["access_token"]) != 401
