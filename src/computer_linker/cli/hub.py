@@ -48,9 +48,11 @@ def _hub(
         return
     from computer_linker.cli.serve import serving
     from computer_linker.service.fleet import store_hub
+    from computer_linker.service.run import Reach
 
     _show(store_hub(state_home(), wanted), as_json=as_json)
-    serving(state_home(), host, port, lambda at: note(f"serving {at} for all machines: scope MACHINE/SCOPE"))
+    told = "serving %s for all machines: scope MACHINE/SCOPE"
+    serving(state_home(), Reach(host, port, lambda at: note(told % at)))
 
 
 def _show(answer: dict[str, Any], *, as_json: bool) -> None:
