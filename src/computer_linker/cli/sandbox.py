@@ -45,16 +45,14 @@ _COLUMNS = ("files", "network", "processes", "protectedNames")
 
 async def _crossings() -> dict[str, Any]:
     from computer_linker.computer.local.probe import this_computer
-    from computer_linker.providers.sandbox.boundary import Kind
-    from computer_linker.providers.sandbox.sandbox import Sandbox
+    from computer_linker.providers.sandbox.sandbox import Sandbox, kinds_here
 
     computer = this_computer()
-    kinds: tuple[Kind, ...] = ("bubblewrap", "landlock")
     found: list[dict[str, Any]] = []
     home = state_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        for kind in kinds:
+        for kind in kinds_here():
             sandbox = Sandbox(computer, home, kinds=(kind,))
             boundary = await sandbox.probe()
             await sandbox.aclose()

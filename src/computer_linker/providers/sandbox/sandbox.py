@@ -11,9 +11,14 @@ import anyio
 
 from computer_linker.computer.base import Computer
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.providers.sandbox import bubblewrap, landlock
+from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
 from computer_linker.providers.sandbox.placeholders import Placeholders
+
+
+def kinds_here() -> tuple[Kind, ...]:
+    """The boundaries this system could have, best first."""
+    return ("seatbelt",) if seatbelt.is_here() else ("bubblewrap", "landlock")
 
 
 class Parts(Protocol):
@@ -27,10 +32,10 @@ class Parts(Protocol):
 class Sandbox:
     """Wraps commands in the best boundary this machine can give."""
 
-    def __init__(self, computer: Computer, state: Path, kinds: Sequence[Kind] = ("bubblewrap", "landlock")) -> None:
+    def __init__(self, computer: Computer, state: Path, kinds: Sequence[Kind] | None = None) -> None:
         self.state = state
         self.computer = computer
-        self._kinds = tuple(kinds)
+        self._kinds = kinds_here() if kinds is None else tuple(kinds)
         self._boundary: Boundary | None = None
         self._probing = anyio.Lock()
         self._placeholders = Placeholders(state / "sandbox-placeholders")
@@ -71,6 +76,9 @@ class Sandbox:
             case "landlock":
                 self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)
+                env = {**env, **private}
+            case "seatbelt":
+                plan, private = seatbelt.wrap(tuple(argv), self._without_state(confinement))
                 env = {**env, **private}
             case _:
                 return SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd), env
