@@ -77,7 +77,7 @@ def _header(report: Report) -> str:
 
 def _facts(report: Report) -> dict[str, str]:
     events = report.events
-    span = f"{_clock(events[0]['startedAt'])} to {_clock(events[-1]['startedAt'])}" if events else ""
+    span = f"{_clock(events[0]['startedAt'])} to {_clock(events[-1]['startedAt'], with_day=False)}" if events else ""
     clients = sorted({str(event["client"]) for event in events if event.get("client")})
     return {"Computer": report.computer, **report.facts, "Client": ", ".join(clients), "Time": span}
 
@@ -100,26 +100,38 @@ def _steps(report: Report) -> str:
     by_operation: dict[str, list[Piece]] = {}
     for piece in report.pieces:
         by_operation.setdefault(piece.artifact.operation, []).append(piece)
-    rows = "".join(_step(event, by_operation.get(str(event["operationId"]), [])) for event in report.events)
+    several = len({event.get("scope") for event in report.events}) > 1
+    rows = "".join(
+        _step(event, by_operation.get(str(event["operationId"]), []), with_scope=several) for event in report.events
+    )
     left = f'<p class="empty">{report.left_out} earlier operations are left out.</p>' if report.left_out else ""
     return f"<h2>What was done</h2>{left}<ol class=steps>{rows}</ol>"
 
 
-def _step(event: Mapping[str, Any], pieces: Sequence[Piece]) -> str:
+def _step(event: Mapping[str, Any], pieces: Sequence[Piece], *, with_scope: bool) -> str:
     outcome = _outcome(event)
-    target = str(event.get("target") or "")
-    # A digest says nothing to a reader.
-    shown = f'<span class="target">{_text(target)}</span>' if target and not target.startswith("hmac:") else ""
+    about = _about(event)
+    shown = f'<span class="target">{_text(about)}</span>' if about else ""
     took = event.get("durationMs")
     when = _clock(event["startedAt"], with_day=False) + (f" · {_duration(took)}" if took is not None else "")
     seen = f"<div class=seen>{''.join(map(_figure, pieces))}</div>" if pieces else ""
+    known = _known(event, outcome, with_scope=with_scope)
     return (
         f'<li class="step {outcome}"><div class=line><span class=op>{_text(str(event["op"]))}</span>{shown}'
-        f"<span class=when>{_text(when)}</span></div><p class=known>{_known(event, outcome)}</p>{seen}</li>"
+        f"<span class=when>{_text(when)}</span></div><p class=known>{known}</p>{seen}</li>"
     )
 
 
-def _known(event: Mapping[str, Any], outcome: str) -> str:
+def _about(event: Mapping[str, Any]) -> str:
+    """What it was about, where the history says so. A digest of something kept back says nothing to a reader."""
+    target = str(event.get("target") or "")
+    if target and not target.startswith("["):
+        return target
+    facts = event.get("summary") or {}
+    return str(next((facts[name] for name in ("site", "role", "program") if facts.get(name)), ""))
+
+
+def _known(event: Mapping[str, Any], outcome: str, *, with_scope: bool) -> str:
     match outcome:
         case "done":
             words = _EFFECTS.get(str(event.get("effect") or ""), "done")
@@ -129,7 +141,7 @@ def _known(event: Mapping[str, Any], outcome: str) -> str:
             words = f"refused: {event.get('errorCode') or 'policy'}"
         case _:
             words = "the service ended before its outcome was known"
-    scope = f" in {event['scope']}" if event.get("scope") else ""
+    scope = f" in {event['scope']}" if with_scope and event.get("scope") else ""
     return f"<b>{_text(words)}</b>{_text(scope)}"
 
 
@@ -149,10 +161,18 @@ def _figure(piece: Piece) -> str:
     one = piece.artifact
     facts = [one.kind.replace("_", " "), _size(one.size), f"by {one.backend}" if one.backend else "", one.label]
     caption = (
-        f"<b>{_text(one.title)}</b><br>{_text(' · '.join(fact for fact in facts if fact))}"
+        f"<b>{_text(_title(one))}</b><br>{_text(' · '.join(fact for fact in facts if fact))}"
         f"<br><code>sha256 {one.sha256[:16]}…</code>"
     )
     return f"<figure>{_body(piece)}<figcaption>{caption}</figcaption></figure>"
+
+
+def _title(one: Artifact) -> str:
+    """Before and after an act stand beside it, so that they need no more words."""
+    first, _, rest = one.title.partition(" ")
+    return (
+        first.capitalize() if first in ("before", "after") and rest.count(".") == 1 and " " not in rest else one.title
+    )
 
 
 def _body(piece: Piece) -> str:

@@ -1,6 +1,7 @@
 """browser.open: show a page in the scope's own browser."""
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -61,7 +62,7 @@ async def browser_open(ctx: Context, target: str, options: OpenOptions = OpenOpt
         at = await allowed(session, ctx.scope, where)
     tell_refusals(ctx, session)
     ctx.effect = "partial" if at.startswith("chrome-error:") else "confirmed"
-    ctx.note(program="agent-browser")
+    ctx.note(program="agent-browser", site=urlsplit(at).netloc or "local file")
     return OpenedPage(url=at, title=text_in(title, "title"), session=session.id, boundary=session.boundary)
 
 

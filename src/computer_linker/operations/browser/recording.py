@@ -50,5 +50,5 @@ async def recorded(ctx: Context, what: Recording, action: Action, label: str | N
             return PageRecording(status="recording", url=url)
         session.running.discard(what.name)
         content = await session.collect(what.file, MAX_BYTES)
-    kept = await keep(ctx, content, what.kind, f"{what.name} of {url}", label)
+    kept = await keep(ctx, content, what.kind, f"{what.kind.replace('_', ' ')} of {url}", label)
     return PageRecording(status="stopped", url=url, artifact=kept)

@@ -1,0 +1,102 @@
+"""`computer-linker proof`: attach, list, show, export; what is refused changes nothing."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.road import computer_scope, folder_scope
+from support.service import PROGRAM, end_service, environment, write_config
+
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452") + b"\0" * 40
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    base = tmp_path_factory.mktemp("proof")
+    folder = base / "home"
+    scopes = [folder_scope(base / "root"), computer_scope("desk", allowDisplays=False)]
+    write_config(folder, base / "root", scopes=scopes)
+    (base / "root" / "shot.png").write_bytes(PNG)
+    (base / "outside.txt").write_text("secret")
+    yield folder
+    end_service(folder)
+
+
+def run(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, "proof", *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=60, check=False
+    )  # fmt: skip
+
+
+def test_nothing_is_kept_at_first_and_that_is_told(tmp_path: Path) -> None:
+    write_config(tmp_path / "home", tmp_path / "root")
+    told = run(tmp_path / "home", "list")
+    assert told.returncode == 1
+    assert told.stderr.startswith("error: nothing is kept yet\nhint: ")
+    assert not (tmp_path / "home" / "artifacts").exists()
+
+
+def test_attach_list_show_and_export(home: Path, tmp_path: Path) -> None:
+    shot = home.parent / "root" / "shot.png"
+    kept = json.loads(run(home, "attach", str(shot), "--owner", "pr-7", "--title", "A <b>shot</b>", "--json").stdout)
+    assert (kept["artifact"]["kind"], kept["artifact"]["owner"]["label"]) == ("screenshot", "pr-7")
+    text = run(home, "attach", "-", "--owner", "pr-7", "--kind", "console_logs", stdin="all <i>well</i>\n")
+    assert text.returncode == 0, text.stderr
+    listed = json.loads(run(home, "list", "--owner", "pr-7", "--json").stdout)["artifacts"]
+    assert [one["kind"] for one in listed] == ["console_logs", "screenshot"]
+    assert "console_logs" in run(home, "list").stdout
+    assert run(home, "show", listed[0]["id"]).stdout == "all <i>well</i>\n"
+    out = tmp_path / "copy.png"
+    assert run(home, "show", listed[1]["id"][:12], "--output", str(out)).returncode == 0
+    assert out.read_bytes() == PNG
+    assert run(home, "show", listed[1]["id"], "--output", str(out)).returncode == 1
+
+    page = tmp_path / "page.html"
+    told = run(home, "export", "--html", str(page), "--owner", "pr-7", "--asked", "Show <that> it works", "--json")
+    assert json.loads(told.stdout) == {"file": str(page), "pieces": 2, "operations": 2}
+    made = page.read_text()
+    for words in (
+        "Show &lt;that&gt; it works",
+        "A &lt;b&gt;shot&lt;/b&gt;",
+        "all &lt;i&gt;well&lt;/i&gt;",
+        "artifact.attach",
+    ):
+        assert words in made
+    assert "The history was checked and is whole" in made
+    assert "<script" not in made
+
+    folder = tmp_path / "files"
+    assert run(home, "export", "--folder", str(folder), "--owner", "pr-7").returncode == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "001-screenshot.png", "002-console_logs.txt", "manifest.json",
+    ]  # fmt: skip
+    assert run(home, "export", "--folder", str(folder), "--owner", "pr-7").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("attach", "{base}/outside.txt"), 1, "lies in no scope"),
+        (("attach", "{base}/root/missing.png"), 1, "not_found"),
+        (("attach", "{base}/root/../outside.txt", "--scope", "app"), 1, "path_out_of_scope"),
+        (("capture", "--scope", "desk"), 1, "error: "),
+        (("capture", "--scope", "app"), 1, "permission_denied"),
+        (("show", "../../etc/passwd"), 1, "no artifact"),
+        (("show", ""), 1, "no artifact"),
+        (("export",), 2, "say where to"),
+        (("export", "--html", "{base}/x.html", "--owner", "nobody"), 1, "there is no such evidence"),
+        (("export", "--html", "{base}/none/x.html"), 1, "cannot be written"),
+        (("list", "--limit", "0"), 2, ""),
+    ],
+)
+def test_what_is_refused_says_why(home: Path, words: tuple[str, ...], code: int, says: str) -> None:
+    run(home, "attach", "-", stdin="one")
+    before = json.loads(run(home, "list", "--json").stdout)
+    told = run(home, *(word.format(base=home.parent) for word in words))
+    assert told.returncode == code, told.stderr
+    assert says in told.stderr
+    assert json.loads(run(home, "list", "--json").stdout) == before
+    assert not (home.parent / "x.html").exists()
