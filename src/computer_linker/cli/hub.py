@@ -46,8 +46,9 @@ def _hub(
     if detach or (service is not None and service.get("localUrl") is not None):
         _show(control("hub.start", **wanted), as_json=as_json)
         return
-    from computer_linker.cli.serve import serving
+    from computer_linker.cli.serve import announced, serving
     from computer_linker.service.fleet import store_hub
+    from computer_linker.service.run import Reach
     from computer_linker.service.run import Reach
 
     _show(store_hub(state_home(), wanted), as_json=as_json)
