@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from computer_linker.tunnels.record import read
+from support import nginx
 from support.service import PROGRAM, TOKEN, Http, Service, environment, is_alive, rpc, serving, wait_for, write_config
 from support.standins import digest, install
 
@@ -242,3 +244,53 @@ def test_a_service_for_local_clients_alone_opens_no_tunnel(tmp_path: Path) -> No
     assert done.returncode == 1 and "no service runs" in done.stderr
     assert starts(home) == []
     assert os.path.lexists(home / "config.json")
+
+
+def test_a_port_that_is_taken_costs_the_tunnel_and_not_the_service(tmp_path: Path) -> None:
+    program = install(tmp_path / "programs", "cloudflared")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        tunnel = {"provider": "cloudflare", "port": port, "cloudflare": {"program": str(program)}}
+        with serving(tmp_path, token=TOKEN, tunnel=tunnel) as running:
+            seen = told(running.home, "tunnel", "status")["tunnel"]
+            assert (seen["state"], starts(running.home)) == ("refused", [])
+            assert f"port {port} is in use" in seen["lastError"]
+            assert ask(running.port, "GET", "/healthz") == 200
+
+
+@pytest.mark.skipif(nginx.program() is None, reason="not installed: nginx")
+def test_a_proxy_of_ones_own_is_open_when_its_address_leads_here(tmp_path: Path) -> None:
+    front = nginx.front(tmp_path / "front")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    tunnel = {"provider": "manual", "port": port}
+    with serving(tmp_path, token=TOKEN, tunnel=tunnel, publicBaseUrl=front.base, env=front.trusting) as running:
+        wait_for(lambda: (record := read(running.home)) is not None and record.state == "waiting")
+        assert cli(running.home, "tunnel", "status", "--json").returncode == 1
+        # The tunnel's own port serves strangers alone, so that is where a careful proxy leads.
+        assert door_port(running) == port
+        with nginx.proxying(front, port):
+            opened = told(running.home, "tunnel", "start", "manual")
+            assert (opened["state"], opened["publicUrl"]) == ("running", front.base)
+            done = subprocess.run(
+                [*PROGRAM, "tunnel", "status", "--check", "--json"], env=environment(running.home, **front.trusting),
+                capture_output=True, text=True, timeout=60, check=False,
+            )  # fmt: skip
+            assert json.loads(done.stdout)["check"] == {"ok": True, "problem": None}
+
+
+def test_diagnose_tells_a_tunnel_that_died_from_other_faults(tmp_path: Path) -> None:
+    program = install(tmp_path / "programs", "cloudflared")
+    (tmp_path / "home" / "tunnel").mkdir(mode=0o700, parents=True)
+    (tmp_path / "home").chmod(0o700)
+    (tmp_path / "home" / "tunnel" / "standin.json").write_text('{"mode": "ends"}')
+    tunnel = {"provider": "cloudflare", "cloudflare": {"program": str(program)}}
+    address = "https://stand-in.trycloudflare.invalid"
+    with serving(tmp_path, token=TOKEN, tunnel=tunnel, publicBaseUrl=address) as running:
+        wait_for(lambda: (record := read(running.home)) is not None and record.state == "waiting")
+        seen = told(running.home, "diagnose", "client", "--public")
+    assert (seen["ok"], seen["hop"]) == (False, "dns")
+    assert "cloudflare tunnel is" in seen["remedy"] and "does not work here" in seen["remedy"]

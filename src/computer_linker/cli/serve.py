@@ -1,5 +1,6 @@
 """serve, stop and stdio: the service's life as seen from the command line."""
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,8 @@ import typer
 from computer_linker.cli.output import CliError, note
 from computer_linker.cli.places import current_config, state_home
 from computer_linker.cli.start import Host, Port
-from computer_linker.errors import CannotServe
+from computer_linker.errors import CannotServe, LinkError
+from computer_linker.home import LOG_NAME
 
 if TYPE_CHECKING:
     from computer_linker.service.run import Reach
@@ -30,7 +32,12 @@ def register(app: typer.Typer) -> None:
         from computer_linker.service.run import Reach
 
         reach = Reach(host, port, lambda url: note(f"serving {url}"), announce=announced)
-        serving(state_home(), reach, log_to_file=log)
+        try:
+            serving(state_home(), reach, log_to_file=log)
+        except (CliError, LinkError) as error:
+            if log:
+                _keep_failure(state_home(), error)
+            raise
 
     @app.command()
     def stdio() -> None:
@@ -53,6 +60,13 @@ def serving(home: Path, reach: "Reach", *, log_to_file: bool = False) -> None:
     except CannotServe as error:
         raise CliError(error.message, error.hint) from None
     note("The service has ended.")
+
+
+def _keep_failure(home: Path, error: CliError | LinkError) -> None:
+    """Why a service that nobody watches did not start, where `service logs` looks for it."""
+    hint = error.hint if isinstance(error, CliError) else error.details.get("hint", "")
+    with contextlib.suppress(OSError), (home / LOG_NAME).open("a", encoding="utf-8") as file:
+        file.write(f"error: {error.message}\nhint: {hint}\n")
 
 
 def announced(record: "TunnelRecord") -> None:

@@ -10,7 +10,7 @@ from computer_linker.auth.owner_token import is_digest
 from computer_linker.config.live import LiveConfig
 from computer_linker.config.schema import Config, TunnelName
 from computer_linker.config.store import update
-from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
+from computer_linker.errors import CannotServe, InvalidRequest, ProviderUnavailable
 from computer_linker.providers.child import find_program
 from computer_linker.service.app import App
 from computer_linker.tunnels import record as records
@@ -49,8 +49,14 @@ class TunnelDesk:
     async def start(self, wished: TunnelName | None) -> None:
         """Open what was wished for at the start, else what the config says. A refusal is told, and the service goes on."""
         name = wished or self._app.config.tunnel.provider
-        if name is not None:
+        if name is None:
+            return
+        try:
             await self._open(name)
+        except CannotServe as error:
+            # The rest of the service is of use without a tunnel.
+            self._supervisor = Supervisor(name, self._around, 0, self._changed, self.pace)
+            self._supervisor.refuse(error.message, error.hint)
 
     async def control(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         """One action of the command line."""
@@ -176,9 +182,3 @@ def _process(record: TunnelRecord | None) -> dict[str, Any]:
 def _clear_token(config: Config) -> str | None:
     token = config.owner_token
     return None if token is None or is_digest(token) else token
-
-
-def explain(error: LinkError) -> str:
-    """A refusal and what would help, in one line."""
-    hint = error.details.get("hint")
-    return f"{error.message} {hint}" if hint else error.message

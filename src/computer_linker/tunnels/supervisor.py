@@ -65,6 +65,10 @@ class Supervisor:
             self._tell("stopped", None)
             raise
 
+    def refuse(self, reason: str, hint: str) -> None:
+        """Say that it cannot be opened at all."""
+        self._tell("refused", None, last_error=reason, hint=hint)
+
     async def _once(self) -> bool:
         """One life of the tunnel; True when it is worth another. What it ended with is told when nothing of it runs."""
         tunnel = make(self.name, self._around)

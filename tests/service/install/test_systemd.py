@@ -147,6 +147,7 @@ def test_a_service_that_cannot_start_is_tried_a_few_times_and_then_left(manager:
     manager.ask("start", "computer-linker.service")
     wait_for(lambda: told_state(manager) == "failed", seconds=120, step_s=0.2)
     assert 1 <= int(manager.ask("show", "computer-linker.service", "--property=NRestarts", "--value")) <= 5
+    assert "error: config.json" in cli(manager, home, "service", "logs").stdout
 
 
 def told_state(manager: Manager) -> str:
