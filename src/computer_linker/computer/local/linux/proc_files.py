@@ -75,7 +75,8 @@ def send(pid: int, number: int) -> None:
 
 
 def send_to_group(pid: int, number: int) -> None:
+    """Signal the group a child leads, or the child itself when it has not made its group yet."""
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
-        return
+        send(pid, number)

@@ -151,10 +151,18 @@ class LinuxProcesses:
             case "failed":
                 self._has_failed(message["id"], f"{os.strerror(message['errno'])} ({message['step']})")
             case "exit":
-                child = self._children.pop(message["id"], None)
-                if child is not None:
-                    child.has_ended(_ended(message["status"], child.failure))
-                    self._fork_ahead()
+                self._has_ended(message["id"], message["status"])
+
+    def _has_ended(self, number: int, status: int) -> None:
+        child = self._children.pop(number, None)
+        if child is not None:
+            child.has_ended(_ended(status, child.failure))
+        for ready in [ready for ready in self._ready if ready.id == number]:
+            # It was ended before it had an order.
+            self._ready.remove(ready)
+            ready.link.close()
+        # After whoever waited for this one has gone on.
+        asyncio.get_running_loop().call_soon(self._fork_ahead)
 
     def _has_ready(self, ready: "_Ready") -> None:
         self._forking -= 1
