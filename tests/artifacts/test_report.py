@@ -90,6 +90,17 @@ def test_an_operation_stands_with_its_evidence_and_the_rest_after() -> None:
     assert "<b>1</b>operations done" in made
 
 
+def test_evidence_of_an_execution_stands_by_what_acted_in_it() -> None:
+    events = [
+        event(operationId="01B", op="screen.capture_window", parent="01X", effect=None),
+        event(operationId="01C", op="desktop.click", parent="01X"),
+    ]
+    made = page(events=events, pieces=[Piece(artifact(operation="01X", title="after"), PNG)])
+    assert made.index("desktop.click") < made.index("<b>After</b>")
+    assert made.count("<figure>") == 1
+    assert "Also kept" not in made
+
+
 def test_outcomes_are_told_apart() -> None:
     made = page(
         events=[

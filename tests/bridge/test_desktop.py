@@ -77,6 +77,9 @@ async def test_find_gives_references_that_click_takes(live: Host, form: Form) ->
     assert done["evidence"] == {"dir": f"{folder}/", "beforeScreenshot": "before.png", "afterScreenshot": "after.png"}
     for name in ("before.png", "after.png"):
         assert (folder / name).read_bytes().startswith(PNG)
+    kept = await live.app.dispatcher.call_wire({"scope": "desk", "op": "artifact.list"}, LOCAL)
+    mine = [one for one in kept.envelope["data"].to_wire()["artifacts"] if one["owner"]["operation"] == folder.name]
+    assert [(one["title"], one["kind"]) for one in mine] == [("after", "screenshot"), ("before", "screenshot")]
     forged = {"elementRef": {"elementId": ref["elementId"], "fingerprint": ref["fingerprint"] + "x"}}
     assert await live.client.code("desktop.click", target=forged) == "DESKTOP_ELEMENT_NOT_FOUND"
 

@@ -97,15 +97,27 @@ def _totals(report: Report) -> str:
 def _steps(report: Report) -> str:
     if not report.events:
         return ""
+    places = _places(report.events)
     by_operation: dict[str, list[Piece]] = {}
     for piece in report.pieces:
-        by_operation.setdefault(piece.artifact.operation, []).append(piece)
+        by_operation.setdefault(places.get(piece.artifact.operation, ""), []).append(piece)
     several = len({event.get("scope") for event in report.events}) > 1
     rows = "".join(
         _step(event, by_operation.get(str(event["operationId"]), []), with_scope=several) for event in report.events
     )
     left = f'<p class="empty">{report.left_out} earlier operations are left out.</p>' if report.left_out else ""
     return f"<h2>What was done</h2>{left}<ol class=steps>{rows}</ol>"
+
+
+def _places(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """By which operation each piece of evidence stands: its own, or of an execution of several the one that acted."""
+    places: dict[str, str] = {}
+    for is_act in (True, False):
+        for event in events:
+            parent = event.get("parent")
+            if parent and bool(event.get("effect")) is is_act:
+                places.setdefault(str(parent), str(event["operationId"]))
+    return places | {str(event["operationId"]): str(event["operationId"]) for event in events}
 
 
 def _step(event: Mapping[str, Any], pieces: Sequence[Piece], *, with_scope: bool) -> str:
@@ -147,8 +159,8 @@ def _known(event: Mapping[str, Any], outcome: str, *, with_scope: bool) -> str:
 
 def _rest(report: Report) -> str:
     """Evidence that belongs to no operation shown."""
-    shown = {str(event["operationId"]) for event in report.events}
-    rest = [piece for piece in report.pieces if piece.artifact.operation not in shown]
+    places = _places(report.events)
+    rest = [piece for piece in report.pieces if piece.artifact.operation not in places]
     if not rest and (report.events or report.pieces):
         return ""
     body = (
@@ -170,9 +182,7 @@ def _figure(piece: Piece) -> str:
 def _title(one: Artifact) -> str:
     """Before and after an act stand beside it, so that they need no more words."""
     first, _, rest = one.title.partition(" ")
-    return (
-        first.capitalize() if first in ("before", "after") and rest.count(".") == 1 and " " not in rest else one.title
-    )
+    return first.capitalize() if first in ("before", "after") and " " not in rest else one.title
 
 
 def _body(piece: Piece) -> str:

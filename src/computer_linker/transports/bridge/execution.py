@@ -9,6 +9,8 @@ import anyio
 from anyio import to_thread
 from pydantic_core import to_json
 
+from computer_linker.artifacts.broker import ArtifactBroker
+from computer_linker.artifacts.store import Owner
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import LinkError
 from computer_linker.model.base import Model
@@ -61,6 +63,7 @@ class Execution:
         for one in reply.attachments:
             if one.mime == "image/png" and self.evidence is not None:
                 await self._write(self.evidence, name, one.data)
+                await self._file(name, one.data, str(reply.envelope["scope"]))
                 return name
         return None
 
@@ -92,6 +95,16 @@ class Execution:
             await to_thread.run_sync(evidence.write, name, data)
         except (OSError, LinkError) as error:
             raise BridgeFault("DESKTOP_INTERNAL_ERROR", "The evidence cannot be written to the workspace.") from error
+
+    async def _file(self, name: str, picture: bytes, scope: str) -> None:
+        """Keep the picture among the artifacts too, where artifact.list and the page of evidence find it."""
+        owner = Owner(scope, self.principal.session, self.id, backend="local")
+        try:
+            broker = self.dispatcher.services.use(ArtifactBroker)
+            await broker.keep(picture, "screenshot", name.removesuffix(".png"), owner)
+        except (OSError, LinkError) as error:
+            # It lies in the workspace; a second copy that cannot be had is no reason to fail.
+            log.warning("the evidence of %s is not among the artifacts: %s", self.id, error)
 
     def _note(self, op: str, reply: Reply) -> None:
         if self.evidence is not None:
