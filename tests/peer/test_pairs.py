@@ -1,60 +1,26 @@
 """Two computers: paired by a code, called by name, refused in every other case."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from computer_linker.errors import PermissionDenied
 from computer_linker.transports.peer.frames import packed, unpacked
 from computer_linker.transports.peer.identity import own_identity
-from computer_linker.transports.peer.join import join
 from computer_linker.transports.peer.link import Own, PeerLink
 from computer_linker.transports.peer.pairing import grouped
 from computer_linker.transports.peer.routes import PeerRoutes
-from computer_linker.transports.peer.server import PeerServer
-from computer_linker.transports.peer.table import Peer, PeerTable
-from support.road import LOCAL, Road, folder_scope
+from support.pair import Pair
+from support.road import LOCAL
 
 pytestmark = pytest.mark.anyio
 
 
-class Pair:
-    """A desk that calls and a laptop that is called, each a whole road of its own."""
-
-    def __init__(self, desk: Road, laptop: Road, server: PeerServer) -> None:
-        self.desk, self.laptop, self.server = desk, laptop, server
-
-    @property
-    def address(self) -> str:
-        assert self.server.address is not None
-        return f"127.0.0.1:{self.server.address[1]}"
-
-    async def join(self, code: str) -> Peer:
-        peer, _ = await join(self.address, code, self.desk.app.services.use(PeerRoutes).own(None))
-        return self.desk.app.services.use(PeerTable).add(replace(peer, name="laptop"))
-
-    async def paired(self, *grants: str) -> Peer:
-        return await self.join(grouped(self.server.invitations.make(grants or ("app",)).code))
-
-
 @pytest.fixture
-async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
-    for name in ("desk", "laptop"):
-        (tmp_path / name).mkdir()
-    scopes = [folder_scope(tmp_path / "laptop" / "root")]
-    async with Road.open(tmp_path / "desk", []) as desk, Road.open(tmp_path / "laptop", scopes) as laptop:
-        # Two machines of one test: the second one has an identity of its own.
-        object.__setattr__(desk.app.config, "machine_id", "desk-id")
-        server = PeerServer(laptop.app.services, laptop.app.dispatcher)
-        await server.listen("127.0.0.1", 0)
-        desk.app.dispatcher.routes = desk.app.services.use(PeerRoutes)
-        (laptop.root / "a.txt").write_text("on the laptop")
-        yield Pair(desk, laptop, server)
-        await desk.app.services.use(PeerRoutes).aclose()
-        await server.aclose()
+def pair(unpaired: Pair) -> Pair:
+    """These tests pair by themselves."""
+    return unpaired
 
 
 async def test_a_paired_computer_is_used_by_its_name(pair: Pair) -> None:

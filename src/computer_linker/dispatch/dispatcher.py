@@ -17,6 +17,7 @@ import anyio
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
+from computer_linker.computer.remote.flow import Flow
 from computer_linker.dispatch.intent import Intent
 from computer_linker.dispatch.lanes import Lanes
 from computer_linker.dispatch.person import PersonWatch
@@ -241,8 +242,10 @@ class Dispatcher:
 
     async def _within_time(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         limit = ctx.scope.policy.max_runtime_seconds
-        # An operation that keeps its own time gets a little more, so that its own answer comes first.
-        seconds = limit + 10 if op.deadline_s is None else min(op.deadline_s, limit)
+        # An operation that keeps its own time gets a little more, so that its own answer comes first; so does a stream,
+        # which lasts as long as its bytes do.
+        is_free = op.deadline_s is None or isinstance(ctx.cargo, Flow)
+        seconds = limit + 10 if is_free else min(op.deadline_s or limit, limit)
         with anyio.CancelScope() as scope:
             # Most operations never wait, and a timer costs more than they do: it is set with the first wait.
             loop = asyncio.get_running_loop()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable, wire_codes
 from computer_linker.model.effect import Known
 
 _CALL_FIELDS = frozenset({"scope", "op", "target", "input", "options", "confirm"})
@@ -96,6 +96,14 @@ def with_its_token(call: Call) -> Call:
 def failure_of(code: str, message: str, *, retryable: bool, details: dict[str, Any]) -> dict[str, Any]:
     """The `error` object of a failed envelope."""
     return {"code": code, "message": message, "retryable": retryable, "details": details}
+
+
+def error_in(envelope: dict[str, Any]) -> LinkError:
+    """The error that a failed envelope of another computer tells of, as that computer would have raised it."""
+    told = envelope.get("error")
+    told = told if isinstance(told, dict) else {}
+    kind, details = wire_codes().get(str(told.get("code")), ProviderUnavailable), told.get("details")
+    return kind(str(told.get("message"))[:1000], **(details if isinstance(details, dict) else {}))
 
 
 def known_effect(value: Known | None) -> dict[str, Known]:

@@ -276,6 +276,10 @@ class Files(Protocol):
         """Keep a copy of a file that a program is about to change in place: its kept name, and its state now."""
         ...
 
+    def open_file(self, path: RootedPath) -> int:
+        """A held descriptor of a regular file (the caller closes it), to stream it from a worker thread. Local machines only."""
+        ...
+
     def open_folder(self, path: RootedPath) -> int:
         """A held descriptor of a folder (the caller closes it), to start a program in. Local machines only."""
         ...

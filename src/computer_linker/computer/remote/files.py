@@ -109,6 +109,9 @@ class RemoteFiles:
             "What a program changes on another computer is kept by that computer's own operations."
         )
 
+    def open_file(self, path: RootedPath) -> NoReturn:
+        raise UnsupportedPlatform("A file of another computer cannot be held here; file.copy brings it.")
+
     def open_folder(self, path: RootedPath) -> NoReturn:
         raise UnsupportedPlatform("A folder of another computer cannot be held here.")
 

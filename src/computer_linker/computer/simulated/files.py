@@ -1,6 +1,8 @@
 """Files in memory, with the same promises as a disk's: links, changes that are all or nothing, and undo."""
 
 import hashlib
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -151,6 +153,13 @@ class SimulatedFiles(ChangingDisk):
         name = keeper.new_name()
         self._kept[name] = {(): node}
         return name, node.stat
+
+    def open_file(self, path: RootedPath) -> int:
+        """The content in a nameless file of the system, for whoever wants to stream it."""
+        with tempfile.TemporaryFile() as file:
+            file.write(self._regular(path).content)
+            file.flush()
+            return os.dup(file.fileno())
 
     def open_folder(self, path: RootedPath) -> int:
         raise UnsupportedPlatform("A disk in memory has no descriptors.")

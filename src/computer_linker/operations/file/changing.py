@@ -10,6 +10,7 @@ from pydantic import Field
 from computer_linker.computer.facets.files import Change, Changed, Content
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
+from computer_linker.operations.file.streaming import streamed
 from computer_linker.registry import Context
 from computer_linker.undo.journal import Journal
 from computer_linker.undo.steps import recover
@@ -22,7 +23,12 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")]
 
 class ContentInput(Model):
     content: Annotated[str, Field(description="The whole new content.")]
-    encoding: Annotated[Literal["utf8", "base64"], Field(description="How `content` is written.")] = "utf8"
+    encoding: Annotated[
+        Literal["utf8", "base64", "stream"],
+        Field(
+            description="How `content` is written; `stream` only between computers, which then send it beside the call."
+        ),
+    ] = "utf8"
 
 
 class Written(Model):
@@ -54,9 +60,16 @@ async def write_content(ctx: Context, change: Change) -> Written:
     return Written(path=done.path.shown, size=done.size, sha256=done.sha256 or "", created=done.action == "created")
 
 
+def given_content(ctx: Context, input: ContentInput) -> Content:
+    """The bytes to write: those of the request, or those that come beside it."""
+    return streamed(ctx, input.content) if input.encoding == "stream" else content_of(input)
+
+
 def content_of(input: ContentInput) -> Content:
-    """The bytes to write, in pieces where they are many. Raises InvalidRequest for text that has no bytes."""
+    """The bytes of the request, in pieces where they are many. Raises InvalidRequest for text that has no bytes."""
     text = input.content
+    if input.encoding == "stream":
+        raise InvalidRequest("A stream is not in the request.", field="input.encoding")
     if input.encoding == "base64":
         return _decoded(text)
     if len(text) <= _SLICE:

@@ -12,6 +12,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
+from computer_linker.operations.file.streaming import send_file
 from computer_linker.registry import Context, Example, operation
 
 MAX_BYTES = 8_000_000
@@ -28,7 +29,10 @@ class ReadOptions(Model):
     max_bytes: Annotated[
         int, Field(gt=0, description="Stop after this many bytes; at most 8,000,000, more is lowered to that.")
     ] = 65_536
-    encoding: Annotated[Encoding, Field(description="`base64` for files that are not text.")] = "utf8"
+    encoding: Annotated[
+        Encoding | Literal["stream"],
+        Field(description="`base64` for files that are not text; `stream` only between computers."),
+    ] = "utf8"
 
 
 class FileText(Model):
@@ -58,6 +62,9 @@ async def file_read(ctx: Context, target: str, options: ReadOptions = ReadOption
     read with a warning, because one of them may lie outside the scope.
     """
     path = ctx.path(target)
+    if options.encoding == "stream":
+        size = await send_file(ctx, path)
+        return FileText(path=path.shown, content="", sha256=None, size=size, truncated=False)
     result = await read_text(ctx, path, window_of(options))
     ctx.note(size=result.size, sha256=result.sha256)
     return result

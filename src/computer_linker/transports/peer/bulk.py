@@ -73,8 +73,7 @@ def _arriving(arrived: "queue.Queue[ssl.SSLSocket]") -> Connect:
             link = arrived.get(timeout=within_s)
         except queue.Empty:
             raise TimeoutError("nobody came") from None
-        link.sendall(_OFFSET.pack(have))
-        return link, _OFFSET.unpack(_exactly(link, _OFFSET.size))[0]
+        return link, _agreed(link, _OFFSET.pack(have))
 
     return connect
 
@@ -98,10 +97,20 @@ def dialer(own: Identity, peer: Peer, ticket: bytes) -> Connect:
         if shown is None or sha256(shown).hexdigest() != peer.fingerprint:
             link.close()
             raise ConnectionError("another key than the paired one")
-        link.sendall(ticket + _OFFSET.pack(have))
-        return link, _OFFSET.unpack(_exactly(link, _OFFSET.size))[0]
+        return link, _agreed(link, ticket + _OFFSET.pack(have))
 
     return connect
+
+
+def _agreed(link: ssl.SSLSocket, own: bytes) -> int:
+    """Say how many bytes are here, and learn how many are there."""
+    try:
+        link.sendall(own)
+        there: int = _OFFSET.unpack(_exactly(link, _OFFSET.size))[0]
+        return there
+    except OSError:
+        link.close()
+        raise
 
 
 def in_background(bulk: Bulk, raw: socket.socket, context: ssl.SSLContext) -> threading.Thread:

@@ -26,7 +26,7 @@ from computer_linker.errors import (
     TimedOut,
     wire_codes,
 )
-from computer_linker.model.envelope import Attachment, Reply
+from computer_linker.model.envelope import Attachment, Reply, error_in
 from computer_linker.registry.context import Progress
 from computer_linker.transports.peer.bulk import TICKET, dialer
 from computer_linker.transports.peer.door import PING_S, PONG_S, REFUSED, UNPAIRED
@@ -123,16 +123,23 @@ class PeerLink:
         ticket = frame["bulk"] = secrets.token_bytes(TICKET)
         flow.carried_by(dialer(self._own.identity, self._peer, ticket))
         try:
-            return _reply(*await self._answered(frame, deadline_s, report, is_safe))
+            reply = _reply(*await self._answered(frame, deadline_s, report, is_safe))
+            if not reply.ok:
+                flow.fail(error_in(reply.envelope))
+            return reply
+        except LinkError as error:
+            flow.fail(error)
+            raise
         finally:
-            flow.fail(Aborted("The call ended before its stream did."))
+            # Nothing more can come for it; who still waits in it is told so.
+            flow.fail(Aborted("The call was stopped."))
 
     async def ask(self, scope: str, method: str, params: dict[str, Any], *, is_safe: bool) -> Answer:
         """Call a facet method there."""
         call = {"scope": scope, "method": method, "params": params}
         reply = _reply(*await self._answered({"call": call, "on": "facets"}, _FACET_S, None, is_safe))
         if not reply.ok:
-            raise failure_in(reply.envelope)
+            raise error_in(reply.envelope)
         return Answer(reply.envelope["data"], [item.data for item in reply.attachments])
 
     async def stream(self, scope: str, method: str, params: dict[str, Any]) -> AsyncIterator[Any]:
@@ -177,7 +184,7 @@ class PeerLink:
                 frame = exchange.answered.result()
                 reply = _reply(frame, [])
                 if not reply.ok:
-                    raise failure_in(reply.envelope)
+                    raise error_in(reply.envelope)
                 return
             yield getting.result()
             taken += 1
@@ -327,14 +334,6 @@ class PeerLink:
             computer=self._peer.name,
             effect="unverifiable",
         )
-
-
-def failure_in(envelope: dict[str, Any]) -> LinkError:
-    """The error a failed envelope tells of, as that machine would have raised it."""
-    told = envelope.get("error") or {}
-    kind = wire_codes().get(str(told.get("code")), ProviderUnavailable)
-    details = told.get("details")
-    return kind(str(told.get("message"))[:1000], **(details if isinstance(details, dict) else {}))
 
 
 def _future() -> asyncio.Future[dict[str, Any]]:

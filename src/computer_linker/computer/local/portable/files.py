@@ -141,6 +141,9 @@ class LocalFiles:
     async def rehearse(self, changes: Sequence[Change], *, keeper: Keeper | None = None) -> None:
         (await self._prepared(changes, keeper)).close()
 
+    def open_file(self, path: RootedPath) -> int:
+        return self.opener.open_regular(path)[0]
+
     def open_folder(self, path: RootedPath) -> int:
         return self.opener.open(path, HOLD)[0]
 

@@ -1,0 +1,78 @@
+"""Files that travel beside a call, between computers: read and written in pieces, so that their length costs no memory."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+
+import anyio.to_thread
+
+from computer_linker.computer.facets.files import Content
+from computer_linker.computer.remote.flow import PIECE, Flow
+from computer_linker.errors import Conflict, InvalidRequest
+from computer_linker.model.paths import RootedPath
+from computer_linker.registry import Context
+
+_TOLD_EVERY = 8 << 20
+
+
+def streamed(ctx: Context, content: str) -> Content:
+    """The content that comes beside this call. Raises InvalidRequest when nothing does."""
+    flow = _flow(ctx)
+    if content:
+        raise InvalidRequest(
+            "With `stream` the content comes beside the call; `content` is empty.", field="input.content"
+        )
+    return flow.pieces
+
+
+async def send_file(ctx: Context, path: RootedPath, flow: Flow | None = None) -> int:
+    """Send a regular file beside this call, or by `flow`, to its end; how many bytes it had."""
+    flow = flow or _flow(ctx)
+    held = ctx.computer.files.open_file(path)
+    try:
+        sent = await anyio.to_thread.run_sync(flow.send, _source(held, path))
+    finally:
+        os.close(held)
+    ctx.note(size=sent)
+    return sent
+
+
+def telling(ctx: Context, total: int | None) -> Callable[[int], None]:
+    """Tells the client how far a stream is; called from its worker thread."""
+    loop, last = asyncio.get_running_loop(), 0
+
+    def tell(done: int) -> None:
+        nonlocal last
+        if done - last >= _TOLD_EVERY or done == total:
+            last = done
+            loop.call_soon_threadsafe(ctx.progress, "bytes", done, total)
+
+    return tell
+
+
+def _flow(ctx: Context) -> Flow:
+    if not isinstance(ctx.cargo, Flow):
+        raise InvalidRequest(
+            "`stream` is for calls between computers, which send the bytes beside the call.", field="encoding"
+        )
+    return ctx.cargo
+
+
+def _source(held: int, path: RootedPath) -> Callable[[int], Iterator[bytes]]:
+    before = _state(held)
+
+    def pieces(start: int) -> Iterator[bytes]:
+        at = start
+        while piece := os.pread(held, PIECE, at):
+            at += len(piece)
+            yield piece
+        if _state(held) != before:
+            # What was sent may be half of the old and half of the new: the other side must not keep it.
+            raise Conflict(f"{path.shown} was changed while it was read.", path=path.shown)
+
+    return pieces
+
+
+def _state(held: int) -> tuple[int, int, int]:
+    found = os.fstat(held)
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
