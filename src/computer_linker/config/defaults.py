@@ -15,7 +15,7 @@ BOOTSTRAP_SCOPE = "current"
 
 _ALLOWED = (
     "npm *", "npx *", "pnpm *", "yarn *", "bun *", "node *", "python *", "python3 *", "pytest *", "uv *", "make *",
-    "cargo *", "go *", "git *", "codex *", "claude *",
+    "cargo *", "go *", "git *", "codex *", "claude *", "agent-browser *",
 )  # fmt: skip
 _DENIED = ("rm -rf *", "del /s *", "rmdir /s *", "format *", "shutdown *", "npm publish *", "git push *")
 

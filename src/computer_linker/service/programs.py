@@ -34,6 +34,10 @@ PROGRAMS = (
     Program("bwrap", "recommended", "the boundary around commands", "Install bubblewrap: apt-get install bubblewrap"),
     Program("codex", "optional", "codex.* operations", "Install Codex: npm install -g @openai/codex"),
     Program("claude", "optional", "codex.* with agent claude", "Install it: npm install -g @anthropic-ai/claude-code"),
+    Program(
+        "agent-browser", "optional", "browser.* operations", "npm install -g agent-browser; it needs Chromium too."
+    ),
+    Program("ffmpeg", "optional", "videos of recordings", "Install ffmpeg: apt-get install ffmpeg", "-version"),
     Program("node", "optional", "package scripts", "Install Node.js from nodejs.org or your package manager."),
     Program("npm", "optional", "package scripts", "It comes with Node.js."),
     Program("pnpm", "optional", "package scripts", "npm install -g pnpm"),

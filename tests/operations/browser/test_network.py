@@ -145,8 +145,9 @@ async def _refused(road: Road, address: str) -> None:
 
 async def test_without_a_boundary_the_gate_still_holds(tmp_path: Path, port: int, own: socket.socket) -> None:
     async with browser_road(tmp_path, network=True, sandbox="off") as road:
-        opened = await road.data("browser.open", f"http://127.0.0.1:{port}/hello")
-        assert (opened["title"], opened["boundary"]) == ("/hello", "none")
+        envelope = await road.call("browser.open", f"http://127.0.0.1:{port}/hello")
+        assert (envelope["data"]["title"], envelope["data"]["boundary"]) == ("/hello", "none")
+        assert any("No kernel boundary held" in warning for warning in envelope["warnings"])
         await _refused(road, f"http://127.0.0.1:{own.getsockname()[1]}/")
         assert nobody_came(own)
     assert left_running(road.home) == []

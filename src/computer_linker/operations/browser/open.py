@@ -56,6 +56,7 @@ async def browser_open(ctx: Context, target: str, options: OpenOptions = OpenOpt
     await browsers.judge(asked, ("open", url))
     session = await browsers.start(asked, ctx.principal, ctx.durable_intent)
     ctx.boundary = session.boundary
+    ctx.warnings.extend(session.warnings)
     size = ("set", "viewport", str(options.width), str(options.height))
     async with session.busy:
         _, _, where, title = await session.ask(size, ("open", url), ("get", "url"), ("get", "title"), timeout_s=60)

@@ -34,6 +34,7 @@ class Session:
     def __init__(self, session_id: str, child: Child, prepared: Prepared, folder: Path, gate: Gate | None) -> None:
         self.id = session_id
         self.boundary = prepared.boundary
+        self.warnings = prepared.warnings
         self.folder = folder
         self.gate = gate
         self.app = Application(
