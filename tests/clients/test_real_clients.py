@@ -111,6 +111,26 @@ def test_claude_code_over_stdio(service: Service, user: Path) -> None:
         check(service, model, "claude")
 
 
+def test_what_claude_mcp_add_wrote_is_seen_and_taken_back(service: Service, user: Path) -> None:
+    """Its default is an entry for the folder it was called in, and that is what our own welcome tells people to type."""
+    program = needed(node.claude)
+    env = {**os.environ, **environment_of(user), "COMPUTER_LINKER_HOME": str(service.home)}
+
+    def ours(*words: str) -> Any:
+        done = subprocess.run(
+            [*PROGRAM, "client", *words, "--json"], env=env, capture_output=True, text=True, timeout=60, check=True
+        )
+        return json.loads(done.stdout)
+
+    run(user, [str(program), "mcp", "add", "computer-linker", "--", "computer-linker", "stdio"])
+    found = next(client for client in ours("list")["clients"] if client["name"] == "claude")
+    assert (found["connected"], found["projects"]) == (True, [str(user / "work")])
+    assert ours("remove", "claude")["written"] is True
+    found = next(client for client in ours("list")["clients"] if client["name"] == "claude")
+    assert (found["connected"], found["projects"]) == (False, [])
+    assert "computer-linker" not in run(user, [str(program), "mcp", "list"])
+
+
 def test_gemini_over_http_with_the_token(service: Service, user: Path) -> None:
     program = needed(node.gemini)
     call = {"call": "mcp_computer-linker_computer_observe", "args": READ}

@@ -51,7 +51,7 @@ def _list(as_json: AsJson = False) -> None:
     rows = [
         (
             client["name"],
-            "connected" if client["connected"] else "installed" if client["installed"] else "not found",
+            _standing(client),
             client["file"],
             client["problem"] or "",
         )
@@ -59,6 +59,12 @@ def _list(as_json: AsJson = False) -> None:
     ]
     table(rows, ("client", "", "settings", ""))
     say("next: computer-linker client setup NAME --write")
+
+
+def _standing(client: dict[str, Any]) -> str:
+    if client["projects"]:
+        return f"connected in {' '.join(client['projects'])}"
+    return "connected" if client["connected"] else "installed" if client["installed"] else "not found"
 
 
 def _setup(

@@ -4,6 +4,7 @@ import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -81,7 +82,7 @@ def run(wishes: "Wishes", host: str | None, port: int | None, tunnel: str | None
         return
 
     def ready(url: str) -> None:
-        for line in welcome(made.config, home, url):
+        for line in welcome(made.config, home, url, host or made.config.host):
             say(line)
         sys.stdout.flush()
 
@@ -101,7 +102,7 @@ def _running_at(home: Path) -> str | None:
     return (running_service(home) or {}).get("localUrl")
 
 
-def welcome(config: Config, home: Path, url: str) -> list[str]:
+def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> list[str]:
     """What a person wants to know when the service is up; 15 lines at most."""
     from computer_linker.service.client_setup import program, stdio_lines
 
@@ -115,12 +116,37 @@ def welcome(config: Config, home: Path, url: str) -> list[str]:
     return [
         f"Computer Linker {__version__} on {config.machine_name} exposes",
         *shown,
+        *_much(config.scopes),
         f"at {url} ({token})",
+        *_on_the_network(host, url),
         "Connect a client in one line (stdio, no token needed):",
         f"  Claude Code  {lines['claude']}",
         f"  Codex        {lines['codex']}",
         f"  Inspector    {lines['inspector']}",
         f"Other clients: {me} client setup. Every day: {me} status. Ctrl-C stops the service.",
+    ]
+
+
+def _much(scopes: list[Scope]) -> list[str]:
+    """A warning for a scope that is a person's whole home folder, or more."""
+    own = Path.home().resolve()
+    whole = [scope.id for scope in scopes for root in scope.roots if own.is_relative_to(Path(root).resolve())]
+    if not whole:
+        return []
+    return [f"  Careful: {whole[0]} is your whole home folder. Keys and passwords stay closed; all else in it is open."]
+
+
+def _on_the_network(host: str, url: str) -> list[str]:
+    """What a service that listens on every address answers to: it compares the name it is called by, and knows only its own."""
+    from computer_linker.transports.http.own_address import EVERY, base_for_others, is_loopback
+
+    if host not in EVERY:
+        return []
+    base = base_for_others(f"http://{EVERY[0]}:{urlsplit(url).port}")
+    if is_loopback(base):
+        return []
+    return [
+        f"  Other devices: --host {urlsplit(base).hostname} makes it answer at {base}/mcp (unencrypted: the token can be read)"
     ]
 
 

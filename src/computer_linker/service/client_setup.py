@@ -82,7 +82,9 @@ def client_setup(config: Config, home: Path, local_url: str | None, *, show_toke
 
 def local_address(config: Config, running: str | None) -> str:
     """Where the service answers over HTTP: where it says it does, else where its config puts it."""
-    return running or f"http://{_authority(config)}/mcp"
+    from computer_linker.transports.http.own_address import for_this_machine
+
+    return running or for_this_machine(f"http://{_authority(config)}/mcp")
 
 
 def _http_lines(url: str, token: str | None) -> dict[str, str]:

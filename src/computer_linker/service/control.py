@@ -13,7 +13,7 @@ from computer_linker.service.peers import PeerDesk
 from computer_linker.service.sessions import session_control
 from computer_linker.service.tunnel_wish import Tunnels
 from computer_linker.transports.http.approval_page import LINK_S, ApprovalPage
-from computer_linker.transports.http.own_address import base_for_a_phone, is_loopback
+from computer_linker.transports.http.own_address import base_for_others, is_loopback
 from computer_linker.transports.mcp.tools import Tools, check_arguments
 
 
@@ -29,6 +29,7 @@ class Controls:
         self._tools = tools
         self._stop = stop
         self.local_url: str | None = None
+        self.bound_url: str | None = None
         self.tunnels: Tunnels | None = None
 
     async def __call__(self, request: dict[str, Any], principal: Principal) -> dict[str, Any]:
@@ -84,7 +85,7 @@ class Controls:
             raise InvalidRequest("The approval page is off. Switch it on: computer-linker config set approvalPage true")
         if self.local_url is None:
             raise InvalidRequest("The page needs the HTTP service: computer-linker serve --host ADDRESS.")
-        base = base_for_a_phone(self.local_url)
+        base = base_for_others(self.bound_url or self.local_url)
         path = self._app.services.use(ApprovalPage).new_link()
         return {"ok": True, "url": base + path, "expiresInSeconds": int(LINK_S), "onlyHere": is_loopback(base)}
 

@@ -116,7 +116,7 @@ async def _serve(
             )
             await server.listen(http.host, http.port, http.ready)
             app.services.use(OpenDoor).is_listening = True
-            introspection.http, controls.local_url = server, server.local_url
+            introspection.http, controls.local_url, controls.bound_url = server, server.local_url, server.bound_url
             tasks.append(asyncio.create_task(server.serve()))
             controls.tunnels = introspection.tunnels = Tunnels(app, live, server, http.announce)
             await controls.tunnels.start(http.tunnel)

@@ -17,5 +17,7 @@ CLIENT = Client(
     file=_file,
     document=Jsonc(),
     container=("mcpServers",),
+    # `claude mcp add` puts a server here, for the folder it was called in, unless it is told otherwise.
+    projects="projects",
     entry=lambda connection: plain_entry(connection, typed=True),
 )

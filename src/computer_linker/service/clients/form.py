@@ -69,12 +69,27 @@ class Client:
     container: tuple[str, ...]
     """The keys that lead to the table of servers."""
     entry: Callable[[Connection], dict[str, Any]]
+    projects: str | None = None
+    """The key of a table in the same file that has servers of its own for each project folder."""
     after: str = "Start a new session of the client; it reads its settings when it starts."
 
     @property
     def path(self) -> tuple[str, ...]:
         """The keys that lead to our own entry."""
         return (*self.container, NAME)
+
+    def paths(self, text: str) -> dict[str | None, tuple[str, ...]]:
+        """The keys that lead to each entry of ours that the file has, by the project it is for; None is for all of them."""
+        found: dict[str | None, tuple[str, ...]] = {}
+        if self.document.get(text, self.path) is not None:
+            found[None] = self.path
+        folders = self.document.get(text, (self.projects,)) if self.projects else None
+        for folder, value in folders.items() if isinstance(folders, dict) else ():
+            for key in self.path:
+                value = value.get(key) if isinstance(value, dict) else None
+            if value is not None:
+                found[folder] = (self.projects or "", folder, *self.path)
+        return found
 
 
 def bearer(connection: Http) -> dict[str, str]:

@@ -51,22 +51,24 @@ def plan_setup(client: Client, user: User, entry: dict[str, Any]) -> Change:
 
 
 def plan_removal(client: Client, user: User) -> Change:
-    """The change that takes our entry out; a file that then says nothing at all goes too."""
+    """The change that takes our entry out, wherever it is; a file that then says nothing at all goes too."""
     file = _real(client.file(user))
     before = _read(file)
     if before is None:
         return Change(file, None, None)
-    after = client.document.drop(_text(before), client.path)
-    if client.document.get(after, client.path) is not None:
+    after = _text(before)
+    for path in client.paths(after).values():
+        after = client.document.drop(after, path)
+    if client.paths(after):
         raise CannotEdit("the entry would still be there")
     says_nothing = "".join(after.split()) in ("", "{}")
     return Change(file, before, None if says_nothing and after.encode() != before else after.encode())
 
 
-def present_entry(client: Client, user: User) -> Any:
-    """Our entry as the client's file has it; None when it has none. Raises CannotEdit for a file that cannot be read."""
+def present_in(client: Client, user: User) -> list[str | None]:
+    """The projects our entry is there for, None for all of them; none when there is no entry. Raises CannotEdit."""
     before = _read(_real(client.file(user)))
-    return None if before is None else client.document.get(_text(before), client.path)
+    return [] if before is None else list(client.paths(_text(before)))
 
 
 def make(change: Change) -> Path | None:

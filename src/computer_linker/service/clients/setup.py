@@ -11,7 +11,7 @@ from computer_linker.service.client_setup import NAME, environment, local_addres
 from computer_linker.service.clients.catalog import known_clients
 from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import Client, Connection, Http, Stdio, User
-from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_entry
+from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_in
 
 Way = Literal["stdio", "http"]
 
@@ -71,16 +71,17 @@ def _found(client: Client, user: User) -> dict[str, Any]:
     places = [place for name in client.programs if (place := shutil.which(name, path=user.environment.get("PATH")))]
     file = client.file(user)
     try:
-        entry, problem = present_entry(client, user), None
+        present, problem = present_in(client, user), None
     except (CannotEdit, OSError) as error:
-        entry, problem = None, str(error)
+        present, problem = [], str(error)
     return {
         "name": client.name,
         "title": client.title,
         "installed": bool(places) or file.exists(),
         "program": places[0] if places else None,
         "file": str(file),
-        "connected": entry is not None,
+        "connected": bool(present),
+        "projects": [] if None in present else [project for project in present if project],
         "problem": problem,
     }
 

@@ -1,4 +1,4 @@
-"""The address by which a phone on the same network reaches a service that listens on every address."""
+"""The addresses by which this machine, and others on the same network, reach a service that listens on every address."""
 
 import socket
 from dataclasses import replace
@@ -35,11 +35,18 @@ def is_near(peer: str) -> bool:
         return False
 
 
-def base_for_a_phone(local_url: str) -> str:
-    """Where a link begins: at the bound address, or, of a service on every address, at the one others on the network see."""
-    parts = urlsplit(local_url)
+def base_for_others(bound_url: str) -> str:
+    """Where a link for another device begins: at the bound address, or at the one that others on the network see."""
+    parts = urlsplit(bound_url)
     host, port = parts.hostname or "", parts.port or 80
     return f"http://{authority(_seen_by_others() if host in EVERY else host, port)}"
+
+
+def for_this_machine(url: str) -> str:
+    """The URL as a program on this machine uses it: every address is no address to connect to."""
+    parts = urlsplit(url)
+    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(parts.hostname or "")  # noqa: S104  # compared, not bound
+    return url if near is None else parts._replace(netloc=authority(near, parts.port or 80)).geturl()
 
 
 def is_loopback(url: str) -> bool:

@@ -39,7 +39,7 @@ from computer_linker.transports.http.json_api import Action, JsonApi
 from computer_linker.transports.http.log_lines import keep_short
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
-from computer_linker.transports.http.own_address import EVERY, at_own_address
+from computer_linker.transports.http.own_address import EVERY, at_own_address, for_this_machine
 from computer_linker.transports.http.refusals import RefusalNotes
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Introspection, Tools
@@ -87,6 +87,7 @@ class HttpServer:
         self._ready: Callable[[str], None] | None = None
         self._door: _Door | None = None
         self._was_door: set[int] = set()
+        self.bound_url: str | None = None
         self.local_url: str | None = None
 
     async def listen(self, host: str | None, port: int | None, ready: Callable[[str], None] | None = None) -> None:
@@ -101,7 +102,8 @@ class HttpServer:
             )
         self._socket = _bound(self._host, config.port if port is None else port)
         self._port = self._socket.getsockname()[1]
-        self.local_url = f"http://{authority(self._host, self._port)}/mcp"
+        self.bound_url = f"http://{authority(self._host, self._port)}/mcp"
+        self.local_url = for_this_machine(self.bound_url)
 
     async def serve(self) -> None:
         """Serve until cancelled."""
@@ -304,8 +306,21 @@ def _bound(host: str, port: int) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise CannotServe(
-                f"port {port} is in use by another program", f"choose another: computer-linker serve --port {port + 1}"
+                f"port {port} is in use by another program",
+                f"choose another, such as: --port {_free_after(host, port)}",
             ) from error
         raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror}", "choose another host or port") from error
     listener.listen(1024)
     return listener
+
+
+def _free_after(host: str, port: int) -> int:
+    """A port near the one wanted that could be bound just now."""
+    for other in range(port + 1, min(port + 100, 65536)):
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind((host, other))
+            except OSError:
+                continue
+            return other
+    return 0
