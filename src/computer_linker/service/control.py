@@ -57,17 +57,25 @@ class Controls:
                 return self._link()
             case str(action) if action.startswith("approvals."):
                 return await self._approvals.control(action, request)
-            case str(action) if action.startswith("sessions."):
-                return session_control(self._app.services.use(OAuthState), self._app.config, action, request)
-            case str(action) if action.startswith("tunnel."):
-                return await self._tunnel(action, request)
+            case str(action) if action.startswith(("sessions.", "tunnel.")):
+                return await self._noted(action, request, principal)
             case _:
                 raise InvalidRequest("There is no such control action.")
 
-    async def _tunnel(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
-        if self.tunnels is None:
-            raise InvalidRequest("A tunnel leads to the HTTP service: computer-linker start --tunnel PROVIDER.")
-        return await self.tunnels.control(action, request)
+    async def _noted(self, action: str, request: dict[str, Any], principal: Principal) -> dict[str, Any]:
+        """Who may come in from elsewhere is the owner's to say, and what they said is in the history."""
+
+        async def work() -> dict[str, Any]:
+            if action.startswith("sessions."):
+                return session_control(self._app.services.use(OAuthState), self._app.config, action, request)
+            if self.tunnels is None:
+                raise InvalidRequest("A tunnel leads to the HTTP service: computer-linker start --tunnel PROVIDER.")
+            return await self.tunnels.control(action, request)
+
+        if action in ("sessions.list", "tunnel.status"):
+            return await work()
+        answer = (await self._app.dispatcher.introspect(action, principal, work)).envelope
+        return answer if answer["ok"] else {"ok": False, **_told(answer["error"])}
 
     async def _tool(self, request: dict[str, Any], principal: Principal) -> dict[str, Any]:
         name = request["tool"]
@@ -95,3 +103,8 @@ class Controls:
             return {"ok": False, "localUrl": self.local_url}
         self._stop.set()
         return {"ok": True}
+
+
+def _told(error: dict[str, Any]) -> dict[str, Any]:
+    """A failure as the command line shows it: a sentence, and what would help."""
+    return {"error": error["message"], "hint": error["details"].get("hint") or ""}
