@@ -162,6 +162,7 @@ def test_stop_closes_it_and_takes_the_wish_back(exposed: Service) -> None:
     seen = told(exposed.home, "tunnel", "status")
     assert (seen["wished"], seen["tunnel"]["state"]) == (None, "stopped")
     assert ask(exposed.port, "POST", "/mcp", host=PUBLIC) == 421
+    assert "tunnel.stop" in cli(exposed.home, "history", "--json").stdout
     assert json.loads((exposed.home / "config.json").read_text())["tunnel"]["provider"] is None
 
 

@@ -196,9 +196,11 @@ async def test_a_program_that_others_could_change_or_that_cannot_run_is_refused(
     assert bench.starts() == []
 
 
-async def test_a_program_in_a_folder_anyone_may_write_is_refused(bench: Bench) -> None:
+@pytest.mark.parametrize("above", [0, 1])
+async def test_a_program_below_a_folder_anyone_may_write_is_refused(bench: Bench, above: int) -> None:
+    bench.programs = bench.programs / "bin"
     bench.program("cloudflared")
-    bench.programs.chmod(0o777)
+    [bench.programs, bench.programs.parent][above].chmod(0o777)
     async with bench.supervised("cloudflare"):
         await bench.until("refused")
     assert bench.starts() == []

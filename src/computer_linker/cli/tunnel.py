@@ -212,5 +212,5 @@ def _ask(action: str, **request: Any) -> dict[str, Any]:
     if answer is None:
         raise CliError("no service runs", "computer-linker start --tunnel PROVIDER")
     if not answer.get("ok"):
-        raise CliError(str(answer.get("error", "the service did not answer")))
+        raise CliError(str(answer.get("error", "the service did not answer")), str(answer.get("hint") or ""))
     return answer

@@ -100,11 +100,20 @@ def private_text(path: str, what: str) -> str:
 
 
 def _check_nobody_else_writes(name: str, path: str, seen: os.stat_result) -> None:
+    """The file is ours or the system's alone; no folder above it is one in which strangers could swap it."""
     try:
         check_owner(seen, name, f"chmod go-w {path}")
-        check_owner(Path(path).parent.stat(), f"the folder of {name}", f"chmod go-w {Path(path).parent}")
     except ConfigInvalid as error:
         raise ProviderUnavailable(f"{error.message[:1].upper()}{error.message[1:]}.", hint=error.hint) from error
+    for folder in Path(path).parents:
+        found = folder.stat()
+        # A group that may write a folder of programs is the administrator's doing; everyone is nobody's.
+        if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+            raise ProviderUnavailable(f"Any user can change {folder}, where {name} is.", hint=f"chmod o-w {folder}")
+        if hasattr(os, "geteuid") and found.st_uid not in (os.geteuid(), 0):
+            raise ProviderUnavailable(
+                f"{folder} belongs to another user.", hint=f"Move {name} to a folder of your own."
+            )
 
 
 def _digest(held: int, copy: int | None) -> str:
