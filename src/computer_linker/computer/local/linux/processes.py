@@ -13,7 +13,6 @@ import subprocess
 import sys
 import termios
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import anyio
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
 from computer_linker.computer.local.linux.kernel_rules import compiled
 from computer_linker.computer.local.linux.usage import usage_of
+from computer_linker.computer.local.portable.ending import Ending
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
 _SOURCE = Path(__file__).parents[4]
@@ -246,10 +246,11 @@ def _order(ready: _Ready, launch: Launch, streams: "_Streams") -> None:
         raise ExecutionFailed("The system could not start the command; try again.") from error
 
 
-class LinuxChild:
+class LinuxChild(Ending):
     """One process the launcher holds."""
 
     def __init__(self, owner: LinuxProcesses, ready: _Ready, launch: Launch, streams: "_Streams") -> None:
+        super().__init__()
         self.id = ready.id
         self.pid = ready.pid
         self._gate: socket.socket | None = ready.link
@@ -258,8 +259,6 @@ class LinuxChild:
         self._owner = owner
         self._wrapped = launch.wrapped
         self._is_pty = launch.pty is not None
-        self._ended: Ended | None = None
-        self._waiters: list[Callable[[Ended], None]] = []
 
     def go(self) -> None:
         gate, self._gate = self._gate, None
@@ -267,41 +266,24 @@ class LinuxChild:
             with gate, contextlib.suppress(OSError):
                 gate.send(b"g")
 
-    async def wait(self) -> Ended:
-        if self._ended is None:
-            done = asyncio.get_running_loop().create_future()
-            self._waiters.append(lambda _ended: None if done.done() else done.set_result(None))
-            await done
-        assert self._ended is not None
-        return self._ended
-
-    def when_ended(self, call: Callable[[Ended], None]) -> None:
-        if self._ended is not None:
-            call(self._ended)
-        else:
-            self._waiters.append(call)
-
     def has_ended(self, ended: Ended) -> None:
         """Tell everyone who waits; called once by the launcher's side."""
-        if self._ended is None:
-            self._ended = ended
-            if self._gate is not None:
-                self._gate.close()
-            waiters, self._waiters = self._waiters, []
-            for call in waiters:
-                call(ended)
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            gate.close()
+        super().has_ended(ended)
 
     def signal(self, name: SignalName) -> None:
-        if self._ended is None:
+        if self.ended is None:
             number = int(signal.Signals["SIG" + name.upper()])
             self._owner.tell({"do": "signal", "id": self.id, "number": number, "wrapped": self._wrapped})
 
     def kill(self) -> None:
-        if self._ended is None:
+        if self.ended is None:
             self._owner.tell({"do": "kill", "id": self.id})
 
     def usage(self) -> Usage | None:
-        return usage_of(self.pid) if self._ended is None else None
+        return usage_of(self.pid) if self.ended is None else None
 
     def resize(self, size: PtySize) -> None:
         if self._is_pty:

@@ -6,16 +6,17 @@ not take its children along.
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import pty
 import signal as signals
+import struct
 import subprocess
+import termios
 from collections.abc import Callable
 
-import anyio
-
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
-from computer_linker.errors import ExecutionFailed
+from computer_linker.computer.local.portable.ending import Ending
 
 _Signals = signals.Signals
 
@@ -36,17 +37,18 @@ class PortableProcesses:
             child.kill()
 
 
-class PortableChild:
+class PortableChild(Ending):
     """One process in a session of its own."""
 
     def __init__(self, launch: Launch, forget: Callable[["PortableChild"], None]) -> None:
+        super().__init__()
         self.pid = 0
         self._launch = launch
         self._forget = forget
         self._process: subprocess.Popen[bytes] | None = None
-        self._ended: Ended | None = None
-        self._waiters: list[Callable[[Ended], None]] = []
         self._loop = asyncio.get_running_loop()
+        # Our own, for the caller may close its descriptors before the gate opens.
+        self._cwd = None if launch.cwd_fd is None else os.dup(launch.cwd_fd)
         self._theirs: list[int] = []
         self.stdin: int | None = None
         self.stderr: int | None = None
@@ -65,75 +67,70 @@ class PortableChild:
                 os.set_blocking(fd, False)
 
     def go(self) -> None:
+        if self.ended is not None:
+            return
         launch = self._launch
         stdin, stdout, stderr = self._theirs
         try:
             self._process = subprocess.Popen(
                 list(launch.argv),
                 env=launch.env,
-                cwd=None if launch.cwd_fd is None else f"/dev/fd/{launch.cwd_fd}",
+                cwd=None if self._cwd is None else _path_of(self._cwd),
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                pass_fds=launch.fds,
                 start_new_session=True,
             )
         except OSError as error:
-            self._has_ended(Ended(127, reason=f"{error.strerror} (exec)"))
+            self.has_ended(Ended(127, reason=f"{error.strerror} (exec)"))
             return
         finally:
-            for fd in set(self._theirs):
-                os.close(fd)
+            self._close_theirs()
         self.pid = self._process.pid
         waiting = self._loop.run_in_executor(None, self._process.wait)
         waiting.add_done_callback(lambda done: self._reaped(done.result()))
-
-    async def wait(self) -> Ended:
-        if self._ended is None:
-            done = anyio.Event()
-            self._waiters.append(lambda _ended: done.set())
-            await done.wait()
-        if self._ended is None:
-            raise ExecutionFailed("The process was lost.")
-        return self._ended
-
-    def when_ended(self, call: Callable[[Ended], None]) -> None:
-        if self._ended is not None:
-            call(self._ended)
-        else:
-            self._waiters.append(call)
 
     def signal(self, name: SignalName) -> None:
         self._send(getattr(signals, f"SIG{name.upper()}"))
 
     def kill(self) -> None:
+        if self._process is None and self.ended is None:
+            self._close_theirs()
+            self.has_ended(Ended(128 + _Signals.SIGKILL, "SIGKILL"))
         self._send(_Signals.SIGKILL)
 
     def usage(self) -> Usage | None:
         return None
 
     def resize(self, size: PtySize) -> None:
-        import fcntl
-        import struct
-        import termios
-
         if self._launch.pty is not None:
             fcntl.ioctl(self.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.cols, 0, 0))
 
     def _send(self, number: _Signals) -> None:
-        if self._ended is None and self._process is not None:
+        if self.ended is None and self._process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
+
+    def _close_theirs(self) -> None:
+        theirs, self._theirs = set(self._theirs), []
+        for fd in (*theirs, *(() if self._cwd is None else (self._cwd,))):
+            os.close(fd)
+        self._cwd = None
 
     def _reaped(self, code: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, _Signals.SIGKILL)
         named = _Signals(-code).name if code < 0 else None
-        self._has_ended(Ended(code if code >= 0 else 128 - code, named))
+        self.has_ended(Ended(code if code >= 0 else 128 - code, named))
 
-    def _has_ended(self, ended: Ended) -> None:
-        self._ended = ended
+    def has_ended(self, ended: Ended) -> None:
+        """Tell everyone who waits."""
         self._forget(self)
-        waiters, self._waiters = self._waiters, []
-        for call in waiters:
-            call(ended)
+        super().has_ended(ended)
+
+
+def _path_of(folder_fd: int) -> str:
+    """A path to a held folder: macOS tells it, elsewhere the descriptor's own name leads there."""
+    if hasattr(fcntl, "F_GETPATH"):
+        return os.fsdecode(fcntl.fcntl(folder_fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return f"/dev/fd/{folder_fd}"
