@@ -1,6 +1,11 @@
 """approvals: what waits for your yes, and your answer to it."""
 
+import os
+import shutil
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +15,7 @@ from computer_linker.cli.places import state_home
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 Id = Annotated[str, typer.Argument(help="The id the list shows.")]
+_STAY_S = 1.0
 _KEYS = {"y": "allow", "s": "allow_for_session", "n": "deny"}
 
 
@@ -46,7 +52,8 @@ def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 def _decide(item: dict[str, Any]) -> None:
     _show(item)
-    key = typer.prompt("Allow? [y/s/n]", default="", show_default=False).strip().lower()
+    with _staying():
+        key = typer.prompt("Allow? [y/s/n]", default="", show_default=False).strip().lower()
     if key not in _KEYS:
         note("Skipped; it still waits.")
         return
@@ -63,7 +70,9 @@ def _list(as_json: AsJson = False) -> None:
     if as_json:
         print_json(answer)
         return
-    for item in answer["waiting"]:
+    for number, item in enumerate(answer["waiting"]):
+        if number:
+            say()
         _show(item)
     if not answer["waiting"]:
         note("Nothing waits for your answer.")
@@ -116,10 +125,37 @@ def _draw(url: str) -> None:
 
 
 def _show(item: dict[str, Any]) -> None:
-    who = item["client"] or item["principal"]
-    say(f"{item['id']}  {item['op']} in {item['scope']}, asked by {who}, {item['secondsLeft']} s left")
-    for line in item["preview"].splitlines():
-        say(f"  {line}")
+    from computer_linker.cli.approval_text import shown_lines
+    from computer_linker.cli.terminal_picture import can_draw, draw
+
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+    is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for line, colour in shown_lines(item, columns):
+        styles = {"bold": colour == "bold", "dim": colour == "dim"}
+        plain = colour in (None, "bold", "dim")
+        say(typer.style(line, fg=None if plain else colour, **styles) if is_coloured and colour else line)
+    if item["picture"] and can_draw():
+        with suppress(OSError):  # Answered meanwhile, so the picture is gone.
+            draw(item["picture"])
+
+
+@contextmanager
+def _staying() -> Iterator[None]:
+    """Stay an approver while a question is on the screen: other calls wait too instead of being refused."""
+    over = threading.Event()
+
+    def stay() -> None:
+        while not over.wait(_STAY_S):
+            with suppress(CliError):
+                _ask("approvals.here")
+
+    thread = threading.Thread(target=stay, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(5)
 
 
 def _ask(action: str, **request: Any) -> dict[str, Any]:

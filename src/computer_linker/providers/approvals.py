@@ -16,7 +16,7 @@ from computer_linker.model.rights import Rights
 from computer_linker.model.scope import Scope
 from computer_linker.policy.confirm import About, Asked, Ledger, check_unchanged
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.policy.preview import preview
+from computer_linker.policy.preview import escaped, preview
 
 Answer = Literal["yes", "yes_for_session", "no"]
 Approver = Callable[[Asked], Awaitable[Answer | None]]
@@ -273,7 +273,8 @@ def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
         principal=who.id,
         session=who.session,
         connection=who.connection,
-        client=who.client,
+        # A client names itself: its name must not be able to paint over what a person is shown.
+        client=None if who.client is None else escaped(who.client),
         asked_at=now,
         expires_at=now + ttl_s,
     )

@@ -12,6 +12,7 @@ from computer_linker.operations.desktop.acting import ActInput, aim_at, aiming_o
 from computer_linker.policy.confirm import About
 from computer_linker.policy.preview import escaped
 from computer_linker.providers.images.encode import Fit, encode
+from computer_linker.providers.images.outline import outlined
 from computer_linker.providers.shots import cut, shoot
 from computer_linker.providers.ui.aim import Aim, AimAt
 from computer_linker.registry import Context
@@ -65,9 +66,6 @@ async def _bounds(ctx: Context, aim: Aim) -> Rect | None:
 
 async def _picture(ctx: Context, bounds: Rect) -> bytes | None:
     """The place with a little around it, masked as every capture is; None where there is no picture to be had."""
-    wanted = Rect(
-        x=bounds.x - _AROUND, y=bounds.y - _AROUND, width=bounds.width + 2 * _AROUND, height=bounds.height + 2 * _AROUND
-    )
     if not ctx.computer.capabilities().has("screen"):
         return None
     try:
@@ -76,10 +74,17 @@ async def _picture(ctx: Context, bounds: Rect) -> bytes | None:
         if on is None:
             return None
         shot = await shoot(ctx.computer, on, excluded=ctx.scope.policy.excluded_applications)
-        part = cut(shot.pixmap, wanted.moved(-on.x, -on.y))
-        return (await run_sync(partial(encode, part, "png", _FIT))).data
+        part = cut(shot.pixmap, _around(bounds).moved(-on.x, -on.y))
+        return (await run_sync(partial(encode, outlined(part, bounds), "png", _FIT))).data
     except LinkError:
         return None
+
+
+def _around(bounds: Rect) -> Rect:
+    """The middle of the place with what lies about it, no larger than a phone shows well."""
+    width, height = (min(size + 2 * _AROUND, most) for size, most in ((bounds.width, 480), (bounds.height, 360)))
+    middle = (bounds.x + bounds.width // 2, bounds.y + bounds.height // 2)
+    return Rect(x=middle[0] - width // 2, y=middle[1] - height // 2, width=width, height=height)
 
 
 def _digest(facts: tuple[str, ...]) -> str:

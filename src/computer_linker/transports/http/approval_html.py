@@ -1,5 +1,6 @@
 """How the approval page looks: each request exactly as it is, escaped, with three large buttons; made for a phone."""
 
+from base64 import b64encode
 from html import escape
 
 from computer_linker.policy.confirm import Asked
@@ -16,9 +17,11 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;font:14px/1.45 ui-monospace,mono
 padding:.7rem;margin:.7rem 0}
 button{font:inherit;font-weight:600;width:100%;min-height:3rem;margin:.3rem 0;border-radius:12px;border:1px solid #8a8a93;
 background:transparent;color:inherit}
+img{max-width:100%;height:auto;border-radius:10px;border:1px solid #d5d5da;margin:.5rem 0 0}
+.add{color:#0a6b2d}.del{color:#9c1c14}
 .yes{background:#0b57d0;border-color:#0b57d0;color:#fff}.no{background:#b3261e;border-color:#b3261e;color:#fff}
 @media(prefers-color-scheme:dark){body{color:#eee;background:#141416}section{background:#202024;border-color:#3a3a40}
-pre{background:#141416}.quiet{color:#a9a9b2}}
+pre{background:#141416}.quiet{color:#a9a9b2}.add{color:#7fd79b}.del{color:#ff9c94}}
 """
 
 
@@ -44,11 +47,26 @@ def _request(asked: Asked, csrf: str) -> str:
     return f"""<section><h2>{_text(asked.op)}</h2>
 <p>in <strong>{_text(asked.scope)}</strong>, asked by {_text(asked.client or asked.principal)}</p>
 <p class="quiet">{seconds_left(asked)} seconds left; silence means no.</p>
-<pre>{_lines(asked.preview)}</pre>
+{_about(asked)}<pre>{_lines(asked.preview)}</pre>
 <form method="post" action="/approve">{hidden}
 <button class="yes" name="answer" value="allow">Allow once</button>
 <button class="no" name="answer" value="deny">Do not allow</button>
 <button name="answer" value="session">Allow for this session and scope</button></form></section>"""
+
+
+def _about(asked: Asked) -> str:
+    """What it would change or touch: words, and a picture of the place inside the page itself."""
+    if asked.about is None:
+        return ""
+    image = ""
+    if asked.picture is not None:
+        image = f'<img alt="The place it is for" src="data:image/png;base64,{b64encode(asked.picture).decode()}">'
+    return f"{image}<pre>{'<br>'.join(_marked(line) for line in asked.about.lines)}</pre>\n"
+
+
+def _marked(line: str) -> str:
+    kind = {"+": "add", "-": "del"}.get(line[:1])
+    return _text(line) if kind is None else f'<span class="{kind}">{_text(line)}</span>'
 
 
 def _lines(preview: str) -> str:

@@ -33,7 +33,8 @@ _HEADERS = [
     (b"referrer-policy", b"same-origin"),
     (
         b"content-security-policy",
-        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'none'; "
+        b"base-uri 'none'",
     ),
 ]
 

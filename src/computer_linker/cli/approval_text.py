@@ -1,0 +1,37 @@
+"""A request that waits for a yes, as a terminal of any width shows it: what it would change first, then its exact bytes."""
+
+from collections.abc import Iterator
+from typing import Any
+from unicodedata import combining, east_asian_width
+
+_MARKS = {"+": "green", "-": "red", "@": "cyan"}
+_LEAST = 30
+
+
+def shown_lines(item: dict[str, Any], columns: int) -> Iterator[tuple[str, str | None]]:
+    """Each line with its colour, none wider than the terminal."""
+    width = max(_LEAST, columns) - 2
+    who = item["client"] or item["principal"]
+    yield f"{item['op']} in {item['scope']}", "bold"
+    yield from _indented(f"asked by {who}; {item['secondsLeft']} s left; {item['id']}", width, None)
+    for line in item["details"]:
+        yield from _indented(line, width, _MARKS.get(line[:1]))
+    if item["picture"]:
+        yield from _indented(f"picture of the place: {item['picture']}", width, None)
+    *request, digest = item["preview"].split("\n")
+    if item["details"]:
+        yield "  the exact request:", None
+    yield from _indented("".join(request), width, None)
+    yield from _indented(digest, width, "dim")
+
+
+def _indented(text: str, width: int, colour: str | None) -> Iterator[tuple[str, str | None]]:
+    """Cut by what fits, never at spaces: a person must see each character where it stands."""
+    line, room = "  ", width
+    for char in text:
+        cells = 2 if east_asian_width(char) in "WF" else 0 if combining(char) else 1
+        if cells > room:
+            yield line, colour
+            line, room = "  ", width
+        line, room = line + char, room - cells
+    yield line, colour

@@ -1,0 +1,88 @@
+"""What a person is shown of an act on a real desktop, and that their yes holds only for what they were shown."""
+
+import io
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from computer_linker.computer.local.probe import this_computer
+from computer_linker.providers.approvals import Approvals
+from computer_linker.service.approvals import ApprovalDesk
+from support.desktop import Desktop
+from support.forms import Form, on_the_bus
+from support.road import Road, computer_scope
+
+pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
+
+
+@pytest.fixture
+async def road(tmp_path: Path, desktop: Desktop, form: Form) -> AsyncIterator[Road]:
+    computer = this_computer(desktop.env)
+    async with Road.open(tmp_path, [computer_scope(confirm="act"), computer_scope("free")], computer) as opened:
+        await on_the_bus(computer, form)
+        yield opened
+
+
+def aim(form: Form, role: str, name: str) -> dict[str, Any]:
+    return {"selector": {"role": role, "name": name}, "route": {"app": form.app}}
+
+
+def people(road: Road) -> Approvals:
+    return road.app.services.use(Approvals)
+
+
+async def test_the_element_its_window_and_a_picture_of_it_are_shown(road: Road, form: Form) -> None:
+    before = len(form.events())
+    refused = await road.call("desktop.click", aim(form, "button", "Press me"), scope="desk")
+    assert refused["error"]["code"] == "confirm_required"
+    [asked] = people(road).waiting()
+    assert asked.about is not None and asked.picture is not None
+    first, second = asked.about.lines
+    assert first.startswith('push-button "Press me" at ') and second == f'in the window "{form.title}"'
+    image = Image.open(io.BytesIO(asked.picture)).convert("RGB")
+    assert image.width <= 720 and image.height <= 480
+    colours = {colour for _, colour in image.getcolors(1 << 20) or []}
+    assert (0xE0, 0x30, 0x30) in colours, "a red frame says which of them it is"
+    assert len(form.events()) == before
+
+
+async def test_a_picture_is_a_private_file_until_the_answer(road: Road, form: Form) -> None:
+    await road.call("desktop.click", aim(form, "button", "Press me"), scope="desk")
+    desk = ApprovalDesk(road.app)
+    try:
+        [item] = (await desk.control("approvals.list", {}))["waiting"]
+        picture = Path(item["picture"])
+        assert picture.parent == road.home / "approvals" and picture.read_bytes().startswith(b"\x89PNG")
+        assert stat.S_IMODE(picture.stat().st_mode) == 0o600
+        assert stat.S_IMODE(picture.parent.stat().st_mode) == 0o700
+        await desk.control("approvals.answer", {"id": item["id"], "answer": "deny"})
+        assert list(picture.parent.iterdir()) == []
+    finally:
+        await desk.aclose()
+
+
+async def test_keys_go_only_where_the_person_saw_them_going(road: Road, form: Form) -> None:
+    async def focus(name: str) -> None:
+        done = await road.call("desktop.click", aim(form, "textbox", name), scope="free")
+        assert done["ok"], done
+
+    await focus("entry")
+    refused = await road.call("desktop.press", scope="desk", input={"key": "q"})
+    [asked] = people(road).waiting()
+    assert asked.about is not None and 'text "entry"' in asked.about.lines[1]
+    people(road).answer(refused["error"]["details"]["approvalId"], "yes")
+    await focus("area")
+    moved = await road.call("desktop.press", scope="desk", input={"key": "q"})
+    assert moved["error"]["details"].get("changed") is True, moved
+    assert not any("q" in one["text"] for one in form.events("text"))
+
+
+async def test_what_cannot_be_found_is_said_and_nothing_is_shown(road: Road, form: Form) -> None:
+    await road.call("desktop.click", aim(form, "button", "No such button"), scope="desk")
+    [asked] = people(road).waiting()
+    assert asked.about is not None and asked.picture is None
+    assert asked.about.lines[0].startswith("It cannot be shown now: ")
