@@ -26,6 +26,8 @@ from computer_linker.computer.simulated.files import SimulatedFiles
 from computer_linker.errors import LinkError
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.undo.steps import changes_of
+from support.far import reached
+from support.road import folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +101,7 @@ async def _open() -> None:
     return None
 
 
-@pytest.fixture(params=["kernel", "walk", "simulated"])
+@pytest.fixture(params=["kernel", "walk", "simulated", "remote"])
 async def disk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Disk]:
     root, kept = tmp_path / "root", tmp_path / "kept"
     root.mkdir()
@@ -107,6 +109,9 @@ async def disk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     shelf = os.open(kept, os.O_RDONLY)
     if request.param == "simulated":
         yield Disk(SimulatedFiles(), root, shelf)
+    elif request.param == "remote":
+        async with reached(request.getfixturevalue("far"), tmp_path, [folder_scope(root)]) as computer:
+            yield Disk(computer.files, root, shelf)
     else:
         files = LocalFiles(by_kernel=request.param == "kernel")
         yield Disk(files, root, shelf)

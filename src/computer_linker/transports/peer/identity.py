@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import secrets
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -49,7 +50,9 @@ def _generated(machine_id: str) -> tuple[bytes, bytes]:
     from cryptography.x509.oid import NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, machine_id[:64])])
+    # A name of its own for each key: of two certificates with one name the system would try only the first.
+    called = f"{machine_id[:40]} {secrets.token_hex(8)}"
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
     now = datetime.now(UTC)
     public = key.public_key()
     cert = (
