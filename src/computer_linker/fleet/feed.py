@@ -4,6 +4,8 @@ import asyncio
 import json
 import logging
 import os
+import secrets
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +31,7 @@ _MAX_LINES = 1000
 _MAX_BYTES = 256 * 1024
 _MAX_OPEN = 10_000
 _ACK_S = 5.0
+_KEEP_S = 10.0
 
 
 class Cursor(NamedTuple):
@@ -51,6 +54,9 @@ class Feed:
     def __init__(self, home: Path, store: AuditStore, signer: Signer, seat: str, link: FleetLink) -> None:
         self._home, self._store, self._signer, self._seat, self._link = home, store, signer, seat, link
         self._cursor = self._kept()
+        self._stored: Cursor | None = None
+        self._keep_at = 0.0
+        self._round = "0"
         self._again_from: int | None = None
         self.problem: str | None = None
 
@@ -59,6 +65,8 @@ class Feed:
         try:
             if self._again_from is not None:
                 first, self._again_from = self._again_from, None
+                # What the server stored once and lost since must not look to it like the same thing twice.
+                self._round = secrets.token_hex(4)
                 self._cursor = await anyio.to_thread.run_sync(self._before, first, visible)
             while self._link.is_up and self._store.journal.head.number > self._cursor.place.number:
                 head = self._store.journal.head
@@ -67,7 +75,9 @@ class Feed:
                 if not body.lines:
                     return
                 await self._store_batch(body)
-                self._move(cursor)
+                self._cursor = cursor
+            if time.monotonic() >= self._keep_at:
+                self.keep()
         except (*LOST, JetStreamError, LinkError) as error:
             self._waits(str(error) or type(error).__name__)
         except BrokenLink as broken:
@@ -82,7 +92,7 @@ class Feed:
         last = body.first + len(body.lines) - 1
         sealed = self._signer.sealed("history", body.model_dump(by_alias=True))
         # The server drops a batch that comes again soon; the hub one that comes again late.
-        named = {"Nats-Msg-Id": f"{self._seat}-{body.first}-{last}"}
+        named = {"Nats-Msg-Id": f"{self._seat}-{self._round}-{body.first}-{last}"}
         js = self._link.jetstream(_ACK_S)
         await js.publish(subjects.audit(self._seat), sealed, timeout=_ACK_S, headers=named)
         self.problem = None
@@ -92,12 +102,15 @@ class Feed:
             log.warning("the fleet's history waits: %s", problem)
         self.problem = problem
 
-    def _move(self, cursor: Cursor) -> None:
-        self._cursor = cursor
-        place = cursor.place
+    def keep(self) -> None:
+        """Keep the cursor for the next run. One that is a little old costs a few records sent twice, which the hub sees."""
+        self._keep_at = time.monotonic() + _KEEP_S
+        if self._cursor == self._stored:
+            return
+        place, self._stored = self._cursor.place, self._cursor
         kept = {
             "seat": self._seat, "segment": place.segment, "offset": place.offset, "number": place.number,
-            "seal": place.seal.decode(), "unfinished": sorted(cursor.unfinished),
+            "seal": place.seal.decode(), "unfinished": sorted(self._cursor.unfinished),
         }  # fmt: skip
         write_whole(self._home, _FILE, json.dumps(kept).encode())
 

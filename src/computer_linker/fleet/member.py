@@ -84,6 +84,7 @@ class Member:
             await self.link.flush()
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=5)
+        self.feed.keep()
         await self.link.aclose()
 
     async def _send_rest(self) -> None:
