@@ -185,6 +185,9 @@ def test_openai_calls_come_in_with_the_owner_token_and_reach_mcp_alone(tmp_path:
         status, body = http.send("GET", "/call")
         http.close()
         assert status == 200 and b"serverInfo" in body
+        connector = told(running.home, "client", "chatgpt")
+        assert connector["ready"] and connector["fields"]["Connection"].endswith(opened["tunnelId"])
+        assert "publicBaseUrl" not in json.dumps(connector["notes"])
         port = door_port(running)
         assert ask(port, "POST", "/mcp", None, host=f"127.0.0.1:{port}") == 401
         assert ask(port, "POST", "/api/v1/control", host=f"127.0.0.1:{port}") == 404

@@ -189,8 +189,12 @@ def _bundle(
 def _chatgpt(show_token: ShowToken = False, as_json: AsJson = False) -> None:
     """Print what ChatGPT's connector form asks for."""
     from computer_linker.service.client_setup import chatgpt_connector
+    from computer_linker.tunnels.record import read
 
-    answer = chatgpt_connector(current_config(state_home()), show_token=show_token)
+    home = state_home()
+    tunnel = read(home)
+    tunnel_id = tunnel.tunnel_id if tunnel is not None and tunnel.is_open else None
+    answer = chatgpt_connector(current_config(home), show_token=show_token, tunnel_id=tunnel_id)
     if as_json:
         print_json(answer)
         return

@@ -102,31 +102,40 @@ def _authority(config: Config) -> str:
     return f"{host}:{config.port}"
 
 
-def chatgpt_connector(config: Config, *, show_token: bool = False) -> dict[str, Any]:
-    """The fields of ChatGPT's connector form. ChatGPT runs elsewhere: it needs an address that can be reached from there."""
+def chatgpt_connector(config: Config, *, show_token: bool = False, tunnel_id: str | None = None) -> dict[str, Any]:
+    """The fields of ChatGPT's connector form. ChatGPT runs elsewhere: it needs an address, or the id of an open tunnel."""
     address = f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url else None
-    notes = [
-        "ChatGPT opens a consent page of this service; approve it there with the owner token.",
-        f"First prompt: {FIRST_PROMPT}",
-    ]
-    if address is None:
-        notes.insert(
-            0, "There is no public address yet: set one with computer-linker config set publicBaseUrl https://..."
-        )
-    fields = {
-        "Name": f"Computer Linker: {config.machine_name}",
-        "Description": "Files, search, git and commands of one computer, within the scopes its owner chose.",
-        "MCP Server URL": address or "https://YOUR_PUBLIC_ADDRESS/mcp",
-        "Authentication": "OAuth",
-    }
     token = config.owner_token if show_token else _HIDDEN
     return {
-        "ready": address is not None and config.owner_token is not None,
-        "fields": fields,
+        "ready": (address or tunnel_id) is not None and config.owner_token is not None,
+        "fields": {
+            "Name": f"Computer Linker: {config.machine_name}",
+            "Description": "Files, search, git and commands of one computer, within the scopes its owner chose.",
+            **_way_in(address, tunnel_id),
+        },
         "ownerToken": None if config.owner_token is None else token,
         "agentInstructions": AGENT_INSTRUCTIONS,
-        "notes": notes,
+        "notes": [*_about_the_way(address, tunnel_id), f"First prompt: {FIRST_PROMPT}"],
     }
+
+
+def _way_in(address: str | None, tunnel_id: str | None) -> dict[str, str]:
+    if tunnel_id is not None:
+        return {"Connection": f"Tunnel: {tunnel_id}", "Authentication": "None"}
+    return {"MCP Server URL": address or "https://YOUR_PUBLIC_ADDRESS/mcp", "Authentication": "OAuth"}
+
+
+def _about_the_way(address: str | None, tunnel_id: str | None) -> list[str]:
+    if tunnel_id is not None:
+        return ["The tunnel shows the owner token by itself; no public address is needed."]
+    approve = "ChatGPT opens a consent page of this service; approve it there with the owner token."
+    if address is not None:
+        return [approve]
+    missing = (
+        "There is no public address yet: open a tunnel with computer-linker start --tunnel cloudflare, "
+        "or set the address of your own proxy with computer-linker config set publicBaseUrl https://..."
+    )
+    return [missing, approve]
 
 
 def connection_profile(
