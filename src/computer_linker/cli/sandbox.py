@@ -52,7 +52,7 @@ async def _crossings() -> dict[str, Any]:
     home = state_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        for kind in kinds_here():
+        for kind in kinds_here(computer):
             sandbox = Sandbox(computer, home, kinds=(kind,))
             boundary = await sandbox.probe()
             await sandbox.aclose()

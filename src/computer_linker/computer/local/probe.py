@@ -32,8 +32,9 @@ def _provide_processes(computer: Computer) -> None:
 
         computer.provide("processes", LinuxProcesses(), backend="launcher")
     elif sys.platform == "win32":
-        reason = "Commands on Windows are not built yet."
-        computer.provide("processes", Absent("processes", reason), backend="")
+        from computer_linker.computer.local.windows.processes import WindowsProcesses
+
+        computer.provide("processes", WindowsProcesses(), backend="job object", is_proven=False)
     else:
         from computer_linker.computer.local.portable.processes import PortableProcesses
 

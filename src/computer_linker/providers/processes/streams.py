@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Callable
 
 import anyio
@@ -72,7 +73,13 @@ class Pump:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(fd, self._read)
+        self._is_watched = True
+        try:
+            self._loop.add_reader(fd, self._read)
+        except NotImplementedError:
+            # The event loop of Windows watches no pipes, so a thread waits at this one.
+            self._is_watched = False
+            threading.Thread(target=self._read_aside, args=(fd,), daemon=True).start()
 
     @property
     def is_closed(self) -> bool:
@@ -85,8 +92,9 @@ class Pump:
     def close(self) -> None:
         """Stop reading."""
         if self._fd >= 0:
-            self._loop.remove_reader(self._fd)
-            os.close(self._fd)
+            if self._is_watched:
+                self._loop.remove_reader(self._fd)
+                os.close(self._fd)
             self._fd = -1
             if not self._ended.done():
                 self._ended.set_result(None)
@@ -109,6 +117,30 @@ class Pump:
             self.close()
         else:
             self._sink(view[:count])
+
+    def _read_aside(self, fd: int) -> None:
+        """In a thread of its own: one piece at a time, and the next once this one was taken."""
+        data = b"x"
+        while data and self._fd >= 0:
+            try:
+                data = os.read(fd, _CHUNK)
+            except OSError:
+                data = b""
+            taken = threading.Event()
+            try:
+                self._loop.call_soon_threadsafe(self._take, data, taken)
+            except RuntimeError:
+                # The loop has ended, and with it whoever wanted to read.
+                break
+            taken.wait()
+        os.close(fd)
+
+    def _take(self, data: bytes, taken: threading.Event) -> None:
+        if data and self._fd >= 0:
+            self._sink(memoryview(data))
+        elif not data:
+            self.close()
+        taken.set()
 
 
 class Feed:

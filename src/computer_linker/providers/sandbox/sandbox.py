@@ -16,9 +16,22 @@ from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Co
 from computer_linker.providers.sandbox.placeholders import Placeholders
 
 
-def kinds_here() -> tuple[Kind, ...]:
+def kinds_here(computer: Computer) -> tuple[Kind, ...]:
     """The boundaries this system could have, best first."""
-    return ("seatbelt",) if seatbelt.is_here() else ("bubblewrap", "landlock")
+    match _backend(computer):
+        case "launcher":
+            return ("bubblewrap", "landlock")
+        case "portable" if seatbelt.is_here():
+            return ("seatbelt",)
+        case _:
+            return ()
+
+
+def _backend(computer: Computer) -> str:
+    return computer.capabilities().facets["processes"].backend
+
+
+_JOB_OBJECT = "a job object ends a command with all it started; it confines neither files nor network"
 
 
 class Parts(Protocol):
@@ -35,7 +48,7 @@ class Sandbox:
     def __init__(self, computer: Computer, state: Path, kinds: Sequence[Kind] | None = None) -> None:
         self.state = state
         self.computer = computer
-        self._kinds = kinds_here() if kinds is None else tuple(kinds)
+        self._kinds = kinds_here(computer) if kinds is None else tuple(kinds)
         self._boundary: Boundary | None = None
         self._probing = anyio.Lock()
         self._placeholders = Placeholders(state / "sandbox-placeholders")
@@ -106,7 +119,7 @@ class Sandbox:
     async def _best(self) -> Boundary:
         from computer_linker.providers.sandbox.probe import crossed
 
-        reasons: list[str] = []
+        reasons = [_JOB_OBJECT] if _backend(self.computer) == "job object" else []
         for kind in self._kinds:
             if kind == "bubblewrap" and not await self._has_bubblewrap():
                 reasons.append("bubblewrap is not installed, or too old to bind by descriptor")
