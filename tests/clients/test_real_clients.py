@@ -5,12 +5,15 @@ The models they talk to are scripted and on loopback; the clients, the settings 
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -20,6 +23,7 @@ from support.models.generate import generate_model
 from support.models.messages import messages_model
 from support.models.responses import responses_model
 from support.models.scripted import Model
+from support.oauth import Browser, consent
 from support.service import PROGRAM, TOKEN, Service, serving
 
 pytestmark = pytest.mark.clients
@@ -96,6 +100,53 @@ def test_codex_over_stdio(service: Service, user: Path) -> None:
         set_up(service, user, "codex")
         run(user, [str(program), "exec", "--json", "--skip-git-repo-check", PROMPT], CODEX_HOME=str(user / ".codex"))
         check(service, model, "codex")
+
+
+def test_codex_signs_in_and_calls_over_http(service: Service, user: Path) -> None:
+    """The whole of OAuth by a real client: it registers, opens the consent page, takes the code and the token, and calls."""
+    program = needed(node.codex)
+    call = {"call": "computer_observe", "namespace": "mcp__computer_linker", "args": READ}
+    with responses_model(call, DONE) as model:
+        (user / ".codex").mkdir()
+        (user / ".codex" / "config.toml").write_text(
+            'model = "mock-model"\nmodel_provider = "scripted"\ncheck_for_update_on_startup = false\n'
+            'mcp_oauth_credentials_store = "file"\n'
+            f'[model_providers.scripted]\nname = "scripted"\nbase_url = "http://127.0.0.1:{model.port}/v1"\n'
+            'wire_api = "responses"\nrequest_max_retries = 0\n[analytics]\nenabled = false\n'
+        )
+        set_up(service, user, "codex", "--over", "http")
+        env = {"CODEX_HOME": str(user / ".codex")}
+        # Its own client document is on a site that cannot be reached from here, so it registers.
+        login = [str(program), "mcp", "login", "computer-linker", "--oauth-client-registration", "dcr"]
+        sign_in(service, user, login, **env)
+        run(user, [str(program), "exec", "--json", "--skip-git-repo-check", PROMPT], **env)
+        check(service, model, "codex")
+
+
+def sign_in(service: Service, user: Path, command: list[str], **env: str) -> None:
+    """Run a client's own sign-in, and be the browser for the address it prints."""
+    process = subprocess.Popen(
+        command, cwd=user / "work", env=environment_of(user, BROWSER="true", **env), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert process.stdout is not None
+    late = threading.Timer(90, process.kill)
+    late.start()
+    try:
+        said = ""
+        for line in process.stdout:
+            said += line
+            if found := re.search(rf"{re.escape(service.base)}(/authorize\?\S+)", line):
+                _, headers, page = consent(Browser(service.base), found.group(1))
+                back = urlsplit(headers.get("location", ""))
+                assert back.hostname in ("127.0.0.1", "localhost"), page
+                assert Browser(f"http://{back.netloc}").send("GET", f"{back.path}?{back.query}")[0] == 200
+        assert process.wait(30) == 0, said
+    finally:
+        late.cancel()
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
 
 
 def test_claude_code_over_stdio(service: Service, user: Path) -> None:

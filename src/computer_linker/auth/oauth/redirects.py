@@ -1,4 +1,4 @@
-"""Where a code may be sent: https, or loopback on the user's own machine. Compared as exact strings, never normalised."""
+"""Where a code may be sent: https, or loopback on the user's own machine. Compared as strings, never normalised."""
 
 import re
 from typing import Any
@@ -22,6 +22,22 @@ def is_allowed_redirect(uri: Any) -> bool:
     if parts.fragment or "#" in uri or "\\" in uri or port == 0 or not _AUTHORITY.fullmatch(parts.netloc):
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+def is_registered(uri: str, registered: list[str]) -> bool:
+    """True for a redirect registered to the letter, or for a loopback one registered without a port, on any port.
+
+    A program that listens on its user's own machine learns its port only when it does (RFC 8252, 7.3).
+    """
+    if uri in registered:
+        return True
+    if not is_allowed_redirect(uri):
+        return False
+    parts = urlsplit(uri)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    before = f"http://{host}:{parts.port}/"
+    is_local = parts.hostname in _LOOPBACK and parts.port is not None and uri.startswith(before)
+    return is_local and f"http://{host}/{uri.removeprefix(before)}" in registered
 
 
 def is_loopback(uri: str) -> bool:

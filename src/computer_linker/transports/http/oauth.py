@@ -7,7 +7,7 @@ from typing import Any
 from computer_linker.auth.oauth.clients import ClientDocuments
 from computer_linker.auth.oauth.page import error_page
 from computer_linker.auth.oauth.provider import PENDING_S, LinkerProvider, Pending
-from computer_linker.auth.oauth.redirects import is_allowed_redirect, with_parameters
+from computer_linker.auth.oauth.redirects import is_allowed_redirect, is_registered, with_parameters
 from computer_linker.auth.oauth.scopes import DEFAULT, GROUPS
 from computer_linker.auth.oauth.state import OAuthState
 from computer_linker.auth.owner_token import kept_digest
@@ -117,7 +117,7 @@ class OAuthRoutes:
             await consent.page(send, 400, error_page("The client is not known here. It may have to register again."))
             return
         redirect = asked.get("redirect_uri", "")
-        if redirect not in client.redirect_uris:
+        if not is_registered(redirect, client.redirect_uris):
             await consent.page(send, 400, error_page("The client asked for an address it did not register."))
             return
         error = _problem(asked, f"{base}/mcp")
