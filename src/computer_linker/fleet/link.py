@@ -100,6 +100,8 @@ class FleetLink:
             try:
                 client = self._client = _GuardedClient(self._place)
                 await self._connect(client, closed)
+                # From here on a problem is one of the subjects, which the server may not let us hear.
+                self.problem = None
                 for subject, take in self._wants.listens.items():
                     await client.subscribe(subject, cb=take)
                 await client.flush(timeout=_CONNECT_S)
@@ -108,7 +110,6 @@ class FleetLink:
                 await self._let_go()
                 await asyncio.sleep(_PAUSE_S)
                 continue
-            self.problem = None
             self._first.set()
             await self._wants.up()
             # The library reconnects by itself; it gives up only when the server turns it away for good.

@@ -102,8 +102,8 @@ def _private_text(path: Path) -> str:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise InvalidRequest(f"The credentials file {path} cannot be opened: {error.strerror}.") from error
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_FILE:
             raise InvalidRequest(f"{path} is no credentials file.")
         if hasattr(os, "geteuid"):
@@ -111,10 +111,11 @@ def _private_text(path: Path) -> str:
                 raise InvalidRequest(f"The credentials file {path} belongs to another user.")
             if found.st_mode & READABLE_BY_OTHERS:
                 raise InvalidRequest(f"The credentials file {path} can be used by others. Run: chmod 600 {path}")
-        try:
-            return file.read(_MAX_FILE).decode("ascii")
-        except UnicodeDecodeError:
-            raise InvalidRequest(f"{path} is no credentials file.") from None
+        return os.read(handle, _MAX_FILE).decode("ascii")
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"{path} is no credentials file.") from None
+    finally:
+        os.close(handle)
 
 
 def may_be_plain(place: Place, host: str | None) -> bool:
