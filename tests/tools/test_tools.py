@@ -1,4 +1,4 @@
-"""The agent-builder's tools on a simulated desktop: what they do can be read back from it."""
+"""The agent-builder's tools on a simulated desktop, here and behind a link: what they do can be read back from it."""
 
 import io
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from computer_linker.computer.simulated import SimulatedComputer, SimulatedWindow
 from computer_linker.model.geometry import Rect
 from computer_linker.tools import PermissionAsked, ToolContext, ToolResult, toolbox
+from support.stage import Stage
 
 pytestmark = pytest.mark.anyio
 
@@ -16,11 +16,10 @@ pytestmark = pytest.mark.anyio
 class Session:
     """Tools, a desktop with one window, and a handler that remembers what was asked."""
 
-    def __init__(self, *refused: str) -> None:
-        self.computer = SimulatedComputer()
-        self.window: SimulatedWindow = self.computer.world.open(
-            "editor", "Notes", Rect(x=100, y=100, width=400, height=300)
-        )
+    def __init__(self, stage: Stage, *refused: str) -> None:
+        self.stage = stage
+        self.computer = stage.computer
+        self.window = stage.window
         self.asked: list[PermissionAsked] = []
         self.refused = refused
         self.tools = toolbox()
@@ -34,8 +33,8 @@ class Session:
         return await self.tools[name].run(arguments, self.ctx)
 
 
-async def test_a_point_of_a_screenshot_is_clicked_where_it_was_seen() -> None:
-    session = Session()
+async def test_a_point_of_a_screenshot_is_clicked_where_it_was_seen(stage: Stage) -> None:
+    session = Session(stage)
     shot = await session.use("screenshot")
     (attachment,) = shot.attachments
     assert Image.open(io.BytesIO(attachment.content)).size == (1280, 800)
@@ -44,8 +43,8 @@ async def test_a_point_of_a_screenshot_is_clicked_where_it_was_seen() -> None:
     assert [(one["event"], one["x"], one["y"]) for one in session.window.log] == [("click", 50, 60)]
 
 
-async def test_a_point_is_refused_once_its_window_moved() -> None:
-    session = Session()
+async def test_a_point_is_refused_once_its_window_moved(stage: Stage) -> None:
+    session = Session(stage)
     await session.use("screenshot")
     await session.computer.windows.place(session.window.id, Rect(x=200, y=100, width=400, height=300))
     result = await session.use("mouse", action="click", x=250, y=160)
@@ -53,13 +52,13 @@ async def test_a_point_is_refused_once_its_window_moved() -> None:
     assert session.window.log == []
 
 
-async def test_a_point_without_a_screenshot_is_refused() -> None:
-    session = Session()
+async def test_a_point_without_a_screenshot_is_refused(stage: Stage) -> None:
+    session = Session(stage)
     assert (await session.use("mouse", action="click", x=1, y=1)).metadata["code"] == "invalid_request"
 
 
-async def test_drag_scroll_and_double_click_arrive() -> None:
-    session = Session()
+async def test_drag_scroll_and_double_click_arrive(stage: Stage) -> None:
+    session = Session(stage)
     await session.use("screenshot")
     await session.use("mouse", action="drag", x=150, y=150, toX=250, toY=200)
     await session.use("mouse", action="scroll", x=150, y=150, dy=3)
@@ -68,16 +67,16 @@ async def test_drag_scroll_and_double_click_arrive() -> None:
 
 
 @pytest.mark.parametrize(("text", "method"), [("plain text", "keys"), ("Zoë 你好 😀", "paste"), ("x" * 500, "paste")])
-async def test_any_text_is_typed_and_the_clipboard_kept(text: str, method: str) -> None:
-    session = Session()
+async def test_any_text_is_typed_and_the_clipboard_kept(stage: Stage, text: str, method: str) -> None:
+    session = Session(stage)
     await session.computer.clipboard_set_text("mine")
     result = await session.use("keyboard", action="type", text=text)
-    assert (result.metadata, session.window.text) == ({"method": method}, text)
+    assert (result.metadata, session.window.text) == ({"method": method, "effect": "confirmed"}, text)
     assert await session.computer.clipboard_text() == "mine"
 
 
-async def test_keys_and_chords_are_pressed() -> None:
-    session = Session()
+async def test_keys_and_chords_are_pressed(stage: Stage) -> None:
+    session = Session(stage)
     await session.use("keyboard", action="hotkey", keys=["Ctrl", "S"])
     await session.use("keyboard", action="press", keys=["Return"], count=2)
     assert [one["keys"] for one in session.window.log] == [["ctrl", "s"], ["enter"], ["enter"]]
@@ -93,44 +92,44 @@ async def test_keys_and_chords_are_pressed() -> None:
         ("mouse", {"action": "click", "x": 150, "y": 150}),
     ],
 )
-async def test_what_the_handler_refuses_does_not_happen(tool: str, arguments: dict[str, Any]) -> None:
-    session = Session("keyboard", "clipboard", "app", "mouse")
+async def test_what_the_handler_refuses_does_not_happen(stage: Stage, tool: str, arguments: dict[str, Any]) -> None:
+    session = Session(stage, "keyboard", "clipboard", "app", "mouse")
     await session.use("screenshot")
     result = await session.tools[tool].run(arguments, session.ctx)
     assert result.metadata["code"] == "permission_denied"
     assert (session.window.text, session.window.log) == ("", [])
-    assert session.computer.world.windows == [session.window]
+    assert session.stage.titles() == ["Notes"]
     assert await session.computer.clipboard_text() is None
     assert session.asked[-1].tool == tool
 
 
-async def test_a_refused_screenshot_shows_nothing() -> None:
-    session = Session("screenshot")
+async def test_a_refused_screenshot_shows_nothing(stage: Stage) -> None:
+    session = Session(stage, "screenshot")
     assert (await session.use("screenshot")).attachments == ()
 
 
 @pytest.mark.parametrize(
     "arguments", [{}, {"action": "explode"}, {"action": "click", "X": 1}, {"action": "type", "text": 5}]
 )
-async def test_wrong_arguments_are_an_answer_not_a_crash(arguments: dict[str, Any]) -> None:
-    session = Session()
+async def test_wrong_arguments_are_an_answer_not_a_crash(stage: Stage, arguments: dict[str, Any]) -> None:
+    session = Session(stage)
     for tool in ("mouse", "keyboard"):
         result = await session.tools[tool].run(arguments, session.ctx)
         assert result.metadata["code"] == "invalid_request"
 
 
-async def test_applications_are_opened_and_closed() -> None:
-    session = Session()
+async def test_applications_are_opened_and_closed(stage: Stage) -> None:
+    session = Session(stage)
     opened = await session.use("app", action="open", app="Terminal", arguments=["notes.txt"])
     assert opened.ok
-    assert session.computer.world.windows[0].title == "Terminal notes.txt"
-    session.window.keeps_open = True
+    assert session.stage.titles()[0] == "Terminal notes.txt"
+    session.window.keep_open()
     assert (await session.use("app", action="close", app="editor")).title == "Still open"
     assert (await session.use("app", action="open", app="nothing")).metadata["code"] == "not_found"
 
 
-async def test_a_plan_asks_when_it_happens_and_can_be_cancelled() -> None:
-    session = Session("keyboard")
+async def test_a_plan_asks_when_it_happens_and_can_be_cancelled(stage: Stage) -> None:
+    session = Session(stage, "keyboard")
     later = {"action": "type", "text": "later"}
     await session.use("schedule", action="add", tool="keyboard", arguments=later)
     kept = await session.use("schedule", action="add", tool="clipboard", arguments={"action": "read"}, afterSeconds=100)
@@ -142,8 +141,8 @@ async def test_a_plan_asks_when_it_happens_and_can_be_cancelled() -> None:
     assert (await session.use("schedule", action="add", tool="schedule")).error
 
 
-async def test_the_session_remembers_and_its_log_keeps_no_text() -> None:
-    session = Session()
+async def test_the_session_remembers_and_its_log_keeps_no_text(stage: Stage) -> None:
+    session = Session(stage)
     await session.use("learn", action="remember", name="save", content="ctrl and s")
     assert (await session.use("learn", action="recall", name="save")).output == "ctrl and s"
     await session.use("keyboard", action="type", text="my password")
