@@ -2,6 +2,7 @@
 
 import base64
 import io
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -125,6 +126,18 @@ async def test_more_characters_than_a_keyboard_has_keys_are_typed_exactly(comput
     await computer.hotkey("ctrl", "a")
     await computer.press("delete")
     assert window.next("text", text="")
+
+
+async def test_an_application_that_is_busy_meanwhile_gets_all_of_a_text(computer: Computer, window: Harness) -> None:
+    # Sent one by one, the keys of 600 characters fill what a stopped application has room for, and sway cuts it off.
+    text = "一aB丁" * 250
+    await computer.click(IN_TEXT)
+    await computer.keyboard.type_text("begun ")
+    window.next("text", text="begun ")
+    window.process.send_signal(signal.SIGSTOP)
+    await computer.keyboard.type_text(text)
+    window.process.send_signal(signal.SIGCONT)
+    assert window.next("text", timeout=30, text="begun " + text)
 
 
 async def test_chords_and_keys_act(computer: Computer, window: Harness) -> None:

@@ -8,7 +8,7 @@ import pytest
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.local.probe import this_computer
-from computer_linker.computer.text_entry import enter_text, paste_text
+from computer_linker.computer.text_entry import Entered, paste_text
 from computer_linker.errors import LinkError, StaleReference
 from computer_linker.model.geometry import Point, Rect
 from computer_linker.providers.frames import Frames
@@ -80,7 +80,7 @@ async def test_a_terminal_is_typed_into_and_never_pasted_into(computer: Computer
         while (window := await computer.windows.focused()) is None or window.app != "XTerm":
             await anyio.sleep(0.05)
     text = "a long line for a terminal, with signs: $HOME `x` ~!@#% and nothing lost of it"
-    assert await enter_text(computer, text + "\n") == "keys"
+    assert await computer.type_text(text + "\n") == Entered("keys", "unverifiable")
     with anyio.fail_after(20):
         while not typed.exists() or not typed.read_text():
             await anyio.sleep(0.05)

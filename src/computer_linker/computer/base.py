@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from computer_linker.computer.facets.processes import Processes
     from computer_linker.computer.facets.screen import Screen
     from computer_linker.computer.facets.windows import Windows
+    from computer_linker.computer.text_entry import Entered
     from computer_linker.model.geometry import Point
 
 
@@ -88,11 +89,11 @@ class Computer:
         """Press a chord."""
         await self.keyboard.press(keys)
 
-    async def type_text(self, text: str) -> str:
-        """Enter text where the focus is; says by which method, `keys` or `paste`."""
-        from computer_linker.computer.text_entry import enter_text
+    async def type_text(self, text: str) -> "Entered":
+        """Enter text where the focus is; says by which method, `keys` or `paste`, and what reading it back showed."""
+        from computer_linker.computer.text_entry import enter_and_read_back
 
-        return await enter_text(self, text)
+        return await enter_and_read_back(self, text)
 
     async def clipboard_text(self) -> str | None:
         """The clipboard's text, where it has one."""

@@ -5,17 +5,23 @@ After a paste the clipboard holds again what it held. Binding spare keys to fore
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import anyio
 
+from computer_linker.computer.facets.accessibility import Element
 from computer_linker.computer.facets.clipboard import Clip, text_clip
-from computer_linker.errors import LimitExceeded, UnsupportedPlatform
+from computer_linker.computer.text_check import expect, read_back
+from computer_linker.errors import LimitExceeded, LinkError, UnsupportedPlatform
+from computer_linker.model.effect import Known
 
 if TYPE_CHECKING:
     from computer_linker.computer.base import Computer
 
 EntryMethod = Literal["keys", "paste"]
+Check = Callable[[], Awaitable[Known]]
 Settled = Callable[[], Awaitable[object]]
 _BY_KEYS_AT_MOST = 40
 _TAKEN_S = 2.0
@@ -31,18 +37,56 @@ _ONLY_KEYS = frozenset("xterm uxterm urxvt rxvt st st-256color".split())
 """Terminals whose ctrl+V types a control character."""
 
 
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """How a text was entered, and what is known of it: `confirmed` only when it was read back."""
+
+    method: EntryMethod
+    effect: Known
+
+
 async def enter_text(
-    computer: "Computer", text: str, *, prefer: EntryMethod | None = None, settled: Settled | None = None
-) -> EntryMethod:
-    """Enter text by the quicker method that is exact; `prefer` forces one. The person's clipboard is put back after a paste."""
+    computer: "Computer", text: str, *, prefer: EntryMethod | None = None, check: Check | None = None
+) -> Entered:
+    """Enter text by the quicker method that is exact; `prefer` forces one. The person's clipboard is put back after a paste.
+
+    `check` reads back what came of it; without one it is not known.
+    """
     app = await _focused_app(computer) if prefer is None else ""
     if prefer == "keys" or (prefer is None and await _best_by_keys(computer, text, app)):
         await computer.keyboard.type_text(text)
-        return "keys"
+        return Entered("keys", "unverifiable" if check is None else await check())
     if app in _ONLY_KEYS:
         raise UnsupportedPlatform("This terminal cannot paste, and the keyboard layout lacks a character of the text.")
-    await paste_text(computer, text, settled=settled, chord=_TERMINAL_PASTE if app in _TERMINALS else _PASTE)
-    return "paste"
+    known: list[Known] = []
+
+    async def settled() -> None:
+        if check is not None:
+            known.append(await check())
+
+    taken = await paste_text(computer, text, settled=settled, chord=_TERMINAL_PASTE if app in _TERMINALS else _PASTE)
+    untold: Known = "suspected_noop" if taken is False else "unverifiable"
+    return Entered("paste", known[0] if known else untold)
+
+
+async def enter_and_read_back(computer: "Computer", text: str) -> Entered:
+    """Enter text where the focus is, and read it back where an application tells what that is."""
+    field = await _focused_field(computer)
+    if field is None:
+        return await enter_text(computer, text)
+    expected = await expect(computer.accessibility, field, text, clear=False)
+    return await enter_text(computer, text, check=partial(read_back, computer.accessibility, field, expected))
+
+
+async def _focused_field(computer: "Computer") -> Element | None:
+    if not computer.capabilities().has("accessibility"):
+        return None
+    try:
+        one = await computer.accessibility.focused()
+    except LinkError:
+        # No accessibility bus, or an application that does not answer: the text can be entered all the same.
+        return None
+    return one if one is not None and ("EditableText" in one.interfaces or "editable" in one.states) else None
 
 
 async def _best_by_keys(computer: "Computer", text: str, app: str) -> bool:

@@ -26,8 +26,9 @@ class KeyboardTool(Tool[KeyboardParams]):
             if params.text is None:
                 raise InvalidRequest("`text` is needed to type.")
             await ctx.check_permission(self.name, params.action, f"type {len(params.text)} characters")
-            method = await ctx.computer.type_text(params.text)
-            return ToolResult("Typed", f"{len(params.text)} characters by {method}", metadata={"method": method})
+            entered = await ctx.computer.type_text(params.text)
+            said = f"{len(params.text)} characters by {entered.method}, {entered.effect.replace('_', ' ')}"
+            return ToolResult("Typed", said, metadata={"method": entered.method, "effect": entered.effect})
         if not params.keys or (params.action == "press" and len(params.keys) != 1):
             raise InvalidRequest("`press` takes one key, `hotkey` several.")
         await ctx.check_permission(self.name, params.action, f"press {' + '.join(params.keys)}")

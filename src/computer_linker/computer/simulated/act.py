@@ -32,8 +32,11 @@ class SimulatedPointer:
         window = self._world.at(at)
         if window is not None:
             self._world.raise_to_top(window)
+            control = window.control_at(at)
             for _ in range(count):
                 window.log.append({"event": "click", "button": button, "modifiers": list(modifiers), **_in(window, at)})
+                if control is not None and button == "left" and window.press(control):
+                    self._world.said(window, "object:state-changed:pressed", detail=1)
                 await _between()
         self._world.happened(_seen("pointer", "pressed"))
 
@@ -85,23 +88,31 @@ class SimulatedKeyboard:
         for character in text:
             self._world.happened(_seen("keyboard", "pressed"))
             if window is not None:
-                window.text += character
+                window.type(window.typed() + character)
             await _between()
         if window is not None:
-            self._world.changed(window.bounds)
+            self._changed(window)
+
+    def _changed(self, window: SimulatedWindow) -> None:
+        self._world.changed(window.bounds)
+        self._world.said(window, "object:text-changed:insert")
 
     def _apply(self, window: SimulatedWindow, names: list[str]) -> None:
+        held = window.typed()
         match names:
             case ["ctrl", "v"]:
-                window.text += self._world.clip.text or ""
-            case ["ctrl", "a"] | ["delete"]:
-                window.text = "" if names == ["delete"] else window.text
+                window.type(held + (self._world.clip.text or ""))
+            case ["delete"]:
+                window.type("")
             case ["enter"]:
-                window.text += "\n"
+                window.type(held + "\n")
             case ["backspace"]:
-                window.text = window.text[:-1]
+                window.type(held[:-1])
             case [one] if len(one) == 1:
-                window.text += one
+                window.type(held + one)
+            case _:
+                return
+        self._changed(window)
 
 
 async def _between() -> None:

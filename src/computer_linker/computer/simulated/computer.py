@@ -1,8 +1,6 @@
 """SimulatedComputer: the desktop facets over one World."""
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.absent import Absent
-from computer_linker.computer.manifest import FacetName
 from computer_linker.computer.simulated.act import SimulatedKeyboard, SimulatedPointer
 from computer_linker.computer.simulated.arrange import (
     SimulatedApps,
@@ -11,11 +9,11 @@ from computer_linker.computer.simulated.arrange import (
     SimulatedNotifications,
     SimulatedWindows,
 )
+from computer_linker.computer.simulated.controls import SimulatedAccessibility
 from computer_linker.computer.simulated.files import SimulatedFiles
+from computer_linker.computer.simulated.processes import SimulatedProcesses
 from computer_linker.computer.simulated.see import SimulatedScreen
 from computer_linker.computer.simulated.world import World
-
-_NOT_SIMULATED: tuple[FacetName, ...] = ("processes", "accessibility")
 
 
 class SimulatedComputer(Computer):
@@ -24,8 +22,6 @@ class SimulatedComputer(Computer):
     def __init__(self, world: World | None = None) -> None:
         super().__init__()
         self.world = world or World()
-        for facet in _NOT_SIMULATED:
-            self.provide(facet, Absent(facet, f"A simulated computer has no {facet}."), backend="")
         self.provide("files", SimulatedFiles(), backend="simulated")
         self.provide("screen", SimulatedScreen(self.world), backend="simulated")
         self.provide("pointer", SimulatedPointer(self.world), backend="simulated")
@@ -34,4 +30,6 @@ class SimulatedComputer(Computer):
         self.provide("apps", SimulatedApps(self.world), backend="simulated")
         self.provide("clipboard", SimulatedClipboard(self.world), backend="simulated")
         self.provide("notifications", SimulatedNotifications(self.world), backend="simulated")
+        self.provide("accessibility", SimulatedAccessibility(self.world), backend="simulated")
+        self.provide("processes", SimulatedProcesses(), backend="simulated")
         self.provide("facts", SimulatedFacts(self.world), backend="simulated")

@@ -9,11 +9,30 @@ from typing import Any, Literal
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
+from computer_linker.computer.facets.accessibility import Change
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.facets.facts import InputSeen
 from computer_linker.computer.facets.notifications import Notification
+from computer_linker.computer.facets.subscription import Subscription
 from computer_linker.errors import NotFound
 from computer_linker.model.geometry import Display, Point, Rect, Window, WindowState
+
+
+@dataclass
+class SimulatedControl:
+    """A control of a window. `bounds` counts from the window's corner; what reaches it is logged by its window."""
+
+    role: str
+    name: str
+    bounds: Rect
+    text: str | None = None
+    """What it holds, for a field."""
+    value: float | None = None
+    """Where it stands, for a slider."""
+    is_checked: bool | None = None
+    """For a box that can be ticked."""
+    is_enabled: bool = True
+    is_hidden: bool = False
 
 
 @dataclass
@@ -31,6 +50,36 @@ class SimulatedWindow:
     keeps_open: bool = False
     """True when it does not close on request, as a program asking whether to save."""
     log: list[dict[str, Any]] = field(default_factory=list)
+    controls: list[SimulatedControl] = field(default_factory=list)
+    focus: SimulatedControl | None = None
+    """The field that has the keyboard; None means the window's own text."""
+
+    def press(self, control: SimulatedControl) -> bool:
+        """Do what a click on a control does; False for one that is disabled."""
+        if not control.is_enabled:
+            return False
+        if control.text is not None:
+            self.focus = control
+        if control.is_checked is not None:
+            control.is_checked = not control.is_checked
+        self.log.append({"event": "pressed", "role": control.role, "name": control.name})
+        return True
+
+    def control_at(self, point: Point) -> SimulatedControl | None:
+        """The control a desktop point is over."""
+        inside = Point(x=point.x - self.bounds.x, y=point.y - self.bounds.y)
+        return next((one for one in self.controls if not one.is_hidden and one.bounds.contains(inside)), None)
+
+    def typed(self) -> str:
+        """The text where the keyboard is."""
+        return self.text if self.focus is None or self.focus.text is None else self.focus.text
+
+    def type(self, text: str) -> None:
+        """Replace the text where the keyboard is."""
+        if self.focus is None:
+            self.text = text
+        else:
+            self.focus.text = text
 
     @property
     def is_visible(self) -> bool:
@@ -59,6 +108,8 @@ class World:
     made: int = 0
     _watchers: list[MemoryObjectSendStream[list[Rect]]] = field(default_factory=list)
     _listeners: list[MemoryObjectSendStream[Any]] = field(default_factory=list)
+    hearers: list[Subscription] = field(default_factory=list)
+    """Who listens to what applications say of their controls."""
 
     def area(self) -> Rect:
         """All displays together."""
@@ -98,16 +149,24 @@ class World:
             window.states.remove("minimized")
         self.focused_id = window.id
         self.changed(window.bounds)
+        self.said(window, "window:activate")
 
     def remove(self, window: SimulatedWindow) -> None:
         """Take a window away; the next one gets the keyboard."""
         self.windows.remove(window)
         self.focused_id = self.windows[0].id if self.windows else None
         self.changed(window.bounds)
+        self.said(window, "window:destroy")
 
     def changed(self, *areas: Rect) -> None:
         """Tell everyone who watches the screen."""
         _tell(self._watchers, list(areas))
+
+    def said(self, window: SimulatedWindow, kind: str, path: str = "", detail: int = 0) -> None:
+        """An application tells of a change to one of its controls."""
+        for hearer in self.hearers:
+            at = path or f"/{window.id}"
+            hearer.put(Change(f"sim:{window.pid}", at, kind, detail, time.monotonic()))
 
     def happened(self, event: object) -> None:
         """Tell everyone who listens for input or notices."""

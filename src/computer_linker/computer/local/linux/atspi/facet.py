@@ -13,6 +13,7 @@ from computer_linker.computer.facets.accessibility import (
     Tree,
     TreeLimits,
 )
+from computer_linker.computer.facets.subscription import Subscription
 from computer_linker.computer.local.linux.atspi.acts import Acts
 from computer_linker.computer.local.linux.atspi.apps import Apps
 from computer_linker.computer.local.linux.atspi.asking import Memory
@@ -25,7 +26,8 @@ from computer_linker.computer.local.linux.atspi.details import (
     shows,
     worth_placing,
 )
-from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening, Subscription
+from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening
+from computer_linker.computer.local.linux.atspi.halves import from_halves, is_counted_in_halves, to_halves
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 _QUIET_AFTER_S = 20.0
 _MAX_ABOVE = 64
 _MAX_FOCUSED = 6
+_MAX_COUNTED = 1_000_000
 _COLLECTS = ("gtk", "qt", "chromium", "gecko")
 
 
@@ -170,16 +173,26 @@ class AtspiAccessibility:
         return await self._acts.text(element_id, max_chars)
 
     async def text_length(self, element_id: ElementId) -> int | None:
-        await self._connected()
-        return await self._acts.text_length(element_id)
+        text = await self._counted_in_halves(element_id)
+        return await self._acts.text_length(element_id) if text is None else len(text)
 
     async def caret(self, element_id: ElementId) -> tuple[int, int]:
-        await self._connected()
-        return await self._acts.caret(element_id)
+        text = await self._counted_in_halves(element_id)
+        start, end = await self._acts.caret(element_id)
+        return (start, end) if text is None else (from_halves(text, start), from_halves(text, end))
 
     async def set_text(self, element_id: ElementId, text: str, *, caret: int | None = None) -> bool:
         await self._connected()
+        if caret is not None and is_counted_in_halves(await self._apps.find(element_id.app)):
+            caret = to_halves(text, caret)
         return await self._acts.set_text(element_id, text, caret)
+
+    async def _counted_in_halves(self, element_id: ElementId) -> str | None:
+        """The text, where the toolkit counts in something other than characters; a password is left as it counts it."""
+        await self._connected()
+        if not is_counted_in_halves(await self._apps.find(element_id.app)):
+            return None
+        return await self._acts.text(element_id, _MAX_COUNTED)
 
     async def set_value(self, element_id: ElementId, value: float) -> float:
         await self._connected()

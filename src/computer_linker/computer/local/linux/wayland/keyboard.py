@@ -4,6 +4,9 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+
+import anyio
 
 from computer_linker.computer.facets.keys import MODIFIERS, character_keysym, key_name
 from computer_linker.computer.local.linux.halting import check_halt
@@ -17,6 +20,8 @@ _AT_ONCE = 200
 _MASKS = {"shift": 1, "ctrl": 4, "alt": 8, "super": 64}
 _ALTGR = 128
 _LAST_WHOLE = "\uffff"
+_ROOM = 1_000
+_CATCH_UP_S = 0.5
 _Places = dict[str, tuple[int, bool]]
 
 
@@ -43,7 +48,8 @@ class VirtualKeyboard:
         for run in _runs(text):
             self._use(_places(run))
             for start in range(0, len(run), _AT_ONCE):
-                self._strike(run[start : start + _AT_ONCE])
+                with self._wire.batched():
+                    self._strike(run[start : start + _AT_ONCE])
                 self._wire.roundtrip()
 
     def press(self, names: Sequence[str]) -> None:
@@ -129,14 +135,24 @@ class WaylandKeyboard:
         await self._connection.run(work)
 
     async def can_type(self, text: str) -> bool:
-        """Every character but control characters, tab among them, and those of which Chromium takes only a half."""
-        return _typable(text) and all(character <= _LAST_WHOLE for character in text)
+        """Every character but control characters, tab among them, and those of which Chromium takes only a half.
+
+        A long text is better pasted: an application that is busy meanwhile has no room for the keys of more.
+        """
+        return len(text) <= _ROOM and _typable(text) and all(character <= _LAST_WHOLE for character in text)
 
     async def type_text(self, text: str) -> None:
         """Enter any text by keys."""
         if not _typable(text):
             raise UnsupportedPlatform("Control characters cannot be typed; paste or set this text instead.")
-        await self._connection.run(lambda connection: connection.part(VirtualKeyboard).type(text))
+        for start in range(0, len(text), _ROOM):
+            if start:
+                await anyio.sleep(_CATCH_UP_S)
+            await self._connection.run(partial(_type, text[start : start + _ROOM]))
+
+
+def _type(text: str, connection: Connection) -> None:
+    connection.part(VirtualKeyboard).type(text)
 
 
 def _typable(text: str) -> bool:

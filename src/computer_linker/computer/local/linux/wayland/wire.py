@@ -4,13 +4,15 @@ import array
 import os
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable, UnsupportedPlatform
 
 Handler = Callable[["Event"], None]
 _TIMEOUT_S = 5.0
+_AT_ONCE = 3_500
 _DISPLAY = 1
 
 
@@ -56,6 +58,7 @@ class Wire:
         self.descriptors: list[int] = []
         self.globals: dict[str, list[tuple[int, int]]] = {}
         self._rest = b""
+        self._batch: bytearray | None = None
         self._next_id = 1
         self._handlers: dict[int, Handler | None] = {_DISPLAY: self._from_display}
         self.socket = _connected(environ)
@@ -91,6 +94,11 @@ class Wire:
         """Send a request; `h` in the signature is a descriptor."""
         body, descriptors = _packed(signature, values)
         message = struct.pack("=II", target, (8 + len(body)) << 16 | opcode) + body
+        if self._batch is not None and not descriptors:
+            self._batch += message
+            if len(self._batch) > _AT_ONCE:
+                self._send_batch()
+            return
         try:
             if descriptors:
                 rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
@@ -99,6 +107,19 @@ class Wire:
                 self.socket.sendall(message)
         except OSError as error:
             raise _gone() from error
+
+    @contextmanager
+    def batched(self) -> Iterator[None]:
+        """Send the requests of the body together. The compositor then passes on their events together too.
+
+        An application that is slow has room for a few hundred messages, however small, and is cut off when they are full.
+        """
+        self._batch = bytearray()
+        try:
+            yield
+        finally:
+            self._send_batch()
+            self._batch = None
 
     def roundtrip(self) -> None:
         """Wait until the compositor has dealt with everything sent; a refusal is raised by then."""
@@ -138,6 +159,13 @@ class Wire:
         for descriptor in self.descriptors:
             os.close(descriptor)
         self.descriptors.clear()
+
+    def _send_batch(self) -> None:
+        batch, self._batch = self._batch, bytearray()
+        try:
+            self.socket.sendall(batch or b"")
+        except OSError as error:
+            raise _gone() from error
 
     def _dispatch(self) -> None:
         while len(self._rest) >= 8:
