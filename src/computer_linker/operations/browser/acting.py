@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from computer_linker.model.base import Model
+from computer_linker.model.scope import Scope
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import checked_ref, keep, made, may_keep, page_of
 from computer_linker.operations.desktop.acting import ActedOn
@@ -32,6 +33,7 @@ class PageActed(Model):
     element: ActedOn
     url: Annotated[str, Field(description="Where the page is afterwards.")]
     title: str
+    dialog_opened: Annotated[bool, Field(description="A dialog of the page waits for browser.dialog.")] = False
     artifacts: Annotated[list[ArtifactFacts], Field(description="With `evidence`: before and after.")] = []
 
 
@@ -40,6 +42,7 @@ class Aim:
     """One element of the open page, and the page as it was."""
 
     session: Session
+    scope: Scope
     at: str
     """agent-browser's reference."""
     before: Page
@@ -58,7 +61,7 @@ async def aimed(ctx: Context, verb: str, target: str, options: PageActOptions) -
         pictures: list[ArtifactFacts] = []
         if options.evidence and may_keep(ctx):
             pictures.append(await picture(ctx, session, f"before {ctx.op}"))
-        yield Aim(session, at, before, ActedOn(ref=target, role=one.role, name=one.name[:200]), pictures)
+        yield Aim(session, ctx.scope, at, before, ActedOn(ref=target, role=one.role, name=one.name[:200]), pictures)
 
 
 async def acted(ctx: Context, aim: Aim, after: Page, options: PageActOptions) -> PageActed:
@@ -69,7 +72,33 @@ async def acted(ctx: Context, aim: Aim, after: Page, options: PageActOptions) ->
     return PageActed(delivered=True, element=aim.on, url=after.url, title=after.title, artifacts=aim.pictures)
 
 
-async def settled(ctx: Context, aim: Aim) -> tuple[Page, bool]:
+async def outcome(ctx: Context, aim: Aim, done: dict[str, Any], options: PageActOptions) -> PageActed:
+    """What came of an act, by looking at the page until it differs; an act that opened a dialog needs no other look."""
+    if done.get("dialogOpened") is True:
+        return _by_dialog(ctx, aim)
+    if options.verify:
+        after, is_changed = await _settled(ctx, aim)
+        ctx.effect = "confirmed" if is_changed else "suspected_noop"
+    else:
+        after, ctx.effect = await look(aim.session, ctx.scope), "unverifiable"
+    return await acted(ctx, aim, after, options)
+
+
+def _by_dialog(ctx: Context, aim: Aim) -> PageActed:
+    """The answer of an act that opened a dialog: until that is answered the page cannot be read."""
+    ctx.effect = "confirmed"
+    ctx.note(method="agent-browser", role=aim.on.role, dialog=True)
+    return PageActed(
+        delivered=True,
+        element=aim.on,
+        url=aim.before.url,
+        title=aim.before.title,
+        dialog_opened=True,
+        artifacts=aim.pictures,
+    )
+
+
+async def _settled(ctx: Context, aim: Aim) -> tuple[Page, bool]:
     """The page after an act, and whether anything on it is different; looked at a few times, for pages take a moment."""
     after = aim.before
     for number in range(_LOOKS):

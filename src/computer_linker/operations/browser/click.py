@@ -7,8 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed, settled
-from computer_linker.providers.browser.page import look
+from computer_linker.operations.browser.acting import PageActed, PageActOptions, aimed, outcome
 from computer_linker.registry import Context, Example, operation
 
 
@@ -33,11 +32,6 @@ async def browser_click(
     """
     verb = "click" if input.count == 1 else "dblclick"
     async with aimed(ctx, verb, target, options) as aim:
-        await aim.session.ask((verb, aim.at))
-        if options.verify:
-            after, is_changed = await settled(ctx, aim)
-            ctx.effect = "confirmed" if is_changed else "suspected_noop"
-        else:
-            after, ctx.effect = await look(aim.session, ctx.scope), "unverifiable"
-        return await acted(ctx, aim, after, options)
+        (done,) = await aim.session.ask((verb, aim.at))
+        return await outcome(ctx, aim, done, options)
     raise AssertionError("the body returns")

@@ -7,13 +7,17 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect, Known
-from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed
+from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example, operation
 
+_CHOICES = frozenset({"combobox", "listbox"})
+
 
 class FillInput(Model):
-    text: Annotated[str, Field(max_length=100_000, description="What the field shall hold instead of what it holds.")]
+    text: Annotated[
+        str, Field(max_length=100_000, description="What the field shall hold; of a choice, the option's label.")
+    ]
 
 
 @operation(
@@ -26,19 +30,26 @@ class FillInput(Model):
 async def browser_fill(
     ctx: Context, target: str, input: FillInput, options: PageActOptions = PageActOptions()
 ) -> PageActed:
-    """Replace what a field of the open page holds, by its reference from browser.snapshot, and read it back.
+    """Replace what a field of the open page holds, or choose an option, by its reference from browser.snapshot, and read it back.
 
     The text is neither in the history nor in the answer. `effect` is `confirmed` when the field holds exactly the text,
     and `partial` when the page made something else of it.
     """
     async with aimed(ctx, "fill", target, options) as aim:
-        await aim.session.ask(("fill", aim.at, input.text))
-        known: Known = "unverifiable"
-        if options.verify:
-            (held,) = await aim.session.ask(("get", "value", aim.at))
-            if type(held.get("value")) is str:
-                known = "confirmed" if held["value"] == input.text else "partial"
-        ctx.effect = known
+        await aim.session.ask(("select" if aim.on.role in _CHOICES else "fill", aim.at, input.text))
+        ctx.effect = await _known(aim, input.text) if options.verify else "unverifiable"
         ctx.note(characters=len(input.text))
         return await acted(ctx, aim, await look(aim.session, ctx.scope), options)
     raise AssertionError("the body returns")
+
+
+async def _known(aim: Aim, text: str) -> Known:
+    """What the element holds now: its value, of a choice also its label, of editable text that text."""
+    value, shown = await aim.session.ask(("get", "value", aim.at), ("get", "text", aim.at))
+    if aim.on.role in _CHOICES:
+        page = await look(aim.session, aim.scope)
+        now = page.seen.get(aim.at[1:])
+        return (
+            "confirmed" if text in (value.get("value"), now.element.value if now is not None else None) else "partial"
+        )
+    return "confirmed" if text in (value.get("value"), shown.get("text")) else "partial"

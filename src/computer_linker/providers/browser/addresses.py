@@ -87,7 +87,7 @@ def why_closed(ip: Ip, port: int, own: Own) -> str:
         return "it is where machines tell their credentials"
     if ip.is_multicast or ip.is_unspecified or (ip.is_reserved and not ip.is_loopback):
         return "it is no address of one machine"
-    if port in own.ports() and is_local(ip):
+    if is_local(ip) and port in own.ports():
         return "it is this service itself"
     return ""
 

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from computer_linker.errors import ElementNotFound, ExecutionFailed, LinkError, ProviderUnavailable, TimedOut
+from computer_linker.errors import Conflict, ElementNotFound, ExecutionFailed, LinkError, ProviderUnavailable, TimedOut
 from computer_linker.policy.preview import escaped
 
 _MAX_SAID = 300
@@ -42,6 +42,8 @@ def fault_of(error: object) -> LinkError:
     low = text.lower()
     if _GONE.search(text):
         return ElementNotFound(f"The page has no such element now: {text}")
+    if "dialog is blocking" in low:
+        return Conflict("A dialog of the page is open and holds everything else up. Answer it with browser.dialog.")
     if "timeout" in low or "timed out" in low:
         return TimedOut(f"The page did not get there in time: {text}")
     if "ffmpeg" in low:

@@ -236,7 +236,8 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
         "AGENT_BROWSER_EXECUTABLE_PATH": chrome,
         "AGENT_BROWSER_SESSION": "s",
         "AGENT_BROWSER_ARGS": "\n".join(_ARGS),
-        "AGENT_BROWSER_DOWNLOAD_PATH": str(folder / "out"),
+        # Nothing can be made there: what a page wants to download goes nowhere.
+        "AGENT_BROWSER_DOWNLOAD_PATH": "/proc/1/downloads",
     }
     if port:
         # Without the last word the browser would reach this machine's own addresses past the gate.

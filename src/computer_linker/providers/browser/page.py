@@ -19,7 +19,6 @@ _LINE = re.compile(
     r"(?P<indent> *)- (?P<role>[^\s\"\[:]+).*?\[(?P<facts>[^\]]*\bref=(?P<ref>e\d+)[^\]]*)\](?:: (?P<value>.*))?\Z"
 )
 _REF = re.compile(r"\bref=(e\d+)\b")
-_LOOK = (("get", "url"), ("get", "title"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,8 @@ class Page:
 async def look(session: Session, scope: Scope, *, only_controls: bool = False) -> Page:
     """The page as it is now. Raises PermissionDenied when the browser has come to show what the scope may not."""
     snapshot = ("snapshot", "-i") if only_controls else ("snapshot",)
-    where, title, told = await session.ask(*_LOOK, snapshot)
+    # The snapshot first: it says at once that a dialog is open, where the others would wait for it.
+    told, where, title = await session.ask(snapshot, ("get", "url"), ("get", "title"))
     url = await allowed(session, scope, where)
     outline = text_in(told, "snapshot", _MAX_TEXT)
     refs = told.get("refs")
