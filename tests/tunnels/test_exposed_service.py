@@ -176,7 +176,7 @@ def test_openai_calls_come_in_with_the_owner_token_and_reach_mcp_alone(tmp_path:
         "apiKeyFile": str(key),
     }  # fmt: skip
     with serving(tmp_path, token=TOKEN, tunnel={"openai": openai}) as running:
-        opened = told(running.home, "tunnel", "start", "openai")
+        opened = told(running.home, "tunnel", "start", "openai", "--port", "0")
         assert (opened["state"], opened["publicUrl"]) == ("running", None)
         initialize = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         (running.home / "tunnel" / "call.json").write_text(json.dumps(rpc(1, "initialize", initialize)))
@@ -204,6 +204,31 @@ def test_without_an_owner_token_nothing_starts(tmp_path: Path, command: tuple[st
     assert "owner token" in done.stderr and "hint:" in done.stderr
     assert starts(home) == [] and not (home / "service.sock").exists()
     assert (home / "config.json").read_bytes() == before
+
+
+def test_a_changed_tunnel_client_starts_nothing(tmp_path: Path) -> None:
+    """PEER-005: the service does not even begin to listen."""
+    home, program = tmp_path / "home", install(tmp_path / "programs", "tunnel-client")
+    key = tmp_path / "key"
+    key.write_text("sk-0123456789")
+    key.chmod(0o600)
+    openai = {
+        "program": str(program), "sha256": "0" * 64, "tunnelId": "tunnel_0123456789abcdef0123456789abcdef",
+        "apiKeyFile": str(key),
+    }  # fmt: skip
+    write_config(home, tmp_path / "root", token=TOKEN, tunnel={"openai": openai})
+    done = cli(home, "start", "--tunnel", "openai", "--port", "0")
+    assert (done.returncode, done.stdout) == (1, "") and "SHA-256" in done.stderr
+    assert starts(home) == [] and not (home / "service.sock").exists()
+
+
+def test_doctor_says_that_a_wish_without_a_token_is_an_error(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write_config(home, tmp_path / "root", token=None, tunnel={"provider": "cloudflare"})
+    seen = told(home, "doctor")
+    assert "tunnel_without_token" in [found["code"] for found in seen["security"]]
+    assert seen["releaseReadiness"]["status"] == "blocked"
+    assert seen["tunnels"]["tunnel"]["state"] == "stopped" and len(seen["tunnels"]["providers"]) == 5
 
 
 @pytest.mark.parametrize("name", ["cloudflare", "tailscale", "openai", "ngrok", "--yes", "manual", "../x"])

@@ -61,6 +61,10 @@ def _start(
     sha256: Annotated[Text, typer.Option(help="openai: the digest tunnel-client must have.")] = None,
     tunnel_id: Annotated[Text, typer.Option(help="openai: the id of the tunnel, tunnel_...")] = None,
     api_key_file: Annotated[Path | None, typer.Option(help="openai: a private file with the API key.")] = None,
+    program: Annotated[Path | None, typer.Option(help="cloudflare, tailscale: where the program is.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The loopback port it leads to; 0 picks one.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open a tunnel to the running service, and again at each of its starts until `tunnel stop`."""
@@ -70,7 +74,8 @@ def _start(
     _keep_settings(home, {
         ("cloudflare", "hostname"): hostname, ("cloudflare", "name"): name, ("cloudflare", "tokenFile"): _whole(token_file),
         ("openai", "program"): _whole(tunnel_client), ("openai", "sha256"): sha256, ("openai", "tunnelId"): tunnel_id,
-        ("openai", "apiKeyFile"): _whole(api_key_file),
+        ("openai", "apiKeyFile"): _whole(api_key_file), ("", "port"): port,
+        ("tailscale" if provider == "tailscale" else "cloudflare", "program"): _whole(program),
     })  # fmt: skip
     wished = checked_tunnel(home, provider)
     assert wished is not None, "a provider was named"
@@ -186,7 +191,7 @@ def _told(tunnel: dict[str, Any], *, as_json: bool) -> None:
         raise CliError(f"the tunnel is {tunnel['state']}: {tunnel.get('lastError') or ''}", tunnel.get("hint") or "")
 
 
-def _keep_settings(home: Path, given: dict[tuple[str, str], str | None]) -> None:
+def _keep_settings(home: Path, given: dict[tuple[str, str], str | int | None]) -> None:
     from computer_linker.config.store import update
 
     settings = {key: value for key, value in given.items() if value is not None}
@@ -196,7 +201,7 @@ def _keep_settings(home: Path, given: dict[tuple[str, str], str | None]) -> None
     def edit(document: dict[str, Any]) -> None:
         tunnel = document.setdefault("tunnel", {})
         for (group, field), value in settings.items():
-            tunnel.setdefault(group, {})[field] = value
+            (tunnel.setdefault(group, {}) if group else tunnel)[field] = value
 
     update(home, edit)
 

@@ -90,6 +90,13 @@ def _exposure(config: Config) -> Iterator[Finding]:
             f"The service listens on {config.host}; other machines can reach it with the token.",
             "Run: computer-linker config set host 127.0.0.1, unless you mean it",
         )
+    if config.tunnel.provider is not None and config.owner_token is None:
+        yield Finding(
+            "error",
+            "tunnel_without_token",
+            f"A {config.tunnel.provider} tunnel is wished for, and without an owner token none is opened.",
+            "Run: computer-linker token rotate, or: computer-linker tunnel stop",
+        )
     if config.public_base_url is not None and config.public_base_url.startswith("http://"):
         yield Finding(
             "warning",

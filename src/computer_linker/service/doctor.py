@@ -21,7 +21,7 @@ __all__ = [
 
 _SECURITY = frozenset(
     (
-        "state_readable", "no_owner_token", "not_loopback", "public_url_not_https", "root_contains_state",
+        "state_readable", "no_owner_token", "tunnel_without_token", "not_loopback", "public_url_not_https", "root_contains_state",
         "root_writable_by_all", "no_command_policy", "sandbox_off",
     )
 )  # fmt: skip
@@ -77,7 +77,8 @@ class Diagnostics:
         return [name for name, tool in self.tools.items() if tool["need"] == need and not tool["available"]]
 
     def _exposure_is_safe(self) -> bool:
-        private = is_loopback(self.config.host) and self.config.public_base_url is None
+        asked = self.config.public_base_url is not None or self.config.tunnel.provider is not None
+        private = is_loopback(self.config.host) and not asked
         return private or self.config.owner_token is not None
 
 

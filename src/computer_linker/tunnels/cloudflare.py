@@ -15,17 +15,21 @@ _QUIET = ("--no-autoupdate", "--config", "/dev/null")
 """No update by itself (the file would not be the checked one), and no settings from elsewhere."""
 
 
-class CloudflareQuick(ProgramTunnel):
+class _Cloudflared(ProgramTunnel):
+    """What both have in common: the program."""
+
+    def wanted(self, config: Config) -> Wanted:
+        settings = config.tunnel.cloudflare
+        return Wanted("cloudflared", settings.program, settings.sha256)
+
+
+class CloudflareQuick(_Cloudflared):
     """`cloudflared tunnel --url`: no account, a new name at each start."""
 
     name: TunnelName = "cloudflare"
     contract = contract(
         "cloudflare", "cloudflared tunnel --url http://127.0.0.1:<port>", "output", "A new address at each start."
     )
-
-    def wanted(self, config: Config) -> Wanted:
-        settings = config.tunnel.cloudflare
-        return Wanted("cloudflared", settings.program, settings.sha256)
 
     def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
         return ["tunnel", *_QUIET, "--url", f"http://127.0.0.1:{port}"], {}
@@ -38,17 +42,13 @@ class CloudflareQuick(ProgramTunnel):
             self.connected.set()
 
 
-class CloudflareNamed(ProgramTunnel):
+class CloudflareNamed(_Cloudflared):
     """`cloudflared tunnel run`: the owner's hostname, by a token file or by the name of a tunnel made on this machine."""
 
     name: TunnelName = "cloudflare-named"
     contract = contract(
         "cloudflare-named", "cloudflared tunnel run", "config", "tunnel.cloudflare.hostname is the address."
     )
-
-    def wanted(self, config: Config) -> Wanted:
-        settings = config.tunnel.cloudflare
-        return Wanted("cloudflared", settings.program, settings.sha256)
 
     def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
         settings = config.tunnel.cloudflare

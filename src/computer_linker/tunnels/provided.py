@@ -43,6 +43,8 @@ class ProgramTunnel:
         try:
             path = checked(wanted, self._find(wanted), config)
             self.command(config, 0)
+            with runnable(wanted, path):
+                pass
         except ProviderUnavailable as error:
             return Detected(self.name, False, path, error.message, str(error.details.get("hint", "")))
         return Detected(self.name, True, path)
