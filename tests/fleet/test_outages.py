@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.audit.history import every_event
+from computer_linker.audit.query import Filter
+from computer_linker.audit.store import AuditStore
 from computer_linker.fleet import subjects
 from support.fleet import Fleet, Machine, until
 
@@ -95,6 +98,10 @@ async def test_an_act_cut_off_by_a_partition_is_reported_as_not_known(tmp_path: 
             fleet.server.thaw()
         assert envelope["error"]["code"] == "provider_unavailable"
         assert envelope["error"]["details"]["effect"] == "unverifiable"
+        store = fleet.hub_road.app.services.use(AuditStore)
+        store.index.catch_up()
+        (event,) = [event for event in every_event(store, Filter()) if event["op"] == "command.run"]
+        assert (event["ok"], event["effect"], event["scope"]) == (False, "unverifiable", "laptop/app")
         os.close(writer)
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.query import DEFAULT_WITHIN_S, parse
+from computer_linker.fleet.settings import Facts
 
-LINUX = {"os": "linux", "arch": "x86_64", "has": ["docker", "git"]}
+LINUX = Facts(os="linux", arch="x86_64", has=["docker", "git"])
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,6 @@ def test_one_deadline_for_all() -> None:
 
 
 def test_a_machine_without_facts_fits_only_all() -> None:
-    assert parse("[all]").fits("x", {}, frozenset())
-    assert not parse("[os=linux]").fits("x", {}, frozenset())
-    assert not parse("[has=git]").fits("x", {"has": None}, frozenset())
+    assert parse("[all]").fits("x", Facts(), frozenset())
+    assert not parse("[os=linux]").fits("x", Facts(), frozenset())
+    assert not parse("[has=git]").fits("x", Facts(), frozenset())

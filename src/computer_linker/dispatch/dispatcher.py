@@ -289,6 +289,9 @@ class Dispatcher:
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
         event.ok = False
         event.error_code = error.code
+        if error.details.get("effect") == "unverifiable":
+            # Sent to another computer and not answered: the history must not read as if nothing had happened.
+            event.effect = "unverifiable"
         if event.decision == "allow" and error.code in ("permission_denied", "path_out_of_scope"):
             event.decision = "deny"
             event.reason = str(error.details.get("rule") or error.code)

@@ -2,7 +2,8 @@
 
 import platform
 import shutil
-from typing import Any
+
+from computer_linker.fleet.settings import Facts
 
 PROGRAMS = (
     "ansible", "bash", "bwrap", "cargo", "clang", "claude", "cmake", "codex", "curl", "docker", "dotnet", "ffmpeg", "gcc",
@@ -12,10 +13,10 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-def machine_facts() -> dict[str, Any]:
+def machine_facts() -> Facts:
     """The facts, as queries ask for them."""
-    return {
-        "os": platform.system().lower(),
-        "arch": platform.machine().lower(),
-        "has": [name for name in PROGRAMS if shutil.which(name) is not None],
-    }
+    return Facts(
+        os=platform.system().lower(),
+        arch=platform.machine().lower(),
+        has=[name for name in PROGRAMS if shutil.which(name) is not None],
+    )

@@ -133,7 +133,7 @@ class Machines:
         known = machine.known
         listed: dict[str, Any] = {
             "name": known.name, "machineId": known.machine_id, "via": "fleet", "state": self.state(machine),
-            "lastSeenAt": known.last_seen_at, "key": known.fingerprint, **known.facts,
+            "lastSeenAt": known.last_seen_at, "key": known.fingerprint, **known.facts.to_wire(),
         }  # fmt: skip
         if machine.trusted:
             listed["scopes"] = [scope.to_wire() for scope in machine.scopes]

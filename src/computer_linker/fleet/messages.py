@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
-from computer_linker.fleet.settings import Fingerprint, Seat
+from computer_linker.fleet.settings import Facts, Fingerprint, Seat, Word
 from computer_linker.model.base import Model
 
 SKEW_S = 60.0
@@ -78,9 +78,9 @@ class AnswerBody(Model):
 class SharedScope(Model):
     """A scope a hub may use."""
 
-    id: str
-    type: str
-    capabilities: list[str]
+    id: Word
+    type: Word
+    capabilities: Annotated[list[Word], Field(max_length=50)]
 
 
 class Here(Model):
@@ -98,8 +98,8 @@ class Here(Model):
     every: Annotated[float, Field(gt=0, le=600)]
     going: Literal["stays", "stops", "leaves"] = "stays"
     """Whether it goes on, ends for now, or leaves the fleet."""
-    facts: dict[str, Any] = {}
-    scopes: Annotated[dict[str, list[SharedScope]], Field(max_length=50)] = {}
+    facts: Facts = Facts()
+    scopes: Annotated[dict[str, Annotated[list[SharedScope], Field(max_length=200)]], Field(max_length=50)] = {}
     """What each hub may use, by the hub's fingerprint."""
     proofs: Annotated[dict[str, str], Field(max_length=50)] = {}
     """Proof of an invitation, by the fingerprint of the hub that gave it."""

@@ -1,11 +1,10 @@
 """Asking for machines by what they are: `[os=linux has=docker]`. Small and strict, so that no address is misread."""
 
 import re
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from computer_linker.errors import InvalidRequest
+from computer_linker.fleet.settings import Facts
 
 _TERM = re.compile(r"(os|arch|has|can|name|within)=([A-Za-z0-9][A-Za-z0-9._:+-]{0,63})\Z")
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,3})?s?\Z")
@@ -22,12 +21,9 @@ class Query:
     wanted: tuple[tuple[str, str], ...]
     within_s: float
 
-    def fits(self, name: str, facts: Mapping[str, Any], capabilities: frozenset[str]) -> bool:
+    def fits(self, name: str, facts: Facts, capabilities: frozenset[str]) -> bool:
         """Whether a machine is meant."""
-        said: dict[str, Collection[Any]] = {
-            "os": [facts.get("os")], "arch": [facts.get("arch")], "has": facts.get("has") or [], "can": capabilities,
-            "name": [name],
-        }  # fmt: skip
+        said = {"os": [facts.os], "arch": [facts.arch], "has": facts.has, "can": sorted(capabilities), "name": [name]}
         return all(value in said[key] for key, value in self.wanted)
 
 

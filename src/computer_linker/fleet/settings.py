@@ -12,6 +12,7 @@ from computer_linker.model.base import Model
 
 FILE = "fleet.json"
 Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._:+-]*$")]
 Seat = Annotated[str, Field(pattern=r"^[a-z0-9]{8,64}$")]
 
 
@@ -55,6 +56,14 @@ class Invited(Model):
     used_by: Fingerprint | None = None
 
 
+class Facts(Model):
+    """What a machine says it is. Words alone: they are shown to clients and compared with queries."""
+
+    os: Word = ""
+    arch: Word = ""
+    has: Annotated[list[Word], Field(max_length=200)] = []
+
+
 class KnownMachine(Model):
     """A machine the owner of the hub trusts: its key and id belong together for good."""
 
@@ -64,7 +73,7 @@ class KnownMachine(Model):
     name: str
     last_seen_at: float | None = None
     left: bool = False
-    facts: dict[str, Any] = {}
+    facts: Facts = Facts()
 
 
 class HubSettings(Model):
