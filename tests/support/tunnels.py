@@ -58,6 +58,12 @@ class Bench:
     def misbehave(self, mode: str) -> None:
         (self.folder / "standin.json").write_text(json.dumps({"mode": mode}))
 
+    def say(self, line: str) -> None:
+        """Have the running stand-in say a line."""
+        fresh = self.folder / "say.new"
+        fresh.write_text(line)
+        fresh.replace(self.folder / "say")
+
     def set(self, **tunnel: Any) -> None:
         """Change the `tunnel` part of the config, as a person would in the file."""
         wire = self.config.to_wire()

@@ -37,6 +37,28 @@ async def test_a_killed_tunnel_comes_back(bench: Bench) -> None:
         assert len(bench.running()) == 1
 
 
+async def test_a_lost_connection_is_told_while_the_program_looks_for_another(bench: Bench) -> None:
+    bench.program("cloudflared")
+    async with bench.supervised("cloudflare"):
+        before = await bench.until("running")
+        bench.say("WRN Lost connection with the edge connIndex=0")
+        lost = await bench.until("reconnecting")
+        assert (lost.public_url, lost.pid) == (before.public_url, before.pid)
+        bench.say("INF Registered tunnel connection connIndex=0 location=fra08")
+        await bench.until("running", count=2)
+    assert len(bench.starts()) == 1
+
+
+async def test_one_that_stood_before_is_never_given_up(bench: Bench) -> None:
+    bench.program("cloudflared")
+    async with bench.supervised("cloudflare"):
+        await bench.until("running")
+        bench.misbehave("ends")
+        (bench.folder / "die").touch()
+        await bench.until("waiting", count=6)
+    assert "failed" not in [record.state for record in bench.heard]
+
+
 async def test_after_so_many_failures_it_is_given_up_and_said(bench: Bench) -> None:
     bench.program("cloudflared")
     bench.misbehave("ends")

@@ -112,7 +112,7 @@ def _status(
         print_json(answer)
     else:
         _show(answer)
-    is_open = answer["tunnel"]["state"] == "running"
+    is_open = answer["tunnel"]["state"] in ("running", "reconnecting")
     fails = (answer["wished"] is not None and not is_open) or (check and not answer["check"]["ok"])
     raise typer.Exit(1 if fails else 0)
 

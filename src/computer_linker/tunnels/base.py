@@ -80,6 +80,10 @@ class Tunnel(Protocol):
         """What is known of it now: the process and the last lines it said, without secrets."""
         ...
 
+    def is_connected(self) -> bool:
+        """False while an open tunnel has lost its connection and looks for a new one by itself."""
+        ...
+
     async def ended(self) -> str:
         """Wait until it is no longer open; why."""
         ...

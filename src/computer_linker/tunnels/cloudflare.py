@@ -4,23 +4,46 @@ import re
 
 from computer_linker.config.schema import Config, TunnelName
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.tunnels.base import contract
+from computer_linker.tunnels.base import Surroundings, contract
 from computer_linker.tunnels.program import Wanted, private_text
 from computer_linker.tunnels.provided import ProgramTunnel
 
 # The whole box of the announcement, so that an address inside some other message is never taken for ours.
-_ANNOUNCED = re.compile(r"^(?:\S+ INF )?\|\s+(https://(?!api\.)[a-z0-9]+(?:-[a-z0-9]+)*\.trycloudflare\.com)\s+\|$")
+_ANNOUNCED = re.compile(
+    r"^(?:(?:\S+ )?INF )?\|\s+(https://(?!api\.)[a-z0-9]+(?:-[a-z0-9]+)*\.trycloudflare\.com)\s+\|$"
+)
 _CONNECTED = re.compile(r"\bRegistered tunnel connection\b")
+_LOST = re.compile(
+    r"\b(?:Unregistered tunnel connection|Lost connection with the edge|Connection terminated|Retrying connection)\b"
+)
+_WHICH = re.compile(r"\bconnIndex=(\d{1,3})\b")
 _QUIET = ("--no-autoupdate", "--config", "/dev/null")
 """No update by itself (the file would not be the checked one), and no settings from elsewhere."""
 
 
 class _Cloudflared(ProgramTunnel):
-    """What both have in common: the program."""
+    """What both have in common: the program, and its several connections to Cloudflare."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around)
+        self._links: set[str] = set()
 
     def wanted(self, config: Config) -> Wanted:
         settings = config.tunnel.cloudflare
         return Wanted("cloudflared", settings.program, settings.sha256)
+
+    def is_connected(self) -> bool:
+        return bool(self._links)
+
+    def hear(self, line: str) -> None:
+        found = _WHICH.search(line)
+        which = found.group(1) if found else "0"
+        if _CONNECTED.search(line):
+            self._links.add(which)
+        elif _LOST.search(line):
+            self._links.discard(which)
+        if self._links and self.url is not None:
+            self.connected.set()
 
 
 class CloudflareQuick(_Cloudflared):
@@ -38,8 +61,7 @@ class CloudflareQuick(_Cloudflared):
         found = _ANNOUNCED.match(line)
         if found and self.url is None:
             self.url = found.group(1)
-        if _CONNECTED.search(line) and self.url is not None:
-            self.connected.set()
+        super().hear(line)
 
 
 class CloudflareNamed(_Cloudflared):
@@ -71,7 +93,3 @@ class CloudflareNamed(_Cloudflared):
         home = self.around.environment.get("HOME", "/")
         url = f"http://127.0.0.1:{port}"
         return ["tunnel", "--no-autoupdate", "--url", url, "run", settings.name], {"HOME": home}
-
-    def hear(self, line: str) -> None:
-        if _CONNECTED.search(line):
-            self.connected.set()

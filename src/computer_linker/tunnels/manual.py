@@ -48,6 +48,9 @@ class ManualProxy:
     def status(self) -> dict[str, Any]:
         return {"pid": None, "pidStarted": None, "output": [self._seen] if self._seen else []}
 
+    def is_connected(self) -> bool:
+        return True
+
     async def ended(self) -> str:
         """Asks again now and then; over when the address no longer leads here."""
         while not self._closed.is_set():

@@ -72,6 +72,9 @@ class ProgramTunnel:
     def status(self) -> dict[str, Any]:
         return self._running.status() if self._running is not None else {"pid": None, "pidStarted": None, "output": []}
 
+    def is_connected(self) -> bool:
+        return True
+
     async def ended(self) -> str:
         return await self._running.ended() if self._running is not None else "It was never opened."
 

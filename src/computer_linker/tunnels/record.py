@@ -17,8 +17,9 @@ from computer_linker.model.json_text import read_json
 
 FILE_NAME = "tunnels.json"
 _MAX_BYTES = 200_000
-State = Literal["starting", "running", "waiting", "failed", "refused", "stopped", "lost"]
-"""`waiting`: it ended and is tried again at `retryAt`. `refused`: it may not or cannot be opened as configured."""
+State = Literal["starting", "running", "reconnecting", "waiting", "failed", "refused", "stopped", "lost"]
+"""`reconnecting`: the program runs and looks for its connection by itself.
+`waiting`: it ended and is tried again at `retryAt`. `refused`: it may not or cannot be opened as configured."""
 
 
 class TunnelRecord(Model):
@@ -43,7 +44,7 @@ class TunnelRecord(Model):
 
     @property
     def is_open(self) -> bool:
-        return self.state == "running"
+        return self.state in ("running", "reconnecting")
 
 
 def now() -> str:

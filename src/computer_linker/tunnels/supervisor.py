@@ -23,7 +23,7 @@ Changed = Callable[[TunnelRecord], None]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to wait between tries, how many in a row may fail, and how long it must stand to count as well."""
+    """How long to wait between tries, how many may fail before one ever stood, and when it counts as standing well."""
 
     first_s: float = 1.0
     most_s: float = 300.0
@@ -49,6 +49,7 @@ class Supervisor:
         self._changed = changed
         self._pace = pace or Pace()
         self._failures = 0
+        self._ever_open = False
         self.restarts = 0
         self.record = self._recorded("starting", None)
 
@@ -89,6 +90,7 @@ class Supervisor:
         config = allowed(self._around.config())
         self._tell("starting", tunnel, last_error=self.record.last_error)
         await tunnel.expose(self._port)
+        self._ever_open = True
         self._tell("running", tunnel)
         return await self._while_open(tunnel, config)
 
@@ -104,6 +106,9 @@ class Supervisor:
                     self._failures = 0
                 if done:
                     return over.result()
+                state = "running" if tunnel.is_connected() else "reconnecting"
+                if state != self.record.state:
+                    self._tell(state, tunnel)
                 present = self._current(config)
                 if tunnel.forwards_owner_token and present.owner_token != config.owner_token:
                     self._failures = 0
@@ -121,7 +126,8 @@ class Supervisor:
     def _failed(self, tunnel: Tunnel, reason: str) -> bool:
         self._failures += 1
         log.warning("the %s tunnel is down: %s", self.name, reason)
-        if self._failures >= self._pace.tries:
+        # One that has stood before is tried for ever: a network that is gone comes back, if only tomorrow.
+        if self._failures >= self._pace.tries and not self._ever_open:
             hint = f"computer-linker tunnel start {self.name} tries again"
             self._tell("failed", tunnel, last_error=f"{self._failures} tries failed. {reason}", hint=hint)
             return False
@@ -138,7 +144,7 @@ class Supervisor:
 
     def _recorded(self, state: Any, tunnel: Tunnel | None, **facts: Any) -> TunnelRecord:
         known = tunnel.status() if tunnel is not None else {"pid": None, "pidStarted": None, "output": []}
-        is_open = state == "running"
+        is_open = state in ("running", "reconnecting")
         for name in ("last_error", "hint"):
             if facts.get(name) is not None:
                 facts[name] = facts[name][:1000]

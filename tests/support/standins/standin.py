@@ -67,8 +67,11 @@ def log(line: str) -> None:
 
 
 def stay() -> None:
-    """Run until ended; after `die` appears in the folder, end by itself."""
+    """Run until ended; say what is in the file `say`; after `die` appears in the folder, end by itself."""
     while not Path("die").exists():
+        if Path("say").exists():
+            log(Path("say").read_text())
+            Path("say").unlink()
         time.sleep(0.02)
     Path("die").unlink()
     log("ERR Connection terminated")
