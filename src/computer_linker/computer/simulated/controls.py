@@ -21,10 +21,11 @@ class SimulatedAccessibility:
         self._world = world
 
     async def applications(self) -> list[Application]:
-        return [self._application(window) for window in self._world.windows]
+        return [self._application(window) for window in self._world.windows if window.is_described]
 
     async def hidden(self) -> list[str]:
-        return []
+        silent = [window.app for window in self._world.windows if not window.is_described]
+        return [f"{app} draws its own text and never describes it. Use screen.ocr on its window." for app in silent]
 
     async def tree(self, root: ElementId, limits: TreeLimits = TreeLimits()) -> Tree:
         elements = list(self._below(root))
@@ -43,7 +44,7 @@ class SimulatedAccessibility:
 
     async def focused(self, app: str | None = None) -> Element | None:
         window = self._world.focused()
-        if window is None or app not in (None, _app_id(window)):
+        if window is None or not window.is_described or app not in (None, _app_id(window)):
             return None
         return self._element(window, window.focus)
 
@@ -179,7 +180,7 @@ class SimulatedAccessibility:
 
     def _window(self, at: ElementId) -> SimulatedWindow:
         for window in self._world.windows:
-            if _app_id(window) == at.app:
+            if window.is_described and _app_id(window) == at.app:
                 return window
         raise ElementNotFound("The element is gone.")
 

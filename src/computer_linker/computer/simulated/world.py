@@ -18,6 +18,9 @@ from computer_linker.errors import NotFound
 from computer_linker.model.geometry import Display, Point, Rect, Window, WindowState
 
 
+_UNDESCRIBED = frozenset({"xterm"})
+
+
 @dataclass
 class SimulatedControl:
     """A control of a window. `bounds` counts from the window's corner; what reaches it is logged by its window."""
@@ -80,6 +83,11 @@ class SimulatedWindow:
             self.text = text
         else:
             self.focus.text = text
+
+    @property
+    def is_described(self) -> bool:
+        """False for a program that draws its text itself and tells nobody of it."""
+        return self.app.lower() not in _UNDESCRIBED
 
     @property
     def is_visible(self) -> bool:
