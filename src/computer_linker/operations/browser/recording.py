@@ -1,7 +1,8 @@
 """Recordings of a page that are begun and ended: traces, network logs and videos share one shape."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -9,10 +10,13 @@ from computer_linker.artifacts.kinds import ProofKind
 from computer_linker.artifacts.store import MAX_BYTES
 from computer_linker.errors import Conflict
 from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import keep, page_of
 from computer_linker.providers.browser.page import allowed
-from computer_linker.registry import Context
+from computer_linker.registry import Context, Example, operation
+from computer_linker.registry.operation import Operation
 
 Action = Literal["start", "stop"]
 
@@ -33,6 +37,21 @@ class PageRecording(Model):
     status: Literal["recording", "stopped"]
     url: str
     artifact: Annotated[ArtifactFacts | None, Field(description="What was recorded, once it is stopped.")] = None
+
+
+def page_recording(name: str) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+    """The definition of an operation that begins and ends a recording."""
+    return operation(
+        name,
+        needs={Capability.COMMAND_RUN, Capability.ARTIFACT_WRITE},
+        effect=Effect.CHANGE,
+        boundary="sandboxed",
+        deadline_s=90,
+        examples=[
+            Example("Begin.", {"target": "start"}, runs=False),
+            Example("End, and keep it.", {"target": "stop"}, runs=False),
+        ],
+    )
 
 
 async def recorded(ctx: Context, what: Recording, action: Action, label: str | None) -> PageRecording:
