@@ -17,7 +17,6 @@ from computer_linker.computer.facets.subscription import Subscription
 from computer_linker.errors import NotFound
 from computer_linker.model.geometry import Display, Point, Rect, Window, WindowState
 
-
 _UNDESCRIBED = frozenset({"xterm"})
 
 
