@@ -94,7 +94,8 @@ async def test_what_the_program_started_ends_with_it(bench: Bench) -> None:
     bench.misbehave("forks")
     async with bench.supervised("cloudflare"):
         await bench.until("running")
-        pid = int(wait_for(lambda: (bench.folder / "grandchild.pid").read_text()))
+        told = bench.folder / "grandchild.pid"
+        pid = int(wait_for(lambda: told.exists() and told.read_text()))
         assert is_alive(pid)
     assert not bench.running()
     wait_for(lambda: not is_alive(pid))
