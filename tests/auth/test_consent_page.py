@@ -105,6 +105,9 @@ def test_the_owner_reads_chooses_and_approves(service: Service, client: Client, 
         assert_fits(page)
         page.click("button[value=allow]")
         page.until("document.querySelector('[role=alert]')?.innerText.includes('Choose at least one')")
+        assert page.eval("document.querySelector(\"input[value='linker:desktop']\").checked") is False, (
+            "nobody asked for it"
+        )
         page.click("input[value='linker:run']")
         page.click("input[name=scope][value=app]")
         shot(page, "chosen")

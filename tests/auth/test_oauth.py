@@ -49,9 +49,20 @@ def test_an_honest_client_reads_what_the_owner_gave_and_steps_up_for_more(servic
     status, _, challenge = call(service, issued["access_token"], "file.write", "b.txt", input={"content": "x"})
     assert status == 403
     assert 'error="insufficient_scope"' in challenge
-    assert 'scope="linker:write"' in challenge
+    assert 'scope="linker:read linker:write"' in challenge, "what it has, and what it lacks"
     assert not (service.root / "b.txt").exists()
     assert issued["scope"] == "linker:read"
+
+
+def test_the_owner_may_give_more_than_was_asked_for(service: Service) -> None:
+    """A client that asks for little and cannot ask again would otherwise never be given more."""
+    browser = Browser(service.base)
+    client, (verifier, challenge) = register(browser), pkce()
+    path = query(browser, client, challenge, scope="linker:read")
+    code = code_from(consent(browser, path, group=["linker:read", "linker:write", "linker:everything"])[1])["code"]
+    status, issued = exchange(browser, client, code, verifier)
+    assert (status, issued["scope"]) == (200, "linker:read linker:write")
+    assert call(service, issued["access_token"], "file.create", "more.txt", input={"content": "x"})[0] == 200
 
 
 def test_without_a_token_the_challenge_names_the_metadata(service: Service) -> None:

@@ -198,7 +198,8 @@ def test_gemini_over_http_with_the_token(service: Service, user: Path) -> None:
         check(service, model, "")
 
 
-def test_opencode_over_http_with_the_token(service: Service, user: Path) -> None:
+@pytest.mark.parametrize("signs_in", [False, True], ids=["with the token", "signed in"])
+def test_opencode_over_http(service: Service, user: Path, signs_in: bool) -> None:
     program = needed(node.opencode)
     call = {"call": "computer-linker_computer_observe", "args": READ}
     with chat_model(call, DONE) as model:
@@ -211,6 +212,8 @@ def test_opencode_over_http_with_the_token(service: Service, user: Path) -> None
         folder.mkdir(parents=True)
         settings = {"provider": {"scripted": provider}, "model": "scripted/mock-model", "autoupdate": False}
         (folder / "opencode.json").write_text(json.dumps(settings, indent=2))
-        set_up(service, user, "opencode", "--over", "http", "--show-token")
+        set_up(service, user, "opencode", "--over", "http", *([] if signs_in else ["--show-token"]))
+        if signs_in:
+            sign_in(service, user, [str(program), "mcp", "auth", "computer-linker"])
         run(user, [str(program), "run", "--format", "json", PROMPT])
         check(service, model, "")

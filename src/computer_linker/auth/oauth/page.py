@@ -45,9 +45,19 @@ def owner_page(pending: Pending, error: str | None = None) -> str:
 
 
 def choice_page(pending: Pending, scopes: list[Scope], machine: str, error: str | None = None) -> str:
-    """The second page, for the owner alone: what the client may do, and where."""
+    """The second page, for the owner alone: what the client may do, and where.
+
+    They may give more than it asked for: many clients ask for little at first and cannot ask again.
+    """
     groups = "".join(
-        _box("group", name, name, EXPLAINED[name], is_checked=True) for name in pending.scopes if name in EXPLAINED
+        _box(
+            "group",
+            name,
+            name if name in pending.scopes else f"{name} (not asked for)",
+            told,
+            is_checked=name in pending.scopes,
+        )
+        for name, told in EXPLAINED.items()
     )
     folders = "".join(
         _box("scope", scope.id, scope.name or scope.id, " ".join(scope.roots) or scope.type, is_checked=False)

@@ -33,6 +33,13 @@ def grants_for(groups: list[str], scopes: list[Scope]) -> list[str]:
     return sorted(f"{scope.id}:{capability}" for scope in scopes for capability in scope.granted & wanted)
 
 
+def asked_with(held: frozenset[str], lacking: str) -> str:
+    """The OAuth scopes of a client that lacks a capability, and the one it lacks: a new token is to do all it could before."""
+    capabilities = {grant.partition(":")[2] for grant in held}
+    wanted = {group_of(lacking)} | {name for name, members in GROUPS.items() if members & capabilities}
+    return " ".join(name for name in GROUPS if name in wanted)
+
+
 def group_of(capability: str) -> str:
     """The OAuth scope a client must ask for to get this capability."""
     return next(name for name, members in GROUPS.items() if capability in members)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from computer_linker.auth.oauth.page import STYLE, choice_page, error_page, owner_page
 from computer_linker.auth.oauth.provider import PENDING_S, LinkerProvider, Pending
 from computer_linker.auth.oauth.redirects import with_parameters
-from computer_linker.auth.oauth.scopes import grants_for
+from computer_linker.auth.oauth.scopes import GROUPS, grants_for
 from computer_linker.auth.owner_token import digest_of, kept_digest, matches
 from computer_linker.registry.services import Services
 from computer_linker.transports.http.body import Receive, Scope, Send
@@ -77,7 +77,8 @@ class Consent:
 
     async def _allow(self, send: Send, pending: Pending, values: list[tuple[str, str]]) -> None:
         """Give what was chosen; nothing chosen yet leads to the choice."""
-        groups = [value for name, value in values if name == "group" and value in pending.scopes]
+        chosen_groups = {value for name, value in values if name == "group"}
+        groups = [name for name in GROUPS if name in chosen_groups]
         chosen = [value for name, value in values if name == "scope"]
         grants = grants_for(groups, [scope for scope in self._services.config.scopes if scope.id in chosen])
         if not grants:

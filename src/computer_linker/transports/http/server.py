@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.auth.guard import presented_token, prove, prove_by_oauth, why_refused
-from computer_linker.auth.oauth.scopes import group_of
+from computer_linker.auth.oauth.scopes import asked_with, group_of
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, ConfigInvalid
@@ -223,9 +223,9 @@ class HttpServer:
         try:
             await self.mcp.serve(scope, receive, send, headers, who)
         except NeedsGrant as lacking:
-            wanted = group_of(lacking.capability)
+            wanted = asked_with(who.grants or frozenset(), lacking.capability)
             challenge = bearer_challenge(base, error="insufficient_scope", scope=wanted)
-            body = {"error": f"The owner has not given this client {wanted}."}
+            body = {"error": f"The owner has not given this client {group_of(lacking.capability)}."}
             await answer_json(send, 403, body, [(b"www-authenticate", challenge)])
 
     @cached_property
