@@ -91,6 +91,40 @@ async def test_landlock_refuses_a_root_that_holds_the_state(tmp_path: Path) -> N
         assert not (tmp_path / "marker").exists()
 
 
+async def test_names_that_programs_read_are_empty_files_inside(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, boxed(tmp_path / "root")) as road:
+        script = "cat .npmrc .yarnrc.yml .mcp.json && echo read; echo EVIL > .npmrc; rm -f .npmrc; mv .mcp.json x; ln -sf /etc .envrc"
+        ran = await road.data("command.run", ".", input={"command": ["sh", "-c", script]})
+        assert ran["stdout"] == "read\n"
+        assert list(road.root.iterdir()) == []
+        # What a killed service left is taken over, and then away.
+        left = road.root / ".npmrc"
+        left.touch(mode=0o444)
+        os.utime(left, ns=(0, 0))
+        (road.root / ".yarnrc").mkdir(mode=0o555)
+        assert (await road.data("command.run", ".", input={"command": ["true"]}))["exitCode"] == 0
+        assert list(road.root.iterdir()) == []
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    placeholders = Placeholders(tmp_path / "store")
+    fd = os.open(root, os.O_RDONLY)
+    try:
+        (root / ".npmrc").write_text("mine")
+        held = placeholders.hold(fd, [".npmrc", ".mcp.json", ".envrc"], {".npmrc", ".mcp.json", ".envrc"})
+        assert len(held) == 3 and (root / ".npmrc").read_text() == "mine"
+        (root / ".mcp.json").chmod(0o644)
+        (root / ".mcp.json").write_text("mine too")
+        placeholders.let_go(held)
+        assert sorted(path.name for path in root.iterdir()) == [".mcp.json", ".npmrc"]
+        assert Path(placeholders.empty_file).read_text() == "" and (root / ".mcp.json").read_text() == "mine too"
+    finally:
+        os.close(fd)
+        placeholders.close()
+
+
 def test_what_somebody_put_into_a_placeholder_stays(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
@@ -121,7 +155,7 @@ def test_placeholders_are_used_again_and_counted(tmp_path: Path) -> None:
             assert (root / ".codex").is_dir()
             placeholders.let_go(second)
             assert not (root / ".codex").exists()
-        assert len(list((tmp_path / "store").iterdir())) == 1
+        assert len([path for path in (tmp_path / "store").iterdir() if path.is_dir()]) == 1
     finally:
         os.close(fd)
         placeholders.close()

@@ -10,7 +10,7 @@ from computer_linker.model.paths import PathRules
 from computer_linker.policy.names import PROTECTED_NAMES, folded, is_protected, is_sensitive
 from computer_linker.policy.paths import is_denied
 from computer_linker.providers.sandbox.boundary import Folder
-from computer_linker.providers.sandbox.placeholders import PLACEHOLDER_MODE
+from computer_linker.providers.sandbox.placeholders import is_like_ours
 from computer_linker.providers.sandbox.places import home
 
 _HOME_ONLY = frozenset(
@@ -24,6 +24,16 @@ _HOME_ONLY = frozenset(
 """Protected names that programs read from the home folder only; outside it they are closed when they exist."""
 _PROTECTED = tuple(sorted(PROTECTED_NAMES))
 _IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
+READ_AS_FILES = frozenset(
+    """
+    .gitmodules .cursorrules .mcp.json opencode.json .aider.conf.yml .envrc .vimrc .exrc .npmrc .yarnrc .yarnrc.yml .gdbinit
+    .gitconfig .claude.json .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile
+    .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout .inputrc .xinitrc .xprofile .xsession .xsessionrc
+    .pam_environment .direnvrc .nvimrc .emacs .tmux.conf .screenrc .curlrc .wgetrc .pypirc .netrc .lldbinit .pythonstartup
+    .irbrc .pryrc .rprofile .mailcap .pnpmrc
+    """.split()
+)
+"""Protected names that programs open as files: a folder in their place would make some of them fail."""
 _SKIPPED = frozenset(
     {"node_modules", "target", "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".cache", "vendor"}
 )
@@ -55,17 +65,19 @@ def masks_of(folder: Folder, *, is_writable: bool) -> Masks:
     """What exists in the root and must stay closed: its top whole, the rest as far as a bounded look goes."""
     masks = Masks()
     seen: dict[tuple[str, ...], set[str]] = {(): set()}
-    standing: list[tuple[str, ...]] = []
+    standing: dict[tuple[str, ...], bool] = {}
     for parts, entry in _walk(folder.fd, masks):
         if _is_placeholder(entry):
-            standing.append(parts)
+            standing[parts] = entry.is_dir(follow_symlinks=False)
             continue
         seen.setdefault(parts[:-1], set()).add(entry.name)
         _judge(masks, folder.above, parts, entry, folder.rules)
     _close_named(masks, folder)
     if is_writable and not folder.rules.allow_protected:
         _close_missing(masks, folder, seen)
-    masks.empty_folders += ["/".join(parts) for parts in standing if parts[-1] not in masks.missing.get(parts[:-1], ())]
+    for parts, is_folder in standing.items():
+        if parts[-1] not in masks.missing.get(parts[:-1], ()):
+            (masks.empty_folders if is_folder else masks.empty_files).append("/".join(parts))
     if not is_writable:
         masks.read_only.clear()
         return masks
@@ -199,11 +211,9 @@ def _open_folder(name: str, fd: int) -> int | None:
 
 
 def _is_placeholder(entry: os.DirEntry[str]) -> bool:
-    """An empty folder with our mode: left by a service that was killed, or held for another command now."""
-    if entry.name not in PROTECTED_NAMES or not entry.is_dir(follow_symlinks=False):
+    if entry.name not in PROTECTED_NAMES:
         return False
     try:
-        found = entry.stat(follow_symlinks=False)
+        return is_like_ours(entry.stat(follow_symlinks=False))
     except OSError:
         return False
-    return stat.S_IMODE(found.st_mode) == PLACEHOLDER_MODE and found.st_nlink == 2
