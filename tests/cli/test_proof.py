@@ -100,3 +100,20 @@ def test_what_is_refused_says_why(home: Path, words: tuple[str, ...], code: int,
     assert says in told.stderr
     assert json.loads(run(home, "list", "--json").stdout) == before
     assert not (home.parent / "x.html").exists()
+
+
+def test_the_history_page_shows_small_pictures_of_what_was_seen(home: Path, tmp_path: Path) -> None:
+    from io import BytesIO
+
+    from PIL import Image
+
+    picture = BytesIO()
+    Image.new("RGB", (900, 500), "#336699").save(picture, "PNG")
+    (home.parent / "root" / "large.png").write_bytes(picture.getvalue())
+    assert run(home, "attach", str(home.parent / "root" / "large.png")).returncode == 0
+    page = tmp_path / "history.html"
+    argv = [*PROGRAM, "history", "timeline", "--html", str(page)]
+    subprocess.run(argv, env=environment(home), capture_output=True, timeout=60, check=True)
+    made = page.read_text()
+    assert made.count("data:image/jpeg;base64,") == 1
+    assert "img-src data:" in made

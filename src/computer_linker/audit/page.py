@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -11,11 +11,18 @@ MAX_EVENTS = 20_000
 """More would make the page slow; the newest are shown, and it says so."""
 
 
-def timeline_page(events: Iterable[dict[str, Any]], *, title: str, left_out: int = 0) -> str:
-    """The page. Every text in it is data: it is set as text by the script, never parsed as markup."""
+def timeline_page(
+    events: Iterable[dict[str, Any]], *, title: str, left_out: int = 0, pictures: Mapping[str, list[str]] | None = None
+) -> str:
+    """The page. Every text in it is data: it is set as text by the script, never parsed as markup.
+
+    `pictures` are data addresses of what was seen, by operation.
+    """
     style, script, body = (_part(name) for name in ("page.css", "page.js", "page.html"))
-    data = json.dumps({"title": title, "leftOut": left_out, "events": list(events)}, separators=(",", ":"))
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'"
+    whole = {"title": title, "leftOut": left_out, "events": list(events), "pictures": pictures or {}}
+    data = json.dumps(whole, separators=(",", ":"))
+    allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'"
     values = {
         "POLICY": policy,
         "STYLE": style,

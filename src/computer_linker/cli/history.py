@@ -119,13 +119,15 @@ def _timeline(
     from collections import deque
 
     from computer_linker.audit.page import MAX_EVENTS, timeline_page
+    from computer_linker.cli.thumbnails import thumbnails
 
     kept: deque[dict[str, Any]] = deque(maxlen=MAX_EVENTS)
     count = 0
     for event in _events(scope, since, query):
         kept.append(event)
         count += 1
-    _write(html, timeline_page(kept, title="History of this computer", left_out=count - len(kept)))
+    seen = thumbnails({str(event[name]) for event in kept for name in ("operationId", "parent") if event.get(name)})
+    _write(html, timeline_page(kept, title="History of this computer", left_out=count - len(kept), pictures=seen))
     note(f"{len(kept)} events drawn in {html}.")
 
 

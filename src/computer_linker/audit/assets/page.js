@@ -31,6 +31,12 @@ function choose(event) {
     if (text) list.append(make("dt", "", name), make("dd", "", text));
   }
   details.replaceChildren(list);
+  for (const address of data.pictures[event.operationId] || data.pictures[event.parent] || []) {
+    const picture = make("img", "seen");
+    picture.src = address;
+    picture.alt = "what was seen";
+    details.append(picture);
+  }
   for (const old of document.querySelectorAll(".chosen")) old.classList.remove("chosen");
   if (event.node) event.node.classList.add("chosen");
 }
