@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,26 @@ def test_a_tunnel_that_dies_is_back_within_seconds_and_the_restart_is_told(expos
     wait_for(lambda: (record := read(exposed.home)) is not None and record.restarts == 1 and record.state == "running")
     assert told(exposed.home, "tunnel", "status")["tunnel"]["publicUrl"] == "https://stand-in-2.trycloudflare.com"
     assert ask(exposed.port, "POST", "/mcp", host=PUBLIC) == 421
+
+
+@pytest.mark.parametrize("mode", ["floods", "ends"])
+def test_an_honest_client_is_served_quickly_while_the_tunnel_misbehaves(tmp_path: Path, mode: str) -> None:
+    program = install(tmp_path / "programs", "cloudflared")
+    (tmp_path / "home" / "tunnel").mkdir(mode=0o700, parents=True)
+    (tmp_path / "home").chmod(0o700)
+    (tmp_path / "home" / "tunnel" / "standin.json").write_text(json.dumps({"mode": mode}))
+    tunnel = {"provider": "cloudflare", "cloudflare": {"program": str(program)}}
+    with serving(tmp_path, token=TOKEN, tunnel=tunnel) as running:
+        wait_for(lambda: starts(running.home))
+        http = running.http()
+        http.initialize()
+        times = []
+        for number in range(200):
+            began = time.perf_counter()
+            http.legacy("ping", request_id=number + 1)
+            times.append(time.perf_counter() - began)
+        http.close()
+    assert sorted(times)[190] < 0.1, sorted(times)[-20:]
 
 
 def test_stop_closes_it_and_takes_the_wish_back(exposed: Service) -> None:

@@ -14,6 +14,9 @@ from computer_linker.tunnels.base import Surroundings
 
 _MAX_LINE = 4096
 _KEPT_LINES = 20
+_CHUNK = 8192
+_LINES_AT_ONCE = 100
+_PAUSE_S = 0.02
 _GRACE_S = 5.0
 _PASSED_ON = (
     "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR",
@@ -81,28 +84,39 @@ class Running:
 
 
 class _LineReader:
-    """Reads a pipe on the event loop; a line longer than the bound is cut, and what follows of it dropped."""
+    """Reads a pipe on the event loop, a little at a time: a program that says too much waits, and nobody else does.
+
+    A line longer than the bound is cut, and what follows of it dropped.
+    """
 
     def __init__(self, fd: int, said: Callable[[str], None]) -> None:
         self._fd, self._said = fd, said
         self._rest = b""
         self._is_open = True
-        asyncio.get_running_loop().add_reader(fd, self._read)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(fd, self._read)
 
     def _read(self) -> None:
         try:
-            data = os.read(self._fd, 65_536)
+            data = os.read(self._fd, _CHUNK)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         *whole, rest = (self._rest + data).split(b"\n")
-        for line in whole:
+        for line in whole[:_LINES_AT_ONCE]:
             self._tell(line)
         self._rest = rest[:_MAX_LINE]
         if not data:
             self._tell(self._rest)
             self.close()
+        elif len(data) == _CHUNK:
+            self._loop.remove_reader(self._fd)
+            self._loop.call_later(_PAUSE_S, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._is_open:
+            self._loop.add_reader(self._fd, self._read)
 
     def _tell(self, line: bytes) -> None:
         text = "".join(
@@ -114,7 +128,7 @@ class _LineReader:
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
-            asyncio.get_running_loop().remove_reader(self._fd)
+            self._loop.remove_reader(self._fd)
             os.close(self._fd)
 
 

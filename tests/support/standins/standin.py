@@ -41,6 +41,10 @@ def misbehave() -> None:
             stay()
         case "hangs":
             stay()
+        case "floods":
+            if os.fork() == 0:
+                while True:
+                    os.write(1, b"x\n" * 32_768)
         case "ends":
             log("ERR it does not work here")
             raise SystemExit(3)
