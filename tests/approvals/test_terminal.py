@@ -1,10 +1,9 @@
 """A person at a terminal says yes or no to exactly what they were shown."""
 
 import json
-import os
-import pty
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from support.road import folder_scope
 from support.service import PROGRAM, Service, environment, serving, wait_for
+from support.terminal_person import person_at_terminal
 
 
 @pytest.fixture
@@ -59,28 +59,11 @@ def test_a_no_from_the_command_line_is_final(service: Service) -> None:
 
 @pytest.mark.parametrize(("key", "ok"), [("y", True), ("n", False)])
 def test_a_call_waits_for_the_person_at_the_live_list(service: Service, key: str, ok: bool) -> None:
-    parent, child = pty.openpty()
-    live = subprocess.Popen(
-        [*PROGRAM, "approvals"], env=environment(service.home), stdin=child, stdout=child, stderr=child
-    )
-    os.close(child)
-    seen = bytearray()
-    reader = threading.Thread(target=_collect, args=(parent, seen), daemon=True)
-    reader.start()
-    try:
-        wait_for(lambda: b"Waiting for requests" in seen)
-        answers: list[Any] = []
-        caller = threading.Thread(target=lambda: answers.append(_until_asked(service)))
-        caller.start()
-        wait_for(lambda: b"Allow? [y/s/n]" in seen)
-        os.write(parent, f"{key}\n".encode())
-        caller.join(30)
-        assert answers[0]["ok"] is ok
-        assert (service.root / "keep.txt").exists() is not ok
-    finally:
-        live.kill()
-        live.wait()
-        os.close(parent)
+    with person_at_terminal(service, key) as person:
+        answer = _until_asked(service)
+        assert answer["ok"] is ok and person.answered == 1
+        assert b"-kept (no line end)" in person.seen and b"the exact request:" in person.seen
+    assert (service.root / "keep.txt").exists() is not ok
 
 
 def _until_asked(service: Service) -> Any:
@@ -94,9 +77,51 @@ def _answered(service: Service) -> Any:
     return None if nobody else answer
 
 
-def _collect(fd: int, into: bytearray) -> None:
+def test_a_terminal_that_is_closed_keeps_no_call_waiting(service: Service) -> None:
+    answers: list[Any] = []
+    with person_at_terminal(service, "") as person:
+
+        def call() -> None:
+            while not answers or not person.answered:
+                answers[:] = [delete(service)]
+
+        caller = threading.Thread(target=call)
+        caller.start()
+        wait_for(lambda: person.answered)
+    started = time.monotonic()
+    caller.join(30)
+    assert time.monotonic() - started < 20, "long before the minute that a person has"
+    assert answers[0]["error"]["code"] == "confirm_required" and "approveWith" in answers[0]["error"]["details"]
+    assert (service.root / "keep.txt").exists()
+
+
+def test_calls_wait_also_while_another_question_is_on_the_screen(service: Service) -> None:
+    answers: list[Any] = []
+    with person_at_terminal(service, None) as person:
+        first = threading.Thread(target=lambda: answers.append(_until_asked(service)))
+        first.start()
+        wait_for(lambda: b"Allow? [y/s/n]" in person.seen)
+        # By then a terminal that says nothing would no longer count as being there.
+        wait_for(lambda: _waiting(service)[0]["secondsLeft"] <= 55)
+        second = threading.Thread(target=lambda: answers.append(_written(service)))
+        second.start()
+        wait_for(lambda: len(_waiting(service)) == 2)
+        for item in _waiting(service):
+            assert "Allowed" in cli(service, "approvals", "allow", item["id"])
+        first.join(30)
+        second.join(30)
+    assert [answer["ok"] for answer in answers] == [True, True]
+
+
+def _waiting(service: Service) -> Any:
+    return json.loads(cli(service, "approvals", "list", "--json"))["waiting"]
+
+
+def _written(service: Service) -> Any:
+    http = service.http()
     try:
-        while data := os.read(fd, 4096):
-            into += data
-    except OSError:
-        pass
+        return http.control(
+            "computer_operation", scope="app", op="file.create", target="new.txt", input={"content": "new"}
+        )
+    finally:
+        http.close()

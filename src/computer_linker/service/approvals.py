@@ -27,7 +27,9 @@ class ApprovalDesk:
         self._approvals.offer(NoticeApprover(app).find)
         self._pictures, self._one = Pictures(app.home / "approvals"), anyio.CapacityLimiter(1)
         self._presence: asyncio.Task[None] | None = None
-        self._seen_at = 0.0
+        self._leases: dict[object, float] = {}
+        """Until when each terminal counts as being there."""
+        self._left = asyncio.Event()
 
     async def control(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         """One action of the command line."""
@@ -37,7 +39,7 @@ class ApprovalDesk:
             case "approvals.wait":
                 return await self._wait(request)
             case "approvals.here":
-                self._stay(0.0)
+                self._stay("here", _GRACE_S)
                 return {"ok": True}
             case "approvals.answer":
                 return await self._answer(str(request.get("id")), str(request.get("answer")))
@@ -61,18 +63,24 @@ class ApprovalDesk:
     async def _wait(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return when what waits is no longer what the terminal shows, or after a while; meanwhile calls wait for it."""
         known = set(request.get("known") or [])
-        self._stay(_WAIT_S)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT_S):
-                while {asked.id for asked in self._approvals.waiting()} == known:
-                    await self._approvals.changed()
-        self._seen_at = asyncio.get_running_loop().time()
+        lease = object()
+        self._stay(lease, _WAIT_S + _GRACE_S)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_WAIT_S):
+                    while {asked.id for asked in self._approvals.waiting()} == known:
+                        await self._approvals.changed()
+            self._stay("here", _GRACE_S)
+        finally:
+            # Also when the terminal was closed: nobody waits for a person who has gone.
+            del self._leases[lease]
+            self._left.set()
         return await self._list()
 
-    def _stay(self, seconds: float) -> None:
-        """The terminal is there, and will be for so long."""
+    def _stay(self, lease: object, seconds: float) -> None:
+        """A terminal is there, and will be for so long."""
         loop = asyncio.get_running_loop()
-        self._seen_at = max(self._seen_at, loop.time() + seconds)
+        self._leases[lease] = loop.time() + seconds
         if self._presence is None or self._presence.done():
             self._presence = loop.create_task(self._be_there())
 
@@ -86,15 +94,18 @@ class ApprovalDesk:
         return {"ok": True, "id": asked.id, "op": asked.op, "scope": asked.scope}
 
     async def _be_there(self) -> None:
-        """Count as an approver until the terminal has been silent for a moment."""
+        """Count as an approver until every terminal has gone; calls that still wait for one are then told so."""
+        gone = anyio.Event()
 
         async def person(asked: Asked) -> Answer | None:
             # The answer comes by `approvals.answer`; this only keeps the call waiting for it.
-            await anyio.sleep_forever()
+            await gone.wait()
             return None
 
         loop = asyncio.get_running_loop()
         async with self._approvals.attached("terminal", person):
-            # Each wait of the terminal moves the end; there is nothing to be woken by before it.
-            while (left := self._seen_at + _GRACE_S - loop.time()) > 0:  # noqa: ASYNC110
-                await asyncio.sleep(left)
+            while (left := max(self._leases.values(), default=0.0) - loop.time()) > 0:
+                self._left.clear()
+                with anyio.move_on_after(left):
+                    await self._left.wait()
+        gone.set()

@@ -6,9 +6,11 @@ import os
 import pwd
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import anyio
 from pydantic_core import to_json
 
 from computer_linker import home as places
@@ -116,13 +118,35 @@ class Door:
                 return
             raw += data
         who = Principal(f"local:{_user_name()}", "cli", new_handle("cli"), new_handle("conn"), "computer-linker")
+        answer: dict[str, Any] | None = None
         try:
-            answer = await self._control(read_json(raw), who)
+            with _while_there(link):
+                answer = await self._control(read_json(raw), who)
         except LinkError as error:
             answer = {"error": error.message}
         except CannotServe as error:
             answer = {"error": f"{error.message}; {error.hint}"}
-        await loop.sock_sendall(link, to_json(answer, by_alias=True) + b"\n")
+        if answer is not None:
+            await loop.sock_sendall(link, to_json(answer, by_alias=True) + b"\n")
+
+
+@contextmanager
+def _while_there(link: socket.socket) -> Iterator[None]:
+    """End the body when the other end is closed: a command that was stopped wants nothing any more."""
+    with anyio.CancelScope() as scope:
+
+        async def watch() -> None:
+            with suppress(OSError):
+                if await asyncio.get_running_loop().sock_recv(link, 1):
+                    return
+            # A scope, not the task's own cancel(): that would tear an operation out of a step it has shielded.
+            scope.cancel()
+
+        watcher = asyncio.get_running_loop().create_task(watch())
+        try:
+            yield
+        finally:
+            watcher.cancel()
 
 
 async def _greeting(link: socket.socket) -> tuple[bytes, bytes, list[int]]:

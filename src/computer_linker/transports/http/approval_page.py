@@ -145,8 +145,10 @@ class ApprovalPage:
     async def _stay(self) -> None:
         """Count as an approver while the page is open: it asks for itself again before this runs out."""
 
+        gone = anyio.Event()
+
         async def person(asked: Asked) -> Answer | None:
-            await anyio.sleep_forever()
+            await gone.wait()
             return None
 
         loop = asyncio.get_running_loop()
@@ -154,6 +156,7 @@ class ApprovalPage:
             # Each look at the page moves the end; there is nothing to be woken by before it.
             while (left := self._present_until - loop.time()) > 0:  # noqa: ASYNC110
                 await asyncio.sleep(left)
+        gone.set()
 
 
 async def _answer(send: Send, status: int, html: str, more: list[tuple[bytes, bytes]] | None = None) -> None:

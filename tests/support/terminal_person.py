@@ -1,0 +1,53 @@
+"""A person at `computer-linker approvals` in a terminal of their own, who answers every question the same way."""
+
+import os
+import pty
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from support.service import PROGRAM, Service, environment, wait_for
+
+_QUESTION = b"Allow? [y/s/n]"
+
+
+class TerminalPerson:
+    """`seen` is all that the terminal showed."""
+
+    def __init__(self, terminal: int, key: str | None) -> None:
+        self._terminal, self._key = terminal, key
+        self.seen = bytearray()
+        self.answered = 0
+
+    def read(self) -> None:
+        """Answer each question as it comes, until the terminal is closed."""
+        try:
+            while data := os.read(self._terminal, 65536):
+                self.seen += data
+                while self._key is not None and self.seen.count(_QUESTION) > self.answered:
+                    self.answered += 1
+                    os.write(self._terminal, f"{self._key}\n".encode())
+        except OSError:
+            return
+
+
+@contextmanager
+def person_at_terminal(service: Service, key: str | None) -> Iterator[TerminalPerson]:
+    """The person is there while the body runs: calls wait for them. Without a key they only look."""
+    parent, child = pty.openpty()
+    live = subprocess.Popen(
+        [*PROGRAM, "approvals"], env=environment(service.home), stdin=child, stdout=child, stderr=child
+    )
+    os.close(child)
+    person = TerminalPerson(parent, key)
+    reader = threading.Thread(target=person.read, daemon=True)
+    reader.start()
+    try:
+        wait_for(lambda: b"Waiting for requests" in person.seen)
+        yield person
+    finally:
+        live.kill()
+        live.wait()
+        reader.join(10)
+        os.close(parent)
