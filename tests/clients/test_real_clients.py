@@ -117,7 +117,8 @@ def test_codex_signs_in_and_calls_over_http(service: Service, user: Path) -> Non
         set_up(service, user, "codex", "--over", "http")
         env = {"CODEX_HOME": str(user / ".codex")}
         # Its own client document is on a site that cannot be reached from here, so it registers.
-        login = [str(program), "mcp", "login", "computer-linker", "--oauth-client-registration", "dcr"]
+        login = [str(program), "mcp", "login", "computer-linker", "--scopes", "linker:read,linker:write"]
+        login += ["--oauth-client-registration", "dcr"]
         sign_in(service, user, login, **env)
         run(user, [str(program), "exec", "--json", "--skip-git-repo-check", PROMPT], **env)
         check(service, model, "codex")

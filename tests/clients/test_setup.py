@@ -85,6 +85,16 @@ def test_every_client_is_written_read_back_and_removed(run: Run, user: Path) -> 
         assert not (user / place).exists(), "a file that says nothing any more goes too"
 
 
+@pytest.mark.parametrize("name", [name for name in FILES if name != "claude-desktop"])
+def test_a_client_that_is_to_sign_in_is_told_how(run: Run, user: Path, name: str) -> None:
+    after = json.loads(run("setup", name, "--over", "http", "--json")[1])["after"]
+    assert "owner token" in after and after.startswith(known_clients()[name].sign_in)
+    with_token = json.loads(run("setup", name, "--over", "http", "--show-token", "--json")[1])
+    assert with_token["after"] == json.loads(run("setup", name, "--json")[1])["after"] == known_clients()[name].after
+    write_config(user / ".computer-linker", user.parent / "root", token=None, port=3939)
+    assert "owner token" not in json.loads(run("setup", name, "--over", "http", "--json")[1])["after"]
+
+
 def test_without_write_nothing_is_written(run: Run, user: Path) -> None:
     before = sorted(user.rglob("*"))
     code, shown, said = run("setup", "cursor")

@@ -20,4 +20,5 @@ CLIENT = Client(
     # `claude mcp add` puts a server here, for the folder it was called in, unless it is told otherwise.
     projects="projects",
     entry=lambda connection: plain_entry(connection, typed=True),
+    sign_in="In a session, type /mcp, choose computer-linker, and authenticate.",
 )

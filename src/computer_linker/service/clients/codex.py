@@ -27,4 +27,5 @@ CLIENT = Client(
     document=Toml(),
     container=("mcp_servers",),
     entry=_entry,
+    sign_in="Sign in: codex mcp login computer-linker --scopes linker:read,linker:write",
 )

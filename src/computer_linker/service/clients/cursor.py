@@ -12,4 +12,5 @@ CLIENT = Client(
     container=("mcpServers",),
     entry=lambda connection: plain_entry(connection, typed=False),
     after="Switch the server on under Settings, MCP.",
+    sign_in="Switch the server on under Settings, MCP, and sign in there.",
 )

@@ -24,6 +24,7 @@ class Http:
 
     url: str
     token: str | None = None
+    signs_in: bool = False
 
 
 Connection = Stdio | Http
@@ -72,6 +73,8 @@ class Client:
     projects: str | None = None
     """The key of a table in the same file that has servers of its own for each project folder."""
     after: str = "Start a new session of the client; it reads its settings when it starts."
+    sign_in: str = "Start a new session of the client, and sign in there."
+    """What to do where the client is to sign in: the browser then shows the consent page."""
 
     @property
     def path(self) -> tuple[str, ...]:

@@ -11,4 +11,5 @@ CLIENT = Client(
     document=Jsonc(),
     container=("mcpServers",),
     entry=lambda connection: plain_entry(connection, typed=False, url_key="httpUrl"),
+    sign_in="In a session, type /mcp auth computer-linker",
 )

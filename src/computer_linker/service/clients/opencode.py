@@ -29,4 +29,5 @@ CLIENT = Client(
     document=Jsonc(),
     container=("mcp",),
     entry=_entry,
+    sign_in="Sign in: opencode mcp auth computer-linker",
 )

@@ -14,6 +14,7 @@ from computer_linker.service.clients.form import Client, Connection, Http, Stdio
 from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_in
 
 Way = Literal["stdio", "http"]
+_APPROVE = "Approve it in the browser with the owner token: computer-linker token show"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Service:
             return Stdio([*_whole_program(), "stdio"], environment(self.home))
         token = self.config.owner_token
         if not with_token or token is None:
-            return Http(local_address(self.config, self.local_url))
+            return Http(local_address(self.config, self.local_url), signs_in=token is not None)
         if is_digest(token):
             raise CannotEdit("only the token's digest is kept; connect over stdio or by OAuth, or rotate the token")
         return Http(local_address(self.config, self.local_url), token)
@@ -44,7 +45,9 @@ def list_clients(user: User) -> list[dict[str, Any]]:
 def set_up(client: Client, user: User, connection: Connection, *, write: bool) -> dict[str, Any]:
     """The entry, its file and the change; written when that is asked for. Raises CannotEdit, having written nothing."""
     entry = client.entry(connection)
-    return _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write) | {"entry": entry}
+    signs_in = isinstance(connection, Http) and connection.signs_in
+    told = {"entry": entry, "after": f"{client.sign_in} {_APPROVE}" if signs_in else client.after}
+    return _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write) | told
 
 
 def remove(client: Client, user: User, *, write: bool) -> dict[str, Any]:

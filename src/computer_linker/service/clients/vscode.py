@@ -19,4 +19,5 @@ CLIENT = Client(
     container=("servers",),
     entry=lambda connection: plain_entry(connection, typed=True),
     after="Run `MCP: List Servers` in the command palette and start the server.",
+    sign_in="Run `MCP: List Servers` in the command palette, start the server and sign in.",
 )
