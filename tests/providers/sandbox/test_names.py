@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -106,56 +108,55 @@ async def test_names_that_programs_read_are_empty_files_inside(tmp_path: Path) -
         assert list(road.root.iterdir()) == []
 
 
-def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    root.mkdir()
-    placeholders = Placeholders(tmp_path / "store")
-    fd = os.open(root, os.O_RDONLY)
-    try:
-        (root / ".npmrc").write_text("mine")
-        held = placeholders.hold(fd, [".npmrc", ".mcp.json", ".envrc"], {".npmrc", ".mcp.json", ".envrc"})
-        assert len(held) == 3 and (root / ".npmrc").read_text() == "mine"
-        (root / ".mcp.json").chmod(0o644)
-        (root / ".mcp.json").write_text("mine too")
-        placeholders.let_go(held)
-        assert sorted(path.name for path in root.iterdir()) == [".mcp.json", ".npmrc"]
-        assert Path(placeholders.empty_file).read_text() == "" and (root / ".mcp.json").read_text() == "mine too"
-    finally:
-        os.close(fd)
-        placeholders.close()
+@dataclass
+class Place:
+    """A root that is held, and placeholders for it."""
+
+    root: Path
+    fd: int
+    placeholders: Placeholders
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.root.iterdir())
 
 
-def test_what_somebody_put_into_a_placeholder_stays(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    root.mkdir()
-    placeholders = Placeholders(tmp_path / "store")
-    fd = os.open(root, os.O_RDONLY)
-    try:
-        held = placeholders.hold(fd, [".codex", ".claude"])
-        (root / ".codex").chmod(0o755)
-        (root / ".codex" / "mine.toml").write_text("mine")
-        placeholders.let_go(held)
-        assert (root / ".codex" / "mine.toml").read_text() == "mine"
-        assert not (root / ".claude").exists()
-    finally:
-        os.close(fd)
-        placeholders.close()
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    (tmp_path / "root").mkdir()
+    found = Place(tmp_path / "root", os.open(tmp_path / "root", os.O_RDONLY), Placeholders(tmp_path / "store"))
+    yield found
+    os.close(found.fd)
+    found.placeholders.close()
 
 
-def test_placeholders_are_used_again_and_counted(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    root.mkdir()
-    placeholders = Placeholders(tmp_path / "store")
-    fd = os.open(root, os.O_RDONLY)
-    try:
-        for _ in range(3):
-            first = placeholders.hold(fd, [".codex"])
-            second = placeholders.hold(fd, [".codex"])
-            placeholders.let_go(first)
-            assert (root / ".codex").is_dir()
-            placeholders.let_go(second)
-            assert not (root / ".codex").exists()
-        assert len([path for path in (tmp_path / "store").iterdir() if path.is_dir()]) == 1
-    finally:
-        os.close(fd)
-        placeholders.close()
+def test_a_file_that_appears_meanwhile_is_kept(place: Place) -> None:
+    root = place.root
+    (root / ".npmrc").write_text("mine")
+    held = place.placeholders.hold(place.fd, [".npmrc", ".mcp.json", ".envrc"], {".npmrc", ".mcp.json", ".envrc"})
+    assert len(held) == 3 and (root / ".npmrc").read_text() == "mine"
+    (root / ".mcp.json").chmod(0o644)
+    (root / ".mcp.json").write_text("mine too")
+    place.placeholders.let_go(held)
+    assert place.names() == [".mcp.json", ".npmrc"]
+    assert Path(place.placeholders.empty_file).read_text() == "" and (root / ".mcp.json").read_text() == "mine too"
+
+
+def test_what_somebody_put_into_a_placeholder_stays(place: Place) -> None:
+    held = place.placeholders.hold(place.fd, [".codex", ".claude"])
+    (place.root / ".codex").chmod(0o755)
+    (place.root / ".codex" / "mine.toml").write_text("mine")
+    place.placeholders.let_go(held)
+    assert (place.root / ".codex" / "mine.toml").read_text() == "mine"
+    assert place.names() == [".codex"]
+
+
+@pytest.mark.parametrize("name", [".codex", ".npmrc"])
+def test_placeholders_are_used_again_and_counted(place: Place, tmp_path: Path, name: str) -> None:
+    for _ in range(3):
+        first = place.placeholders.hold(place.fd, [name], {".npmrc"})
+        second = place.placeholders.hold(place.fd, [name], {".npmrc"})
+        place.placeholders.let_go(first)
+        assert place.names() == [name]
+        place.placeholders.let_go(second)
+        assert place.names() == []
+    assert len([path for path in (tmp_path / "store").iterdir() if path.name != "empty"]) == 1

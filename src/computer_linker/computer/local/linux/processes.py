@@ -18,10 +18,10 @@ from typing import Any
 
 import anyio
 
+from computer_linker.computer.facets.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
 from computer_linker.computer.local.linux.kernel_rules import compiled
 from computer_linker.computer.local.linux.usage import usage_of
-from computer_linker.computer.local.portable.ending import Ending
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
 _SOURCE = Path(__file__).parents[4]

@@ -15,8 +15,8 @@ import subprocess
 import termios
 from collections.abc import Callable
 
+from computer_linker.computer.facets.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
-from computer_linker.computer.local.portable.ending import Ending
 
 _Signals = signals.Signals
 

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Callable
 from typing import IO, Any
 
+from computer_linker.computer.facets.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
-from computer_linker.computer.local.portable.ending import Ending
 from computer_linker.computer.local.windows.job import Job
 from computer_linker.errors import ExecutionFailed, UnsupportedPlatform
 
