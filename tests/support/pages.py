@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from computer_linker.computer.base import Computer
+from computer_linker.providers.processes.prepare import Preparation
+from computer_linker.providers.sandbox.sandbox import Sandbox
+from computer_linker.service.app import App
 from support import node
 from support.agents import road_with
 from support.road import Road, folder_scope
@@ -48,10 +52,19 @@ async def browser_road(tmp_path: Path, **policy: Any) -> AsyncIterator[Road]:
     root.mkdir(exist_ok=True)
     (root / "form.html").write_text(FORM)
     (root / "two.html").write_text("<!doctype html><title>Two</title><h1>The second page</h1><button>Send</button>")
-    environ = {"PATH": f"{needed()}:/usr/local/bin:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/root")}
     rules = {"allowedCommands": ["agent-browser *"], **policy}
-    async with road_with(tmp_path, environ, [folder_scope(root, "app", **rules)]) as road:
+    async with road_with(tmp_path, _environ(), [folder_scope(root, "app", **rules)]) as road:
         yield road
+
+
+def preparation_with(app: App) -> None:
+    """Let a service find agent-browser."""
+    services = app.services
+    services.provide(Preparation, Preparation(services.use(Computer), services.use(Sandbox), _environ()))
+
+
+def _environ() -> dict[str, str]:
+    return {"PATH": f"{needed()}:/usr/local/bin:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/root")}
 
 
 async def ref_of(road: Road, role: str, name: str, **parts: Any) -> str:

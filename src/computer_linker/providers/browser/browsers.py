@@ -63,6 +63,9 @@ class Browsers:
     def find(self, scope: Scope, principal: Principal) -> Session:
         """This caller's browser in this scope. Raises ProcessNotFound when there is none."""
         session = self._open.get((scope.id, principal.id))
+        if session is not None and not session.is_for(scope):
+            session.kill()
+            raise ProcessNotFound("The scope has changed, so its browser was ended. Open the page again.")
         if session is None or not session.is_running:
             raise ProcessNotFound("No page is open in this scope. Open one with browser.open.")
         self._used((scope.id, principal.id))
@@ -82,7 +85,7 @@ class Browsers:
         key = (request.scope.id, principal.id)
         async with self._starting:
             session = self._open.get(key)
-            if session is not None and session.is_running:
+            if session is not None and session.is_running and session.is_for(request.scope):
                 await gate()
                 self._used(key)
                 return session
@@ -150,6 +153,7 @@ class Browsers:
             way_out = await self._gate(request.scope, folder, confined=boundary.holds)
             prepared = await self._prepared(request, folder, way_out, sockets)
             session = await self._spawned(session_id, prepared, folder, way_out, gate)
+            session.scope = request.scope
             session.leaves = [folder] if boundary.holds else [folder, sockets]
             return session
         except BaseException:
@@ -163,9 +167,14 @@ class Browsers:
         """The browser's way out; None where the kernel leaves it none, as the scope asks."""
         if confined and not scope.policy.network:
             return None
-        gate = Gate(Own(own_ports, self._own_hosts), is_open=scope.policy.network)
+        gate = Gate(Own(own_ports, self._own_hosts), lambda: self._has_network(scope.id))
         await gate.listen(folder if confined else None)
         return gate
+
+    def _has_network(self, scope_id: str) -> bool:
+        """Whether the scope has the network as the config is now; what the owner takes away is gone at once."""
+        scope: Scope | None = self._services.config.scope(scope_id)
+        return scope is not None and scope.policy.network
 
     def _own_hosts(self) -> frozenset[str]:
         from urllib.parse import urlsplit

@@ -8,6 +8,7 @@ import ipaddress
 import os
 import socket
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,7 +29,7 @@ class Refused(Exception):
 class Gate:
     """Listens on a socket in a private folder, or on a port of this machine where no boundary keeps the browser from others."""
 
-    def __init__(self, own: Own, *, is_open: bool) -> None:
+    def __init__(self, own: Own, is_open: Callable[[], bool]) -> None:
         self._own = own
         self._is_open = is_open
         self._server: asyncio.Server | None = None
@@ -114,7 +115,7 @@ class Gate:
 
     async def _judged(self, host: str, port: int) -> str:
         """The one address to connect to. A name with any forbidden address is refused as a whole."""
-        if not self._is_open:
+        if not self._is_open():
             raise self._refuse(host, "this scope has no network")
         if host.rstrip(".").lower() in self._own.hosts():
             raise self._refuse(host, "it is this service itself")

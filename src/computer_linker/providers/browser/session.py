@@ -14,6 +14,7 @@ from computer_linker.computer.facets.accessibility import Application, ElementId
 from computer_linker.computer.facets.processes import Child, Ended
 from computer_linker.errors import ExecutionFailed, LimitExceeded, NotFound, ProcessNotFound, TimedOut
 from computer_linker.model.paths import PathRules, RootedPath
+from computer_linker.model.scope import Scope
 from computer_linker.providers.browser.answers import results_of
 from computer_linker.providers.browser.gate import Gate
 from computer_linker.providers.held import held
@@ -45,6 +46,8 @@ class Session:
             toolkit_version="",
             root=ElementId(f"browser:{session_id}", ""),
         )
+        self.scope: Scope | None = None
+        """The scope as it was when the browser was started."""
         self.leaves: list[Path] = [folder]
         """What is taken away at its end."""
         self.running: set[str] = set()
@@ -66,6 +69,11 @@ class Session:
     @property
     def is_running(self) -> bool:
         return not self._has_ended.is_set()
+
+    def is_for(self, scope: Scope) -> bool:
+        """True while the scope gives what it gave when the browser was started."""
+        was = self.scope
+        return was is not None and (was.roots, was.policy, was.granted) == (scope.roots, scope.policy, scope.granted)
 
     def go(self) -> None:
         """Let it start."""
