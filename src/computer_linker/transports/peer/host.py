@@ -2,13 +2,13 @@
 
 import asyncio
 import hashlib
-import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_core import to_json
+from pydantic_core import to_jsonable_python
+from websockets.exceptions import ConnectionClosed
 
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LimitExceeded, PermissionDenied
@@ -71,7 +71,7 @@ class HostSession:
         self._who = principal_of(peer, new_handle("link"))
         self._last_id = 0
         self._telling: set[asyncio.Task[None]] = set()
-        self._running: dict[int, tuple[asyncio.Task[None], asyncio.Task[Reply]]] = {}
+        self._running: dict[int, tuple[asyncio.Task[None], asyncio.Task[Any]]] = {}
         self._credits: dict[int, asyncio.Semaphore] = {}
 
     async def take(self, frame: dict[str, Any]) -> None:
@@ -90,10 +90,8 @@ class HostSession:
 
     async def close(self) -> None:
         """The link is gone. Acts under way go on to their end, so that a resumed link finds out what became of them."""
-        for answering, work in list(self._running.values()):
+        for answering, _ in list(self._running.values()):
             answering.cancel()
-            if not getattr(work, "is_act", True):
-                work.cancel()
 
     def _call(self, frame: dict[str, Any]) -> None:
         call_id, key = self._checked(frame)
@@ -102,10 +100,10 @@ class HostSession:
         if is_act:
             digest = hashlib.sha256(packed({name: frame[name] for name in ("call", "on") if name in frame})).digest()
             act = self._acts.run(key, digest, work)
+            self._running[call_id] = (asyncio.ensure_future(self._answer(call_id, act)), act)
         else:
-            act = asyncio.ensure_future(_as_coroutine(work))
-            act.is_act = False  # type: ignore[attr-defined]  # an observation ends with its link
-        self._running[call_id] = (asyncio.ensure_future(self._answer(call_id, act)), act)
+            observing = asyncio.ensure_future(self._observe(call_id, work))
+            self._running[call_id] = (observing, observing)
 
     def _checked(self, frame: dict[str, Any]) -> tuple[int, str]:
         call_id, key = frame.get("id"), frame.get("key")
@@ -175,6 +173,19 @@ class HostSession:
 
         return report
 
+    async def _observe(self, call_id: int, work: Work) -> None:
+        """Answer what changes nothing: it ends with its link, and may simply be asked again."""
+        try:
+            await self._tell(call_id, await work())
+        except asyncio.CancelledError:
+            await self._quietly(packed(_cancelled(call_id)))
+            raise
+        except (OSError, ConnectionClosed):
+            return
+        finally:
+            self._running.pop(call_id, None)
+            self._credits.pop(call_id, None)
+
     async def _answer(self, call_id: int, act: asyncio.Task[Reply]) -> None:
         try:
             reply = await asyncio.shield(act)
@@ -184,10 +195,9 @@ class HostSession:
                 reply.attachments.clear()
         except asyncio.CancelledError:
             if act.cancelled():
-                cancelled = {"t": "error", "id": call_id, "code": "aborted", "message": "The call was cancelled."}
-                await self._quietly(packed(cancelled))
+                await self._quietly(packed(_cancelled(call_id)))
             raise
-        except OSError:
+        except (OSError, ConnectionClosed):
             # The link is gone; a resumed one asks again by the key.
             return
         finally:
@@ -208,7 +218,7 @@ class HostSession:
     async def _quietly(self, raw: bytes) -> None:
         try:
             await self._send(raw)
-        except OSError:
+        except (OSError, ConnectionClosed):
             pass
 
 
@@ -229,5 +239,9 @@ def _plain(envelope: dict[str, Any]) -> dict[str, Any]:
     """The envelope as plain values; facet answers are plain already and may hold bytes."""
     if envelope.get("ok") and isinstance(envelope["data"], Plain):
         return {**envelope, "data": envelope["data"].value}
-    made: dict[str, Any] = json.loads(to_json(envelope, by_alias=True))
+    made: dict[str, Any] = to_jsonable_python(envelope, by_alias=True)
     return made
+
+
+def _cancelled(call_id: int) -> dict[str, Any]:
+    return {"t": "error", "id": call_id, "code": "aborted", "message": "The call was cancelled."}

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
 
 from computer_linker.computer.remote.flow import Flow
 from computer_linker.computer.remote.link import Answer, Offer
@@ -236,15 +236,15 @@ class PeerLink:
         async with self._opening:
             if self._link is not None and self._reader is not None and not self._reader.done():
                 return self._link
-            deadline = asyncio.get_running_loop().time() + within_s
-            pause = 0.1
+            deadline, pause, cut_off = asyncio.get_running_loop().time() + within_s, 0.1, 0
             while True:
                 try:
                     self._link = await self._connect()
                     self._reader = asyncio.ensure_future(self._read(self._link))
                     return self._link
                 except (OSError, InvalidHandshake, ConnectionClosed, TimeoutError) as error:
-                    self._raise_refusal(error)
+                    cut_off += isinstance(error, InvalidMessage)
+                    self._raise_refusal(error, is_cut_off=cut_off > 1)
                     if asyncio.get_running_loop().time() + pause > deadline:
                         raise ProviderUnavailable(
                             f"{self._peer.name} cannot be reached. Is it on, and does it listen for peers?",
@@ -253,7 +253,7 @@ class PeerLink:
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, 2)
 
-    def _raise_refusal(self, error: Exception) -> None:
+    def _raise_refusal(self, error: Exception, *, is_cut_off: bool) -> None:
         """A machine that says no is not asked again and again."""
         name = self._peer.name
         if isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code in (REFUSED, UNPAIRED):
@@ -267,7 +267,8 @@ class PeerLink:
             raise PermissionDenied(
                 f"{name} shows another key than the one that was paired.", rule="other_key"
             ) from error
-        if isinstance(cause, ssl.SSLError) and "alert" in str(cause):
+        if is_cut_off or (isinstance(cause, ssl.SSLError) and "alert" in str(cause)):
+            # A key that is not known ends the connection right after the handshake.
             raise PermissionDenied(f"{name} does not know this computer's key.", rule="refused_there") from error
 
     async def _connect(self) -> ClientConnection:

@@ -180,7 +180,8 @@ class PeerServer:
         stranger = Principal(who, "peer", session="peer", connection=f"peer-{where}", client=None, grants=frozenset())
 
         async def refuse() -> dict[str, Any]:
-            raise error
+            # Whatever was wrong with it, at the door it is a denial, and the history says by which rule.
+            raise PermissionDenied(error.message, rule=error.details.get("rule") or error.code)
 
         await self._dispatcher.introspect("peer.connect", stranger, refuse)
 
