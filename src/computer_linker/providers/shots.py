@@ -1,6 +1,6 @@
 """Taking a picture of the desktop: what lay where, the pixels, and everything hidden that must not leave."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -24,6 +24,8 @@ class Shot:
     """How many areas were painted over."""
     all_asked: bool = True
     """False when some application in sight could not say where its password fields are."""
+    silent: int = 0
+    """How many windows are painted over whole because their application did not answer."""
 
 
 async def shoot(
@@ -34,7 +36,10 @@ async def shoot(
     cursor: bool = False,
     excluded: Sequence[str] = (),
 ) -> Shot:
-    """Capture a desktop area, or one window alone, with excluded applications and password fields painted over."""
+    """Capture a desktop area, or one window alone, with excluded applications and password fields painted over.
+
+    A window whose application describes its controls, but does not say now where passwords are, is painted over whole.
+    """
     displays = await computer.screen.displays()
     before = await stack_of(computer)
     if window is None:
@@ -42,13 +47,13 @@ async def shoot(
     else:
         pixmap = await computer.screen.capture_window(window.id, cursor=cursor)
     passwords = await password_areas(computer, before)
-    hide = list(passwords.areas)
+    unknown = [one.frame for one in before if one.is_visible and one.pid in passwords.silent]
+    hide = [*passwords.areas, *_shown(before, lambda one: one.pid in passwords.silent, window)]
     if excluded and window is None:
         # A window may move while it is captured: hide where it was before and where it is after.
         hide += excluded_areas(before, excluded) + excluded_areas(await stack_of(computer), excluded)
-    return Shot(
-        masked(pixmap, hide), before, displays, None if window is None else window.id, len(hide), passwords.is_complete
-    )
+    window_id = None if window is None else window.id
+    return Shot(masked(pixmap, hide), before, displays, window_id, len(hide), passwords.is_complete, len(unknown))
 
 
 async def stack_of(computer: Computer) -> list[Window]:
@@ -63,13 +68,20 @@ def is_excluded(window: Window, patterns: Sequence[str]) -> bool:
 
 
 def excluded_areas(stack: Sequence[Window], patterns: Sequence[str]) -> list[Rect]:
-    """Where excluded applications show: their frames, less what lies above them."""
+    """Where excluded applications show."""
+    return _shown(stack, lambda window: is_excluded(window, patterns))
+
+
+def _shown(stack: Sequence[Window], fits: Callable[[Window], bool], alone: Window | None = None) -> list[Rect]:
+    """Where windows that fit show: their frames, less what lies above them. In a capture of one window nothing does."""
+    if alone is not None:
+        return [_outer(alone)] if fits(alone) else []
     shown: list[Rect] = []
     above: list[Rect] = []
     for window in stack:
         if not window.is_visible:
             continue
-        if is_excluded(window, patterns):
+        if fits(window):
             shown.extend(_without([_outer(window)], above))
         else:
             above.append(window.frame)

@@ -78,6 +78,8 @@ class TreeLimits:
     """Ask for the text and value of input fields that show."""
     bulk: bool = True
     """Read the whole application at once where it can be; better without for a few elements."""
+    roles: frozenset[str] = frozenset()
+    """Only elements of these roles, found quickly where the application can be asked for them; empty means all."""
 
 
 @dataclass(slots=True)

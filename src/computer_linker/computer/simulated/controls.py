@@ -28,9 +28,7 @@ class SimulatedAccessibility:
         return [f"{app} draws its own text and never describes it. Use screen.ocr on its window." for app in silent]
 
     async def tree(self, root: ElementId, limits: TreeLimits = TreeLimits()) -> Tree:
-        elements = list(self._below(root))
-        if not elements:
-            raise ElementNotFound("The element is gone.")
+        elements = [one for one in self._below(root) if not limits.roles or one.role in limits.roles]
         cut: tuple[Limit, ...] = ("nodes",) if len(elements) > limits.max_nodes else ()
         return Tree(root, elements[: limits.max_nodes], cut)
 

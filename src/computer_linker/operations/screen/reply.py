@@ -83,7 +83,10 @@ def _tell(ctx: Context, full: ImageMap, given: ImageMap, shot: Shot) -> None:
         ctx.warn(f"Scaled from {full.width} x {full.height} to {given.width} x {given.height} pixels.")
     if shot.hidden:
         ctx.warn(f"{shot.hidden} areas with passwords or excluded applications are painted over.")
-    if not shot.all_asked:
+    if shot.silent:
         ctx.warn(
-            "Some applications in sight could not say where their password fields are; such fields are not hidden."
+            f"{shot.silent} windows are painted over whole: their applications did not say in time where their password "
+            "fields are. Capture again once they answer."
         )
+    elif not shot.all_asked:
+        ctx.warn("Some applications in sight do not describe their controls; password fields of theirs are not hidden.")

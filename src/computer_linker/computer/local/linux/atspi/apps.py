@@ -32,19 +32,19 @@ class Apps:
         self._woken: set[str] = set()
 
     async def all(self) -> list[Application]:
-        """Every application that answers, with its windows as they are now."""
+        """Every application, with its windows as they are now; one that does not answer has neither name nor windows."""
         roots = [
             at
             for pair in await self._wire.ask(Request(_REGISTRY_ROOT, ACCESSIBLE, "GetChildren"))
             if (at := element_id(pair))
         ]
-        await self._learn([at for at in roots if at.app not in self._known])
+        silent = await self._learn([at for at in roots if at.app not in self._known])
         present = {at.app for at in roots}
         self._known = {name: app for name, app in self._known.items() if name in present}
         apps = list(self._known.values())
         kids = await self._wire.ask_all([Request(app.root, ACCESSIBLE, "GetChildren") for app in apps], _ANSWER_S)
         await self._describe_windows(apps, kids)
-        return apps
+        return apps + silent
 
     async def find(self, name: str) -> Application:
         """What is known of one application, learnt when it is not."""
@@ -65,7 +65,8 @@ class Apps:
         while time.monotonic() < deadline and not await self._has_document(frames):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
-    async def _learn(self, roots: list[ElementId]) -> None:
+    async def _learn(self, roots: list[ElementId]) -> list[Application]:
+        """Ask applications who they are; the answer is those that did not say in time."""
         requests = [
             request
             for at in roots
@@ -76,13 +77,19 @@ class Apps:
             )
         ]
         answers = await self._wire.ask_all(requests, _ANSWER_S)
+        silent: list[Application] = []
         for place, at in enumerate(roots):
-            name, toolkit, version = answers[place * 3 : place * 3 + 3]
-            if isinstance(name, Fault):
+            said = answers[place * 3 : place * 3 + 3]
+            if isinstance(said[0], Fault) and said[0].name != "timeout":
                 continue
-            words = [word if isinstance(word, str) else "" for word in (name, toolkit, version)]
+            words = [word if isinstance(word, str) else "" for word in said]
             pid = await self._wire.pid_of(at.app)
-            self._known[at.app] = Application(at.app, words[0], pid, words[1], words[2], at, process=process_name(pid))
+            app = Application(at.app, words[0], pid, words[1], words[2], at, process=process_name(pid))
+            if isinstance(said[0], Fault):
+                silent.append(app)
+            else:
+                self._known[at.app] = app
+        return silent
 
     async def _describe_windows(self, apps: list[Application], kids: list[object]) -> None:
         owners: list[tuple[Application, ElementId]] = []

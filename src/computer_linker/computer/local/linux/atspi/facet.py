@@ -29,10 +29,10 @@ from computer_linker.computer.local.linux.atspi.details import (
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening
 from computer_linker.computer.local.linux.atspi.halves import from_halves, is_counted_in_halves, to_halves
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
+from computer_linker.computer.local.linux.atspi.matching import Rule, by_roles, by_states
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     COLLECTION,
-    STATES,
     interface_names,
     role_name,
     state_bits,
@@ -51,6 +51,7 @@ _QUIET_AFTER_S = 20.0
 _MAX_ABOVE = 64
 _MAX_FOCUSED = 6
 _MAX_COUNTED = 1_000_000
+_MAX_MATCHES = 200
 _COLLECTS = ("gtk", "qt", "chromium", "gecko")
 
 
@@ -84,6 +85,8 @@ class AtspiAccessibility:
         if limits.bulk:
             await self._apps.wake(app)
             await self._served_in_bulk(app)
+        if limits.roles and (found := await self._by_roles(wire, app, root, limits)) is not None:
+            return found
         reading = Reading(wire, app, limits, self._memory.of(app))
         elements = await reading.run(root)
         if not elements:
@@ -93,11 +96,22 @@ class AtspiAccessibility:
             elements[0].parent = None if isinstance(above, Fault) else element_id(above)
         correct_qt(elements, app)
         showing = [one for one in elements if shows(one, app)]
+        if limits.roles:
+            showing = [one for one in showing if one.role in limits.roles or one.parent == app.root]
         await asyncio.gather(
             self._placed(wire, app, elements, showing, reading) if limits.bounds else _nothing(),
             self._valued(wire, elements, showing, reading) if limits.values else _nothing(),
         )
-        return Tree(root, elements, tuple(sorted(reading.cut_by)))
+        wanted = [one for one in elements if not limits.roles or one.role in limits.roles]
+        return Tree(root, wanted, tuple(sorted(reading.cut_by)))
+
+    async def _by_roles(self, wire: Wire, app: Application, root: ElementId, limits: TreeLimits) -> Tree | None:
+        """The elements of these roles as the application itself finds them; None where it cannot be asked."""
+        asked = min(limits.max_nodes, _MAX_MATCHES)
+        found = await self._matches(wire, app, root, by_roles(limits.roles), asked, limits.time_s)
+        if found is None:
+            return None
+        return Tree(root, [await self.element(at) for at in found], ("nodes",) if len(found) >= asked else ())
 
     async def _placed(
         self, wire: Wire, app: Application, elements: list[Element], showing: list[Element], reading: Reading
@@ -323,15 +337,16 @@ class AtspiAccessibility:
         return [one for one in apps if front is not None and one.pid == front.pid] or active
 
     async def _focused_by_query(self, wire: Wire, app: Application) -> list[ElementId] | None:
+        return await self._matches(wire, app, app.root, by_states("focused"), 16, 1.0)
+
+    async def _matches(
+        self, wire: Wire, app: Application, root: ElementId, rule: Rule, at_most: int, timeout_s: float
+    ) -> list[ElementId] | None:
         """Ask the application itself; None where it cannot be asked. LibreOffice would hang over its cells."""
         if app.toolkit.lower() not in _COLLECTS or is_window_relative(app) or "office" in app.name.lower():
             return None
-        bit = STATES.index("focused")
-        rule = [[1 << bit, 0], 1, {}, 1, [0, 0, 0, 0], 1, [], 1, False]
-        body = (rule, 1, 16, True)
-        answer = (
-            await wire.ask_all([Request(app.root, COLLECTION, "GetMatches", "(aiia{ss}iaiiasib)uib", body)], 1.0)
-        )[0]
+        request = Request(root, COLLECTION, "GetMatches", "(aiia{ss}iaiiasib)uib", (rule, 1, at_most, True))
+        answer = (await wire.ask_all([request], timeout_s))[0]
         if isinstance(answer, Fault):
             return None
         return [at for pair in answer if (at := element_id(pair)) is not None]
