@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from computer_linker.providers.browser.addresses import Own
 from computer_linker.providers.browser.gate import Gate
+from computer_linker.providers.browser.reach import Own
 from support.web import web_server
 
 pytestmark = pytest.mark.anyio

@@ -8,9 +8,8 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
@@ -18,13 +17,14 @@ from computer_linker.errors import LimitExceeded, NotFound, ProcessNotFound, Pro
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.providers.browser.addresses import Own, own_ports
-from computer_linker.providers.browser.gate import Gate
 from computer_linker.providers.browser.session import Command, Session
 from computer_linker.providers.child import find_program
 from computer_linker.providers.processes.keeping import Keeping
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
 from computer_linker.providers.processes.runner import Runner
+
+if TYPE_CHECKING:
+    from computer_linker.providers.browser.gate import Gate
 
 log = logging.getLogger(__name__)
 PROGRAM = "agent-browser"
@@ -163,10 +163,13 @@ class Browsers:
                 shutil.rmtree(left, ignore_errors=True)
             raise
 
-    async def _gate(self, scope: Scope, folder: Path, *, confined: bool) -> Gate | None:
+    async def _gate(self, scope: Scope, folder: Path, *, confined: bool) -> "Gate | None":
         """The browser's way out; None where the kernel leaves it none, as the scope asks."""
         if confined and not scope.policy.network:
             return None
+        from computer_linker.providers.browser.gate import Gate
+        from computer_linker.providers.browser.reach import Own, own_ports
+
         gate = Gate(Own(own_ports, self._own_hosts), lambda: self._has_network(scope.id))
         await gate.listen(folder if confined else None)
         return gate
@@ -182,13 +185,13 @@ class Browsers:
         address: str | None = self._services.config.public_base_url
         return frozenset({urlsplit(address).hostname or ""} if address else ())
 
-    async def _prepared(self, request: CommandRequest, folder: Path, gate: Gate | None, sockets: Path) -> Prepared:
+    async def _prepared(self, request: CommandRequest, folder: Path, gate: "Gate | None", sockets: Path) -> Prepared:
         from dataclasses import replace
 
         is_inside = gate is not None and not gate.port
         port = 0 if gate is None else gate.port or _PORT
         through = (
-            *(_interpreter(), "-I", "-S", "-c", files(__package__).joinpath("inside.py").read_text("utf-8")),
+            *(_interpreter(), "-I", "-S", "-c", _inside()),
             *(str(folder), "gate.sock" if is_inside else "-", str(port)),
         )
         keeping = Keeping(
@@ -206,7 +209,7 @@ class Browsers:
         session_id: str,
         prepared: Prepared,
         folder: Path,
-        way_out: Gate | None,
+        way_out: "Gate | None",
         gate: Callable[[], Awaitable[None]],
     ) -> Session:
         try:
@@ -252,6 +255,13 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
         # Without the last word the browser would reach this machine's own addresses past the gate.
         env |= {"AGENT_BROWSER_PROXY": f"http://127.0.0.1:{port}", "AGENT_BROWSER_PROXY_BYPASS": "<-loopback>"}
     return env
+
+
+def _inside() -> str:
+    """The text of the program that runs beside the browser."""
+    from importlib.resources import files
+
+    return files("computer_linker.providers.browser").joinpath("inside.py").read_text("utf-8")
 
 
 def _interpreter() -> str:

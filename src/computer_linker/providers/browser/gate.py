@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from computer_linker.providers.browser.addresses import Ip, Own, why_closed
+from computer_linker.providers.browser.reach import Ip, Own, why_closed
 
 _MAX_HEAD = 65_536
 _HEAD_S = 15.0

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -16,11 +16,13 @@ from computer_linker.errors import ExecutionFailed, LimitExceeded, NotFound, Pro
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.model.scope import Scope
 from computer_linker.providers.browser.answers import results_of
-from computer_linker.providers.browser.gate import Gate
 from computer_linker.providers.held import held
 from computer_linker.providers.processes.prepare import Prepared
 from computer_linker.providers.processes.runner import stopped
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_quietly
+
+if TYPE_CHECKING:
+    from computer_linker.providers.browser.gate import Gate
 
 COMMAND_S = 30.0
 _SLACK_S = 5.0
@@ -32,7 +34,7 @@ Command = Sequence[str]
 class Session:
     """A browser that waits at its gate until `go`. Commands go one at a time."""
 
-    def __init__(self, session_id: str, child: Child, prepared: Prepared, folder: Path, gate: Gate | None) -> None:
+    def __init__(self, session_id: str, child: Child, prepared: Prepared, folder: Path, gate: "Gate | None") -> None:
         self.id = session_id
         self.boundary = prepared.boundary
         self.warnings = prepared.warnings
