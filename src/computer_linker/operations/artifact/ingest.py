@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from computer_linker.artifacts.answers import entries_of, is_answer
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.kinds import normalised_kind
 from computer_linker.artifacts.manifest import Entry, parse_manifest
@@ -22,7 +23,7 @@ _MAX_TOTAL = 128 * 1024 * 1024
 
 class IngestInput(Model):
     manifest: Annotated[
-        Any, Field(description="A list of artifacts, or an object such as {screenshotPath, consoleLogs}.")
+        Any, Field(description="A list of artifacts, an object such as {screenshotPath}, or agent-browser's answers.")
     ] = None
     kind: Kind = None
     path: Annotated[str | None, Field(max_length=4096, description="One file inside the scope.")] = None
@@ -45,7 +46,10 @@ class IngestInput(Model):
     ],
 )
 async def artifact_ingest(ctx: Context, target: str | None = None, input: IngestInput = IngestInput()) -> KeptMany:
-    """Keep what a program made: a manifest (file), one path, or a text. Only files inside the scope are opened."""
+    """Keep what a program made: a manifest (file), agent-browser's own answers, one path, or a text.
+
+    Only files inside the scope are opened.
+    """
     contents = [(entry, await _content(ctx, entry)) for entry in await _entries(ctx, target, input)]
     total = sum(len(content) for _, content in contents)
     if total > _MAX_TOTAL:
@@ -64,11 +68,15 @@ async def _entries(ctx: Context, target: str | None, input: IngestInput) -> list
         raise InvalidRequest("Give exactly one of a manifest file as target, input.manifest, input.path or input.text.")
     if target is not None:
         raw, _ = await ctx.computer.files.read_whole(ctx.path(target), _MAX_MANIFEST)
-        return parse_manifest(read_json(raw))
+        return _parsed(read_json(raw))
     if input.manifest is not None:
-        return parse_manifest(input.manifest)
+        return _parsed(input.manifest)
     kind = normalised_kind(input.kind, (input.path or "").rpartition(".")[2], has_text=input.text is not None)
     return [Entry(kind, input.title or kind, path=input.path, text=input.text)]
+
+
+def _parsed(payload: Any) -> list[Entry]:
+    return entries_of(payload) if is_answer(payload) else parse_manifest(payload)
 
 
 async def _content(ctx: Context, entry: Entry) -> bytes:
