@@ -97,8 +97,10 @@ async def test_a_funnel_that_is_not_public_is_not_called_open(bench: Bench, mode
     bench.misbehave(mode)
     bench.connect_s = 1.0
     tunnel = make("tailscale", bench.around)
-    with pytest.raises(ExecutionFailed):
+    with pytest.raises(ExecutionFailed) as refused:
         await tunnel.expose(39_399)
+    # What the program asks of its user is passed on.
+    assert mode != "not_enabled" or "https://login.tailscale.com/f/funnel" in refused.value.message
     assert tunnel.public_url() is None
     assert not bench.running()
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 Provider = Annotated[str, typer.Argument(help="cloudflare, cloudflare-named, tailscale, openai or manual.")]
 Text = str | None
+_SHOWN_LINES = 8
 
 
 def register(app: typer.Typer) -> None:
@@ -170,6 +171,9 @@ def _show(answer: dict[str, Any]) -> None:
         ("at each start", answer["wished"]), ("check", answer.get("check") and (answer["check"]["problem"] or "ok")),
     ]  # fmt: skip
     table([(name, str(value)) for name, value in rows if value is not None])
+    if tunnel["state"] not in ("running", "stopped"):
+        for line in tunnel["output"][-_SHOWN_LINES:]:
+            say(f"  {line}")
     say()
     _show_providers(answer["providers"])
 

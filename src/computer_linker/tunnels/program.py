@@ -63,7 +63,7 @@ def runnable(wanted: Wanted, path: str) -> Iterator[str]:
         return
     copy = os.memfd_create("tunnel-program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING) if _can_seal() else None
     try:
-        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+        held = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0))
         try:
             if _digest(held, copy) != wanted.sha256:
                 raise ProviderUnavailable(
@@ -86,17 +86,21 @@ def runnable(wanted: Wanted, path: str) -> Iterator[str]:
 def private_text(path: str, what: str) -> str:
     """A secret from a file that only its owner can read. Raises ProviderUnavailable."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise ProviderUnavailable(f"The {what} cannot be read: {error.strerror}.", hint=f"Look at {path}.") from error
     with os.fdopen(fd, "rb") as file:
         seen = os.fstat(fd)
-        if not stat.S_ISREG(seen.st_mode) or seen.st_mode & 0o077 or seen.st_uid not in (os.geteuid(), 0):
+        if not stat.S_ISREG(seen.st_mode) or not _is_mine_alone(seen):
             raise ProviderUnavailable(f"The {what} can be read by other users.", hint=f"Run: chmod 600 {path}")
         text = file.read(_MAX_SECRET).decode("ascii", "replace").strip()
     if not text or any(not " " < letter < "\x7f" for letter in text):
         raise ProviderUnavailable(f"The {what} is not one line of plain text.", hint=f"Look at {path}.")
     return text
+
+
+def _is_mine_alone(seen: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or (not seen.st_mode & 0o077 and seen.st_uid in (os.geteuid(), 0))
 
 
 def _check_nobody_else_writes(name: str, path: str, seen: os.stat_result) -> None:

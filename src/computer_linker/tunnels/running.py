@@ -18,6 +18,9 @@ _CHUNK = 8192
 _LINES_AT_ONCE = 100
 _PAUSE_S = 0.02
 _GRACE_S = 5.0
+_LAST_WORDS_S = 1.0
+_LAST_LINES = 4
+_MAX_WORDS = 500
 _PASSED_ON = (
     "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
@@ -65,9 +68,15 @@ class Running:
     async def ended(self) -> str:
         """Why it is over, once it is."""
         ended = await asyncio.shield(self.over)
-        last = next((line for line in reversed(self.lines) if line.strip()), "")
+        # Its last words may still be in the pipe.
+        await asyncio.wait([reader.done for reader in self._readers], timeout=_LAST_WORDS_S)
         how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
-        return ended.reason or f"The program ended with {how}" + (f": {last[:300]}" if last else ".")
+        return ended.reason or f"The program ended with {how}{self.last_words()}"
+
+    def last_words(self) -> str:
+        """The end of what it said, as the end of a sentence."""
+        said = " / ".join(list(self.lines)[-_LAST_LINES:])[-_MAX_WORDS:]
+        return f": {said}" if said else "."
 
     async def stop(self) -> None:
         """Ask it to end, then make it: its whole group, and what left the group."""
@@ -94,6 +103,7 @@ class _LineReader:
         self._rest = b""
         self._is_open = True
         self._loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(fd, self._read)
 
     def _read(self) -> None:
@@ -130,6 +140,7 @@ class _LineReader:
             self._is_open = False
             self._loop.remove_reader(self._fd)
             os.close(self._fd)
+            self.done.set_result(None)
 
 
 async def until_connected(connected: asyncio.Event, running: Running, seconds: float) -> None:
@@ -144,4 +155,4 @@ async def until_connected(connected: asyncio.Event, running: Running, seconds: f
         return
     if running.over.done():
         raise ExecutionFailed(await running.ended())
-    raise ExecutionFailed(f"The program did not connect within {seconds:.0f} seconds.", output=list(running.lines)[-3:])
+    raise ExecutionFailed(f"The program did not connect within {seconds:.0f} seconds{running.last_words()}")

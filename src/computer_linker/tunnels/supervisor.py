@@ -50,6 +50,7 @@ class Supervisor:
         self._pace = pace or Pace()
         self._failures = 0
         self._ever_open = False
+        self._output: list[str] = []
         self.restarts = 0
         self.record = self._recorded("starting", None)
 
@@ -143,7 +144,9 @@ class Supervisor:
         self._changed(self.record)
 
     def _recorded(self, state: Any, tunnel: Tunnel | None, **facts: Any) -> TunnelRecord:
-        known = tunnel.status() if tunnel is not None else {"pid": None, "pidStarted": None, "output": []}
+        nothing: dict[str, Any] = {"pid": None, "pidStarted": None, "output": self._output}
+        known = tunnel.status() if tunnel is not None else nothing
+        self._output = known["output"] or self._output
         is_open = state in ("running", "reconnecting")
         for name in ("last_error", "hint"):
             if facts.get(name) is not None:

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from computer_linker.tunnels.record import read
 from support.oauth import Browser, tokens
 from support.service import PROGRAM, TOKEN, Http, is_alive, wait_for, write_config
+from support.standins import install
 from support.systemd import Manager, user_manager, why_not
 
 pytestmark = [
@@ -109,6 +111,27 @@ def test_a_command_still_runs_in_its_sandbox(manager: Manager, home: Path) -> No
         assert answer["data"]["boundary"].startswith("bubblewrap"), answer["data"]["boundary"]
     finally:
         http.close()
+
+
+def test_the_wish_for_a_tunnel_outlives_a_killed_service_and_an_upgrade(manager: Manager, tmp_path: Path) -> None:
+    home, program = tmp_path / "home", install(tmp_path / "programs", "cloudflared")
+    tunnel = {"provider": "cloudflare", "cloudflare": {"program": str(program)}}
+    write_config(home, tmp_path / "root", token=TOKEN, tunnel=tunnel)
+    told(manager, home, "service", "install")
+    wait_for(lambda: is_open(home, 1), seconds=60)
+    os.kill(manager.main_pid(), signal.SIGKILL)
+    wait_for(lambda: is_open(home, 2), seconds=60)
+    told(manager, home, "service", "install")
+    wait_for(lambda: is_open(home, 3), seconds=60)
+    assert told(manager, home, "service", "uninstall")["removed"]
+    record = read(home)
+    assert record is not None and record.state == "stopped"
+    assert json.loads((home / "config.json").read_text())["tunnel"] == tunnel
+
+
+def is_open(home: Path, number: int) -> bool:
+    record = read(home)
+    return record is not None and record.public_url == f"https://stand-in-{number}.trycloudflare.com"
 
 
 def test_stop_by_the_manager_is_clean(manager: Manager, home: Path) -> None:
