@@ -61,7 +61,7 @@ async def test_a_repository_that_is_renamed_by_the_command_stays_closed(tmp_path
 
 
 async def test_more_repositories_than_are_closed_are_told(tmp_path: Path) -> None:
-    for number in range(10):
+    for number in range(6):
         (tmp_path / "root" / f"r{number}" / ".git").mkdir(parents=True)
     async with Road.open(tmp_path, boxed(tmp_path / "root")) as road:
         told = await road.call("command.run", ".", input={"command": ["true"]})
@@ -95,7 +95,7 @@ async def test_landlock_refuses_a_root_that_holds_the_state(tmp_path: Path) -> N
 
 async def test_names_that_programs_read_are_empty_files_inside(tmp_path: Path) -> None:
     async with Road.open(tmp_path, boxed(tmp_path / "root")) as road:
-        script = "cat .npmrc .yarnrc.yml .mcp.json && echo read; echo EVIL > .npmrc; rm -f .npmrc; mv .mcp.json x; ln -sf /etc .envrc"
+        script = "cat .npmrc .yarnrc.yml .gitmodules && echo read; echo EVIL > .npmrc; rm -f .npmrc; mv .mcp.json x; ln -sf /etc .envrc"
         ran = await road.data("command.run", ".", input={"command": ["sh", "-c", script]})
         assert ran["stdout"] == "read\n"
         assert list(road.root.iterdir()) == []

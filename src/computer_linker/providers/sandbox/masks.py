@@ -25,21 +25,19 @@ _HOME_ONLY = frozenset(
 _PROTECTED = tuple(sorted(PROTECTED_NAMES))
 _IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
 READ_AS_FILES = frozenset(
-    """
-    .gitmodules .cursorrules .mcp.json opencode.json .aider.conf.yml .envrc .vimrc .exrc .npmrc .yarnrc .yarnrc.yml .gdbinit
-    .gitconfig .claude.json .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile
-    .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout .inputrc .xinitrc .xprofile .xsession .xsessionrc
-    .pam_environment .direnvrc .nvimrc .emacs .tmux.conf .screenrc .curlrc .wgetrc .pypirc .netrc .lldbinit .pythonstartup
-    .irbrc .pryrc .rprofile .mailcap .pnpmrc
-    """.split()
+    ".npmrc .yarnrc .yarnrc.yml .gitmodules .gitconfig .curlrc .wgetrc .netrc .pypirc .inputrc".split()
 )
-"""Protected names that programs open as files: a folder in their place would make some of them fail."""
+"""Protected names that common programs read when they are there: a folder in their place would make some of them fail.
+
+Only these, for a file costs the sandbox program four times what a folder costs it.
+"""
+_IN_REPOSITORIES = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY - READ_AS_FILES))
 _SKIPPED = frozenset(
     {"node_modules", "target", "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".cache", "vendor"}
 )
 _MAX_DEPTH = 16
 _MAX_ENTRIES = 2000
-_MAX_REPOSITORIES = 8
+_MAX_REPOSITORIES = 4
 
 
 @dataclass(slots=True)
@@ -94,7 +92,7 @@ def _close_missing(masks: Masks, folder: Folder, seen: dict[tuple[str, ...], set
     masks.missing[()] = _missing(_PROTECTED if is_home else _IN_ANY_PROJECT, seen[()])
     repositories = [below for below, names in seen.items() if below and ".git" in names]
     for below in repositories[:_MAX_REPOSITORIES]:
-        masks.missing[below] = _missing(_IN_ANY_PROJECT, seen[below])
+        masks.missing[below] = _missing(_IN_REPOSITORIES, seen[below])
     masks.open_repositories = max(len(repositories) - _MAX_REPOSITORIES, 0)
 
 
