@@ -3,8 +3,12 @@
 import os
 from pathlib import Path
 
+import pytest
+
+from computer_linker.errors import LimitExceeded
 from computer_linker.model.ids import new_ulid
 from computer_linker.providers.evidence import bounds
+from computer_linker.providers.evidence.folder import MAX_BYTES, Evidence
 
 
 def _prune(desktop: Path, now: float) -> int:
@@ -51,3 +55,46 @@ def test_the_oldest_go_when_there_are_too_many(tmp_path: Path) -> None:
     made = [_execution(tmp_path, "2033-05-18", now) for _ in range(bounds.MAX_FOLDERS + 3)]
     assert _prune(tmp_path, now) == 3
     assert [folder.exists() for folder in made[:4]] == [False, False, False, True]
+
+
+def test_the_oldest_go_when_they_are_too_large_together(tmp_path: Path) -> None:
+    now = 2_000_000_000.0
+    made = [_execution(tmp_path, "2033-05-18", now) for _ in range(4)]
+    for folder in made:
+        # Holes, so that a large file costs no disk.
+        with (folder / "observe.png").open("wb") as file:
+            file.truncate(bounds.MAX_BYTES // 3)
+        os.utime(folder, (now, now))
+    assert _prune(tmp_path, now) == 2
+    assert [folder.exists() for folder in made] == [False, False, True, True]
+
+
+def test_one_execution_leaves_only_so_much(tmp_path: Path) -> None:
+    workspace = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        evidence = Evidence.begin(workspace, new_ulid())
+    finally:
+        os.close(workspace)
+    folder = tmp_path / evidence.where
+    evidence.write("before.png", b"x" * (MAX_BYTES - 10))
+    with pytest.raises(LimitExceeded):
+        evidence.write("after.png", b"x" * 11)
+    assert not (folder / "after.png").exists()
+    evidence.write("ax.json", b"{}")
+    assert {file.name for file in folder.iterdir()} == {"before.png", "ax.json"}
+
+
+def test_evidence_goes_into_the_folder_that_was_opened_whatever_takes_its_name(tmp_path: Path) -> None:
+    workspace, out = tmp_path / "workspace", tmp_path / "out"
+    workspace.mkdir()
+    out.mkdir()
+    held = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY)
+    evidence = Evidence.begin(held, new_ulid())
+    folder = workspace / evidence.where
+    aside = folder.rename(tmp_path / "aside")
+    folder.symlink_to(out)
+    evidence.write("observe.png", b"pixels")
+    evidence.finish({"ok": True})
+    os.close(held)
+    assert list(out.iterdir()) == []
+    assert {file.name for file in aside.iterdir()} == {"observe.png", "trace.jsonl", "result.json"}

@@ -113,7 +113,7 @@ class Ledger:
         self.expire(now)
         asked = self._by_token.get(_hash(token))
         if asked is None or not _is_for(asked, who, digest):
-            self._count_wrong(who)
+            self.count_wrong(who)
             raise ConfirmRequired(
                 "The confirmation token is not valid for this request. A token is good once, for one caller, "
                 "one connection and one exact request. Ask for a new one with confirm.issue."
@@ -166,6 +166,14 @@ class Ledger:
             asked.state = "expired"
             self._forget(asked)
 
+    def count_wrong(self, who: Principal) -> None:
+        """A token that is none. Guessing costs the guesser everything that waits for them."""
+        self._wrong[who.id] = self._wrong.get(who.id, 0) + 1
+        if self._wrong[who.id] >= _MAX_WRONG_TOKENS:
+            self._wrong[who.id] = 0
+            for asked in [asked for asked in self._asked.values() if asked.principal == who.id]:
+                self._forget(asked)
+
     def _use_up(self, asked: Asked, about: About | None) -> None:
         """One use, for what the person saw; a yes to something that is gone is gone too."""
         try:
@@ -191,14 +199,6 @@ class Ledger:
         self._asked.pop(asked.id, None)
         if asked.token_hash is not None:
             self._by_token.pop(asked.token_hash, None)
-
-    def _count_wrong(self, who: Principal) -> None:
-        """Guessing costs the guesser everything that waits for them."""
-        self._wrong[who.id] = self._wrong.get(who.id, 0) + 1
-        if self._wrong[who.id] >= _MAX_WRONG_TOKENS:
-            self._wrong[who.id] = 0
-            for asked in [asked for asked in self._asked.values() if asked.principal == who.id]:
-                self._forget(asked)
 
 
 def check_unchanged(asked: Asked, now: About | None) -> None:

@@ -180,8 +180,11 @@ class Methods:
     ) -> bool:
         """True when the dispatcher may be asked: it still spends the token, once, for exactly this call."""
         if confirm.token is not None:
-            # Refused before a picture is taken or a folder made: guessing must cost nothing here.
-            return self._params.get(_hash(confirm.token)) == params_digest(method, params)
+            # Refused before a picture is taken: guessing must cost nothing here, and what waits for the guesser there.
+            is_right = self._params.get(_hash(confirm.token)) == params_digest(method, params)
+            if not is_right:
+                self._services.use(Approvals).ledger.count_wrong(run.principal)
+            return is_right
         if confirm.phrase is not None:
             is_phrase = confirm.phrase in ("CONFIRM", f"CONFIRM:{meta.request_id}")
             return is_phrase and self._services.config.bridge.allow_phrase and not run.principal.is_remote
