@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from support import nginx
 from support.browser import Phone, phone
 from support.oauth import Browser, exchange, pkce, query, register
 from support.road import folder_scope
@@ -154,3 +155,45 @@ def test_a_page_that_is_too_late_says_so_in_words(service: Service, client: Clie
         shot(page, "late")
         assert page.eval("document.querySelectorAll('h1').length") == 1, "a page for people, not JSON"
     assert client.came == []
+
+
+@pytest.mark.skipif(nginx.program() is None, reason="not installed: nginx")
+def test_the_page_works_behind_tls_where_the_cookie_is_bound_to_the_host(client: Client, tmp_path: Path) -> None:
+    front = nginx.front(tmp_path / "front")
+    certificate = front.authority.certificate("localhost")
+    with (
+        serving(tmp_path, token=TOKEN, publicBaseUrl=front.base) as service,
+        nginx.proxying(front, service.port, certificate=certificate),
+        phone(tmp_path / "profile", f"--ignore-certificate-errors-spki-list={certificate.pin}") as page,
+    ):
+        browser = Browser(front.base, front.tls)
+        name, (verifier, challenge) = register(browser, client.callback), pkce()
+        page.open(front.base + query(browser, name, challenge, redirect_uri=client.callback))
+        cookie = page.send("Network.getCookies", urls=[front.base])["cookies"][0]
+        assert cookie["name"].startswith("__Host-") and cookie["secure"] and cookie["httpOnly"]
+        assert cookie["sameSite"] == "Lax"
+        page.type("input[name=owner_token]", TOKEN)
+        page.click("button[value=allow]")
+        page.until("!!document.querySelector('input[name=scope][value=app]')")
+        page.click("input[name=scope][value=app]")
+        page.click("button[value=allow]")
+        page.until("document.body.innerText.includes('Back again')")
+        told = client.came.pop()
+        assert told["iss"] == front.base
+        assert exchange(browser, name, told["code"], verifier, redirect_uri=client.callback)[0] == 200
+
+
+def test_the_page_can_be_read_in_the_dark(service: Service, client: Client, tmp_path: Path) -> None:
+    address, _, _ = asked(service, client)
+    with phone(tmp_path / "profile") as page:
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        page.send("Emulation.setEmulatedMedia", features=dark)
+        page.open(address)
+        page.type("input[name=owner_token]", TOKEN)
+        page.click("button[value=allow]")
+        page.until("!!document.querySelector('input[name=scope]')")
+        shot(page, "dark")
+        light = "(c => c.match(/[0-9.]+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0) / 3)"
+        text = page.eval(f"{light}(getComputedStyle(document.querySelector('label')).color)")
+        ground = page.eval(f"{light}(getComputedStyle(document.body).backgroundColor)")
+        assert text - ground > 150

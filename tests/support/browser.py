@@ -61,6 +61,9 @@ class Phone:
 
     def click(self, selector: str) -> None:
         """Press the pointer's button in the middle of an element, wherever the page has to scroll for it."""
+        # A page takes no input before it has been painted once.
+        painted = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        self.send("Runtime.evaluate", expression=painted, awaitPromise=True)
         found = f"document.querySelector({json.dumps(selector)})"
         self.eval(f"{found}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
         box = self.eval(f"(box => [box.x + box.width / 2, box.y + box.height / 2])({found}.getBoundingClientRect())")

@@ -1,6 +1,8 @@
 """A certificate authority of the test's own, and the certificates it gives out."""
 
+import base64
 import datetime
+import hashlib
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,13 @@ class Certificate:
 
     file: Path
     key: Path
+
+    @property
+    def pin(self) -> str:
+        """The digest of its public key, by which a browser can be told to trust this certificate alone."""
+        public = x509.load_pem_x509_certificate(self.file.read_bytes()).public_key()
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        return base64.b64encode(hashlib.sha256(public.public_bytes(serialization.Encoding.DER, form)).digest()).decode()
 
 
 class Authority:
