@@ -42,12 +42,14 @@ class Far:
 
 
 @contextmanager
-def far_process(folder: Path, kind: str = "simulated", env: dict[str, str] | None = None) -> Iterator[Far]:
-    """A far side that ends with the body."""
+def far_process(
+    folder: Path, kind: str = "simulated", env: dict[str, str] | None = None, inside: tuple[str, ...] = ()
+) -> Iterator[Far]:
+    """A far side that ends with the body; `inside` is a program that starts it somewhere else."""
     home = folder / "far-home"
     home.mkdir(mode=0o700)
     process = subprocess.Popen(
-        [sys.executable, str(_PROGRAM), str(home), kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [*inside, sys.executable, str(_PROGRAM), str(home), kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, **(env or {}), "PYTHONPATH": str(_PROGRAM.parent.parent)},
     )  # fmt: skip
     try:
@@ -67,16 +69,22 @@ def far_process(folder: Path, kind: str = "simulated", env: dict[str, str] | Non
 @asynccontextmanager
 async def reached(far: Far, folder: Path, scopes: list[dict[str, Any]] | None = None) -> AsyncIterator[RemoteComputer]:
     """The far computer from here, paired and with these scopes given."""
-    given = [computer_scope()] if scopes is None else scopes
-    far.ask("scopes", scopes=given)
-    code = far.ask("invite", grants=[scope["id"] for scope in given])
+    async with near_road(far, folder, [computer_scope()] if scopes is None else scopes) as road:
+        yield await road.app.services.use(PeerRoutes).remote_computer("far")
+
+
+@asynccontextmanager
+async def near_road(far: Far, folder: Path, scopes: list[dict[str, Any]]) -> AsyncIterator[Road]:
+    """This side: a road of its own, which knows the far computer as `far` and was given its scopes."""
+    far.ask("scopes", scopes=scopes)
+    code = far.ask("invite", grants=[scope["id"] for scope in scopes])
     near = folder / "near"
     near.mkdir()
-    async with Road.open(near, []) as road:
-        routes = road.app.services.use(PeerRoutes)
+    async with Road.open(near) as road:
+        routes = road.app.dispatcher.routes = road.app.services.use(PeerRoutes)
         peer, _ = await join(far.address, code, routes.own(None))
         road.app.services.use(PeerTable).add(replace(peer, name="far"))
-        yield await routes.remote_computer("far")
+        yield road
 
 
 @dataclass

@@ -5,6 +5,7 @@ Run as a program: the first line it prints says where it listens.
 
 import asyncio
 import json
+import os
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -28,8 +29,8 @@ class FarHost:
 
     def __init__(self, kind: str) -> None:
         self.world = World()
-        self.computer: Computer = this_computer() if kind == "x11" else SimulatedComputer(self.world)
-        if kind != "x11":
+        self.computer: Computer = SimulatedComputer(self.world) if kind == "simulated" else this_computer()
+        if kind == "simulated":
             self.computer.provide("files", LocalFiles(), backend="local")
         self.config = Config(machine_id="far-id", machine_name="far", scopes=[])
         self.server: PeerServer | None = None
@@ -39,7 +40,7 @@ class FarHost:
             # Every test is a caller of its own: none waits for the lease of the one before.
             app.dispatcher.lanes = Lanes(times=Times(lease=0.0))
             self.server = PeerServer(app.services, app.dispatcher)
-            await self.server.listen("127.0.0.1", 0)
+            await self.server.listen(os.environ.get("FAR_LISTEN", "127.0.0.1"), 0)
             _say({"address": self.server.address})
             reader = asyncio.StreamReader()
             await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
