@@ -100,7 +100,9 @@ class LinuxProcesses:
         assert self._loop is not None
         wanted: asyncio.Future[_Ready] = self._loop.create_future()
         self._wanted.append(wanted)
-        self._fork()
+        # One that is being forked ahead serves too: another would wait for nobody.
+        if self._forking < len(self._wanted):
+            self._fork()
         return await wanted
 
     def _fork_ahead(self) -> None:
