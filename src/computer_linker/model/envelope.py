@@ -6,6 +6,7 @@ from typing import Any
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable, wire_codes
 from computer_linker.model.effect import Known
 
+_CONFIRM_FIELDS = frozenset({"token", "phrase", "approvedAt", "approver"})
 _CALL_FIELDS = frozenset({"scope", "op", "target", "input", "options", "confirm"})
 
 
@@ -79,12 +80,13 @@ def _token(confirm: Any) -> str | None:
 def with_its_token(call: Call) -> Call:
     """The call with the token that lies in its input (`input.confirm.token`, where bridge clients put it) moved to its place.
 
-    The input without `confirm` is what a token is bound to, wherever the token came. Nothing but the token is believed.
+    The input without `confirm` is what a token is bound to, wherever the token came. Nothing but the token is believed, and
+    a `confirm` that is anything else than a confirmation stays what it is: a part of the request.
     """
-    if type(call.input) is not dict or "confirm" not in call.input:
+    inside = call.input.get("confirm") if type(call.input) is dict else None
+    if type(inside) is not dict or not inside.keys() <= _CONFIRM_FIELDS:
         return call
-    inside = call.input["confirm"]
-    token = inside.get("token") if type(inside) is dict else None
+    token = inside.get("token")
     if token is not None and type(token) is not str:
         raise InvalidRequest("`input.confirm.token` is the token that confirm.issue gave.", field="input.confirm")
     if token is not None and call.confirm is not None and token != call.confirm:
