@@ -1,6 +1,7 @@
 """service: have the system's service manager keep this program running."""
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,21 +71,19 @@ def _logs(
     as_json: Json = False,
 ) -> None:
     """Show the service's log. It holds no contents and no secrets."""
-    from computer_linker.service.install.logs import following, last_lines
+    from computer_linker.service.install.logs import Log
 
-    home = state_home()
-    found = last_lines(home, lines)
+    log = Log(state_home())
+    found = log.last(lines)
     if as_json:
         print_json({"lines": found})
         return
     for line in found:
         say(line)
-    if follow:
-        import sys
-
-        for line in following(home):
-            say(line)
-            sys.stdout.flush()
+    sys.stdout.flush()
+    for line in log.follow() if follow else ():
+        say(line)
+        sys.stdout.flush()
 
 
 def _uninstall(as_json: Json = False) -> None:

@@ -13,7 +13,7 @@ import pytest
 from computer_linker.config.schema import Config
 from computer_linker.service.install.keep import as_text
 from computer_linker.service.install.launchd import LABEL, Launchd
-from computer_linker.service.install.logs import last_lines
+from computer_linker.service.install.logs import Log
 from computer_linker.service.install.plan import Plan, ServiceManager, ServiceManagerFailed, make_plan
 from computer_linker.service.install.systemd import Systemd
 from computer_linker.service.install.windows import WindowsTask
@@ -143,5 +143,5 @@ def test_without_a_manager_nothing_is_written(tmp_path: Path) -> None:
 def test_the_log_is_read_across_its_two_files(tmp_path: Path) -> None:
     (tmp_path / "service.log.1").write_text("one\ntwo\n")
     (tmp_path / "service.log").write_text("three\n")
-    assert last_lines(tmp_path, 2) == ["two", "three"]
-    assert last_lines(tmp_path / "none", 5) == []
+    assert Log(tmp_path).last(2) == ["two", "three"]
+    assert Log(tmp_path / "none").last(5) == []

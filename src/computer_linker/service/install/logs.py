@@ -1,5 +1,6 @@
 """The log of the service: the last lines, and those that come."""
 
+import os
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -11,33 +12,46 @@ _LOOK_S = 0.3
 _MAX_LINE = 8192
 
 
-def last_lines(home: Path, count: int) -> list[str]:
-    """The newest lines, the oldest of them first."""
-    kept: deque[str] = deque(maxlen=count)
-    for name in (f"{places.LOG_NAME}.1", places.LOG_NAME):
+class Log:
+    """Reads on from where it stopped; a new file in the place of the old one is read from its start."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / places.LOG_NAME
+        self._earlier = home / f"{places.LOG_NAME}.1"
+        self._at = 0
+        self._which: int | None = None
+        self._rest = b""
+
+    def last(self, count: int) -> list[str]:
+        """The newest lines, the oldest of them first."""
+        kept: deque[str] = deque(maxlen=count)
+        if self._earlier.exists():
+            kept.extend(_text(line) for line in self._earlier.read_bytes().splitlines())
+        kept.extend(self.more())
+        return list(kept)
+
+    def more(self) -> list[str]:
+        """The whole lines that came since."""
         try:
-            with (home / name).open(encoding="utf-8", errors="replace") as file:
-                kept.extend(line.rstrip("\n")[:_MAX_LINE] for line in file)
+            file = self._path.open("rb")
         except FileNotFoundError:
-            continue
-    return list(kept)
+            return []
+        with file:
+            found = os.fstat(file.fileno())
+            if found.st_ino != self._which or found.st_size < self._at:
+                self._at, self._which, self._rest = 0, found.st_ino, b""
+            file.seek(self._at)
+            data = file.read()
+        self._at += len(data)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        return [_text(line) for line in whole]
+
+    def follow(self) -> Iterator[str]:
+        """Every line from here on, until the caller has enough."""
+        while True:
+            yield from self.more()
+            time.sleep(_LOOK_S)
 
 
-def following(home: Path) -> Iterator[str]:
-    """Every line from now on, until the caller has enough; a new file in the place of the old one is followed too."""
-    path = home / places.LOG_NAME
-    at = path.stat().st_size if path.exists() else 0
-    known = path.stat().st_ino if path.exists() else None
-    while True:
-        if path.exists():
-            found = path.stat()
-            if found.st_ino != known or found.st_size < at:
-                at, known = 0, found.st_ino
-            with path.open(encoding="utf-8", errors="replace") as file:
-                file.seek(at)
-                for line in file:
-                    if not line.endswith("\n"):
-                        break
-                    at += len(line.encode("utf-8", "replace"))
-                    yield line.rstrip("\n")
-        time.sleep(_LOOK_S)
+def _text(line: bytes) -> str:
+    return line[:_MAX_LINE].decode("utf-8", "replace")

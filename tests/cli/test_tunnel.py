@@ -1,0 +1,85 @@
+"""The tunnel's commands as people and scripts see them, with no service running."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.service import PROGRAM, TOKEN, environment, write_config
+from support.standins import install
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    program = install(tmp_path / "programs", "cloudflared")
+    write_config(tmp_path / "home", tmp_path / "root", token=TOKEN, tunnel={"cloudflare": {"program": str(program)}})
+    return tmp_path / "home"
+
+
+def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+
+
+def test_detect_runs_nothing_and_names_what_is_missing(home: Path) -> None:
+    found = {told["name"]: told for told in json.loads(run(home, "tunnel", "detect", "--json").stdout)["providers"]}
+    assert found["cloudflare"]["available"] and not found["openai"]["available"]
+    assert "hostname" in found["cloudflare-named"]["problem"]
+    assert not (home / "tunnel" / "starts.jsonl").exists()
+    text = run(home, "tunnel", "detect")
+    assert text.returncode == 0 and "cloudflared" in text.stdout
+
+
+def test_status_says_that_there_is_none(home: Path) -> None:
+    done = run(home, "tunnel", "status")
+    assert (done.returncode, "none" in done.stdout) == (0, True)
+    seen = json.loads(run(home, "tunnel", "status", "--json").stdout)
+    assert seen["tunnel"] == {
+        "provider": None, "state": "stopped", "publicUrl": None, "pid": None, "port": None, "output": [],
+    }  # fmt: skip
+    assert len(seen["providerContracts"]) == 5 and seen["wished"] is None
+    assert run(home, "tunnel", "status", "--check").returncode == 1
+
+
+def test_details_and_doctor_have_a_line_on_it(home: Path) -> None:
+    assert "tunnel" in run(home, "status", "--details").stdout
+    assert "tunnel" not in run(home, "status").stdout
+    assert "tunnel" in run(home, "doctor").stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "named"),
+    [
+        ("--hostname", "https://x", "tunnel.cloudflare.hostname"),
+        ("--hostname", "a b", "tunnel.cloudflare.hostname"),
+        ("--name", "--config", "tunnel.cloudflare.name"),
+        ("--sha256", "abc", "tunnel.openai.sha256"),
+        ("--tunnel-id", "x; rm", "tunnel.openai.tunnelId"),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_refused_and_not_kept(home: Path, option: str, value: str, named: str) -> None:
+    before = (home / "config.json").read_bytes()
+    with subprocess.Popen(
+        [*PROGRAM, "serve", "--port", "0"], env=environment(home), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    ) as service:
+        try:
+            assert service.stderr is not None and b"serving" in service.stderr.readline()
+            done = run(home, "tunnel", "start", "cloudflare-named", f"{option}={value}")
+            assert done.returncode == 1 and named in done.stderr
+        finally:
+            service.terminate()
+            service.wait(30)
+    assert (home / "config.json").read_bytes() == before
+
+
+def test_stop_without_a_service_takes_the_wish_back(home: Path) -> None:
+    config = json.loads((home / "config.json").read_text())
+    config["tunnel"]["provider"] = "cloudflare"
+    (home / "config.json").write_text(json.dumps(config))
+    assert run(home, "tunnel", "status").returncode == 1
+    assert run(home, "tunnel", "stop").returncode == 0
+    assert json.loads((home / "config.json").read_text())["tunnel"]["provider"] is None
+    assert run(home, "tunnel", "status").returncode == 0
