@@ -65,7 +65,7 @@ async def test_what_happened_while_the_machine_was_offline_comes_later_once(flee
     assert ids(await fleet.told("laptop", 4)) == before + alone
     # As after a crash between the server's answer and the keeping of the cursor: everything is sent once more.
     await laptop.member.aclose()
-    begin = {"segment": 1, "offset": 0, "number": 0, "seal": "0" * 32, "unfinished": []}
+    begin = {"segment": 1, "offset": 0, "number": 0, "seal": "0" * 32, "unfinished": [], "floor": 0}
     (laptop.road.home / "fleet-history.json").write_text(json.dumps({"seat": laptop.joined.seat, **begin}))
     await laptop.restart()
     last = await work(laptop, "e")
@@ -186,3 +186,29 @@ async def test_batches_the_server_lost_are_sent_again(fleet: Fleet) -> None:
     _, feed._cursor = feed._batch(feed._cursor, (head.segment, head.offset), Visible(frozenset({"app"}), frozenset()))
     then = await work(laptop, "c")
     assert ids(await fleet.told("laptop", 3)) == first + lost + then
+
+
+async def test_what_a_server_lost_is_missed_without_anything_new_to_tell(fleet: Fleet) -> None:
+    laptop = await fleet.add("laptop")
+    feed = laptop.member.feed
+    first = await work(laptop, "a")
+    head = feed._store.journal.head
+    _, feed._cursor = feed._batch(feed._cursor, (head.segment, head.offset), Visible(frozenset({"app"}), frozenset()))
+    assert ids(await fleet.told("laptop", 1)) == first
+
+
+async def test_what_came_before_joining_is_never_told(fleet: Fleet, tmp_path: Path) -> None:
+    laptop = await fleet.add("laptop")
+    await work(laptop, "a")
+    await laptop.member.aclose()
+    (laptop.road.home / "fleet-history.json").unlink()
+    await laptop.restart()
+    before = laptop.member.feed._cursor.floor
+    assert before > 0
+    later = await work(laptop, "b")
+    laptop.member.feed.rewind(1)
+    await until(lambda: laptop.member.feed.sent > before)
+    laptop.member.feed.rewind(1)
+    again = await work(laptop, "c")
+    told = ids(await fleet.told("laptop", 2))
+    assert told[-2:] == later + again

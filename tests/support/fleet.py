@@ -127,7 +127,7 @@ class Fleet:
                 hub = Hub(desk.app.dispatcher, signer, machines, resume_s)
                 hub.start()
                 desk.app.dispatcher.routes = FleetRoutes(hub, desk.app.catalog)
-                history = FleetHistory(hub, Archive(desk.home))
+                history = FleetHistory(hub, Archive(desk.home), fetch_s=0.5)
                 history.start()
                 stack.push_async_callback(hub.aclose)
                 stack.push_async_callback(history.aclose)

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -34,6 +35,7 @@ class Archive:
 
     def __init__(self, home: Path) -> None:
         self.path = home / _FILE
+        self._making = threading.Lock()
 
     def take(self, machine: str, frame: bytes) -> Fate:
         """Store a batch of this machine, once. Raises LinkError for what its key did not sign, or what is no history."""
@@ -123,10 +125,11 @@ class Archive:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         database = sqlite3.connect(self.path, isolation_level=None, timeout=30)
-        if database.execute("PRAGMA user_version").fetchone()[0] == 0:
-            database.execute("PRAGMA journal_mode = WAL")
-            text = files("computer_linker.fleet").joinpath("assets", "history.sql").read_text("utf-8")
-            database.executescript(f"BEGIN IMMEDIATE; {text}; PRAGMA user_version = {_SCHEMA}; COMMIT;")
+        with self._making:
+            if database.execute("PRAGMA user_version").fetchone()[0] == 0:
+                database.execute("PRAGMA journal_mode = WAL")
+                text = files("computer_linker.fleet").joinpath("assets", "history.sql").read_text("utf-8")
+                database.executescript(f"BEGIN IMMEDIATE; {text}; PRAGMA user_version = {_SCHEMA}; COMMIT;")
         return database
 
     def _head(self, database: sqlite3.Connection, machine: str) -> tuple[int, bytes]:

@@ -14,6 +14,7 @@ from typing import Any
 from computer_linker.config.store import write_whole
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.fleet import subjects
+from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.settings import Invited
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class EmbeddedServer:
     def __init__(self, home: Path, port: int) -> None:
         self._folder, self.port = home / "nats", port
         self._child: asyncio.subprocess.Process | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._lasting: list[asyncio.Task[None]] = []
 
     async def start(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
         """Start it and wait until it listens. Raises ProviderUnavailable with the reason."""
@@ -42,7 +43,7 @@ class EmbeddedServer:
         self._configure(hub, hub_key, invited)
         await self._until_free()
         await self._launch()
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        self._lasting = [lasting(self._watch, "the watch over the hub's server")]
 
     async def admit(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
         """Let another machine in, without ending anyone's connection."""
@@ -54,9 +55,7 @@ class EmbeddedServer:
 
     async def aclose(self) -> None:
         """End the server."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait([self._watching], timeout=5)
+        await end(self._lasting)
         child, self._child = self._child, None
         if child is not None and child.stdin is not None:
             child.stdin.close()

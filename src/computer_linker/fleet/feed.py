@@ -39,6 +39,8 @@ class Cursor(NamedTuple):
 
     place: Place
     unfinished: frozenset[str]
+    floor: int
+    """The newest record from before the machine joined: what came until then is not the fleet's business."""
 
 
 class Visible(NamedTuple):
@@ -59,6 +61,11 @@ class Feed:
         self._round = "0"
         self._again_from: int | None = None
         self.problem: str | None = None
+
+    @property
+    def sent(self) -> int:
+        """The newest record the server has stored; 0 when it has none since the machine joined."""
+        return self._cursor.place.number if self._cursor.place.number > self._cursor.floor else 0
 
     async def send(self, visible: Visible) -> None:
         """Send everything the journal has gained. What cannot be sent now is sent later."""
@@ -110,7 +117,7 @@ class Feed:
         place, self._stored = self._cursor.place, self._cursor
         kept = {
             "seat": self._seat, "segment": place.segment, "offset": place.offset, "number": place.number,
-            "seal": place.seal.decode(), "unfinished": sorted(self._cursor.unfinished),
+            "seal": place.seal.decode(), "unfinished": sorted(self._cursor.unfinished), "floor": self._cursor.floor,
         }  # fmt: skip
         write_whole(self._home, _FILE, json.dumps(kept).encode())
 
@@ -120,11 +127,11 @@ class Feed:
             kept = json.loads((self._home / _FILE).read_text("utf-8"))
             if kept["seat"] == self._seat:
                 place = Place(kept["segment"], kept["offset"], kept["number"], kept["seal"].encode())
-                return Cursor(place, frozenset(kept["unfinished"]))
+                return Cursor(place, frozenset(kept["unfinished"]), kept["floor"])
         except (FileNotFoundError, ValueError, KeyError):
             pass
         head = self._store.journal.head
-        return Cursor(Place(head.segment, head.offset, head.number, head.seal), frozenset())
+        return Cursor(Place(head.segment, head.offset, head.number, head.seal), frozenset(), head.number)
 
     def _batch(self, cursor: Cursor, end: tuple[int, int], visible: Visible) -> tuple[HistoryBody, Cursor]:
         key, folder = self._store.key, self._store.folder
@@ -141,18 +148,18 @@ class Feed:
                 if len(lines) >= _MAX_LINES or size >= _MAX_BYTES:
                     break
         body = HistoryBody(first=first, previous=previous, lines=lines, pruned=begin.number > cursor.place.number)
-        return body, Cursor(place, frozenset(list(unfinished)[-_MAX_OPEN:]))
+        return body, Cursor(place, frozenset(list(unfinished)[-_MAX_OPEN:]), cursor.floor)
 
     def _before(self, first: int, visible: Visible) -> Cursor:
         """The cursor as it was before this record, or where the journal now begins."""
         place, unfinished = first_kept(self._store.folder, self._store.key), set[str]()
         end = (self._cursor.place.segment, self._cursor.place.offset)
         for line in lines_after(self._store.folder, self._store.key, place, end):
-            if line.after.number >= first:
+            if line.after.number >= max(first, self._cursor.floor + 1):
                 break
             _is_visible(line.fields, visible, unfinished)
             place = line.after
-        return Cursor(place, frozenset(unfinished))
+        return Cursor(place, frozenset(unfinished), self._cursor.floor)
 
 
 class _Raw:

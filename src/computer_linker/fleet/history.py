@@ -20,6 +20,7 @@ from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.fleet import subjects
 from computer_linker.fleet.archive import Archive
 from computer_linker.fleet.hub import Hub
+from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.link import LOST
 from computer_linker.fleet.machines import Machine
 from computer_linker.fleet.query import is_query, parse
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 VIEWS = ("last", "timeline", "verify")
 _FETCH_S = 5.0
+"""How long the server is asked to wait for something new."""
 _PAUSE_S = 0.5
 _RETRY_S = 5.0
 _MAX_TRIES = 20
@@ -39,20 +41,20 @@ _KEEP_BYTES = 256 << 20
 class FleetHistory:
     """The hub's history of its machines."""
 
-    def __init__(self, hub: Hub, archive: Archive) -> None:
-        self._hub, self._archive = hub, archive
-        self._task: asyncio.Task[None] | None = None
+    def __init__(self, hub: Hub, archive: Archive, fetch_s: float = _FETCH_S) -> None:
+        self._hub, self._archive, self._fetch_s = hub, archive, fetch_s
+        self._lasting: list[asyncio.Task[None]] = []
         self.problem: str | None = None
+        self._behind: dict[str, int] = {}
+        """What was stored of machines that had sent more, when last looked at."""
 
     def start(self) -> None:
         """Begin to take in what machines send."""
-        self._task = asyncio.get_running_loop().create_task(self._keep())
+        self._lasting = [lasting(self._keep, "the hub's history")]
 
     async def aclose(self) -> None:
         """Leave the rest for the next run; the server keeps it."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=10)
+        await end(self._lasting)
 
     async def answer(
         self, address: str, *, view: str, limit: int, terms: str | None, cursor: str | None
@@ -102,7 +104,7 @@ class FleetHistory:
     def _verified(self, machine: Machine) -> dict[str, Any]:
         verdict = self._archive.verify(machine.known.fingerprint)
         problems = self._archive.problems(machine.known.fingerprint)
-        said = machine.here.history if machine.here is not None else verdict.last
+        said = machine.here.history if machine.here is not None else 0
         return {
             "machine": machine.known.name, "machineId": machine.known.machine_id, "valid": verdict.first_bad is None,
             "records": verdict.records, "beginsAt": verdict.begins_at, "last": verdict.last,
@@ -118,7 +120,7 @@ class FleetHistory:
                     js = self._hub.link.jetstream()
                     await _ensure_stream(js)
                     await self._follow(js)
-                except (*LOST, JetStreamError, LinkError) as error:
+                except (*LOST, JetStreamError, LinkError, sqlite3.Error) as error:
                     if str(error) != self.problem:
                         log.info("the fleet's history waits: %s", error)
                     self.problem = str(error)
@@ -131,11 +133,26 @@ class FleetHistory:
         self.problem = None
         while self._hub.link.is_up:
             try:
-                batches = await consumer.fetch(50, timeout=_FETCH_S)
+                batches = await consumer.fetch(50, timeout=self._fetch_s)
             except TimeoutError:
+                await self._ask_for_missing()
                 continue
             for batch in batches:
                 await self._take(batch)
+
+    async def _ask_for_missing(self) -> None:
+        """The server has nothing more, and a machine says that it sent more: it was lost on the way, so it is sent again."""
+        behind: dict[str, int] = {}
+        for machine in list(self._hub.machines.by_key.values()):
+            if not machine.trusted or machine.here is None:
+                continue
+            key = machine.known.fingerprint
+            last = await anyio.to_thread.run_sync(self._archive.last, key)
+            if machine.here.sent > last:
+                behind[key] = last
+                if self._behind.get(key) == last:
+                    await self._hub.ask_history(machine, last + 1)
+        self._behind = behind
 
     async def _take(self, batch: Msg) -> None:
         try:

@@ -22,6 +22,7 @@ from computer_linker.errors import (
     wire_codes,
 )
 from computer_linker.fleet import subjects
+from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.link import FleetLink, Wants
 from computer_linker.fleet.machines import Machine, Machines
 from computer_linker.fleet.messages import AnswerBody, Here, parsed
@@ -63,7 +64,7 @@ class Hub:
         self.seat = subjects.seat_of(signer.fingerprint)
         self._waiting: dict[str, _Waiting] = {}
         self._heard = asyncio.Event()
-        self._watching: asyncio.Task[None] | None = None
+        self._lasting: list[asyncio.Task[None]] = []
         listens = {subjects.EVERY_PRESENCE: self._hear, subjects.every_reply(self.seat): self._take}
         self.link = FleetLink(machines.settings.place, subjects.inbox(self.seat), Wants(listens, self._up, self._down))
         machines.is_connected = lambda: self.link.is_up
@@ -71,13 +72,11 @@ class Hub:
     def start(self) -> None:
         """Begin to connect."""
         self.link.start()
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        self._lasting = [lasting(self._watch, "the hub's watch")]
 
     async def aclose(self) -> None:
         """Let go; calls under way end as not known."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait([self._watching], timeout=5)
+        await end(self._lasting)
         for waiting in self._waiting.values():
             if not waiting.answer.done():
                 waiting.answer.set_exception(_unknown(waiting.machine, "The hub was stopped"))

@@ -11,6 +11,7 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 
 from computer_linker.errors import LinkError, ProviderUnavailable
+from computer_linker.fleet.lasting import bounded, end, lasting
 from computer_linker.fleet.place import credentials_of, may_be_plain, tls_of
 from computer_linker.fleet.settings import Place
 
@@ -40,7 +41,7 @@ class FleetLink:
     def __init__(self, place: Place, inbox: str, wants: Wants) -> None:
         self._place, self._inbox, self._wants = place, inbox, wants
         self._client: _GuardedClient | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._lasting: list[asyncio.Task[None]] = []
         self._first = asyncio.Event()
         self.problem: str | None = None
         """Why it is not up, in the server's or the system's words."""
@@ -56,7 +57,7 @@ class FleetLink:
 
     def start(self) -> None:
         """Begin to connect, and go on until closed."""
-        self._task = asyncio.get_running_loop().create_task(self._keep())
+        self._lasting = [lasting(self._keep, "the fleet's connection")]
 
     async def wait_up(self, seconds: float) -> bool:
         """True once it is up; False when that did not happen in time."""
@@ -69,9 +70,7 @@ class FleetLink:
 
     async def aclose(self) -> None:
         """Let go of the server."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=10)
+        await end(self._lasting)
         await self._let_go()
 
     async def publish(self, subject: str, payload: bytes, reply: str = "") -> None:
@@ -92,7 +91,7 @@ class FleetLink:
     async def flush(self) -> None:
         """Return once the server has everything that was published."""
         if self._client is not None and self._client.is_connected:
-            await self._client.flush(timeout=_CONNECT_S)
+            await bounded(self._client.flush(timeout=_CONNECT_S), _CONNECT_S + 1)
 
     async def _keep(self) -> None:
         while True:
@@ -120,8 +119,7 @@ class FleetLink:
         client, self._client = self._client, None
         if client is not None:
             try:
-                async with asyncio.timeout(_CONNECT_S):
-                    await client.close()
+                await bounded(client.close(), _CONNECT_S)
             except LOST as error:
                 log.debug("the fleet's server was left without a goodbye: %s", error)
 

@@ -6,6 +6,7 @@ import logging
 import secrets
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from nats.aio.msg import Msg
@@ -17,8 +18,9 @@ from computer_linker.errors import Aborted, InvalidRequest, LinkError, Permissio
 from computer_linker.fleet import subjects
 from computer_linker.fleet.facts import machine_facts
 from computer_linker.fleet.feed import Feed, Visible, keep_sending
+from computer_linker.fleet.lasting import bounded, end, lasting
 from computer_linker.fleet.ledger import Ledger
-from computer_linker.fleet.link import FleetLink, Wants
+from computer_linker.fleet.link import LOST, FleetLink, Wants
 from computer_linker.fleet.messages import Addressed, CallBody, Here, ResendBody, SharedScope, parsed, plain_name
 from computer_linker.fleet.parts import split
 from computer_linker.fleet.seal import Message, Signer, opened
@@ -67,31 +69,32 @@ class Member:
     def start(self) -> None:
         """Begin to connect; the machine is reachable once the server is."""
         self.link.start()
-        loop = asyncio.get_running_loop()
-        sending = keep_sending(self.feed, self._visible, self._times.history)
-        self._lasting = [loop.create_task(self._beat()), loop.create_task(sending)]
+        sending = partial(keep_sending, self.feed, self._visible, self._times.history)
+        self._lasting = [lasting(self._beat, "the fleet's presence"), lasting(sending, "the fleet's history")]
 
     async def aclose(self, *, leaving: bool = False) -> None:
         """Go, and say whether it is for good."""
-        for task in self._lasting:
-            task.cancel()
-        if self._lasting:
-            await asyncio.wait(self._lasting, timeout=5)
+        await end(self._lasting)
         await self._ledger.aclose()
         if self.link.is_up:
             await self._send_rest()
-            await self._say("leaves" if leaving else "stops")
-            await self.link.flush()
+            await self._goodbye("leaves" if leaving else "stops")
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=5)
         self.feed.keep()
         await self.link.aclose()
 
+    async def _goodbye(self, going: Literal["stops", "leaves"]) -> None:
+        await self._say(going)
+        try:
+            await self.link.flush()
+        except LOST as error:
+            log.info("the fleet may not have heard that this machine goes: %s", error)
+
     async def _send_rest(self) -> None:
         """The last records go with the machine, when the server takes them at once; else with its next run."""
         try:
-            async with asyncio.timeout(2):
-                await self.feed.send(self._visible())
+            await bounded(self.feed.send(self._visible()), 2)
         except (TimeoutError, LinkError) as error:
             log.info("the newest records wait for the next run: %s", error)
 
@@ -147,6 +150,7 @@ class Member:
             scopes={hub.fingerprint: self._shared(hub) for hub in self._joined.hubs},
             proofs=self._proofs(),
             history=self._services.use(AuditStore).journal.head.number,
+            sent=self.feed.sent,
         )
 
     def _shared(self, hub: AllowedHub) -> list[SharedScope]:

@@ -105,6 +105,8 @@ class Here(Model):
     """Proof of an invitation, by the fingerprint of the hub that gave it."""
     history: Annotated[int, Field(ge=0)] = 0
     """The number of its newest record, so that a missing one is noticed."""
+    sent: Annotated[int, Field(ge=0)] = 0
+    """The number of the newest record that the server said it has stored."""
 
 
 def parsed(kind: type[M], body: dict[str, Any]) -> M:
