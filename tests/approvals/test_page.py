@@ -92,7 +92,8 @@ def test_a_thumb_allows_or_refuses_in_a_real_browser(service: Service, tmp_path:
             answers: list[Any] = []
             call = ask(service, answers)
             browser.until("document.querySelector('h2') && document.querySelector('h2').innerText == 'file.delete'")
-            assert "keep.txt" in browser.eval("document.querySelector('pre').innerText")
+            assert "-kept" in browser.eval("document.querySelector('pre').innerText"), "what goes is shown"
+            assert '"keep.txt"' in browser.eval("document.querySelectorAll('pre')[1].innerText")
             assert browser.eval("document.documentElement.scrollWidth") <= 390, "nothing is off the screen"
             assert browser.eval("Math.min(...[...document.querySelectorAll('button')].map(b => b.offsetHeight))") >= 44
             if shots := os.environ.get("SCREENSHOTS"):

@@ -81,6 +81,22 @@ async def test_keys_go_only_where_the_person_saw_them_going(road: Road, form: Fo
     assert not any("q" in one["text"] for one in form.events("text"))
 
 
+async def test_in_a_batch_one_token_makes_one_click(road: Road, form: Form) -> None:
+    """The token lies in the input, as clients of the bridge send it; the second item finds it spent."""
+    aimed = {"target": {"selector": {"byRole": "button", "titleContains": "Press me"}, "route": {"app": form.app}}}
+    issued = await road.data(
+        "confirm.issue", scope="desk", input={"intent": {"method": "desktop.click", "params": aimed}}
+    )
+    people(road).answer(issued["approvalId"], "yes")
+    before = len(form.events("clicked"))
+    item = {"op": "desktop.click", "input": {**aimed, "confirm": {"token": issued["token"]}}}
+    data = await road.data("batch", scope="desk", input={"operations": [item, item]})
+    assert [result["ok"] for result in data["results"]] == [True, False], data
+    assert data["results"][1]["error"]["code"] == "confirm_required"
+    await form.told("clicked", lambda one: one["count"] == before + 1)
+    assert len(form.events("clicked")) == before + 1
+
+
 async def test_what_cannot_be_found_is_said_and_nothing_is_shown(road: Road, form: Form) -> None:
     await road.call("desktop.click", aim(form, "button", "No such button"), scope="desk")
     [asked] = people(road).waiting()
