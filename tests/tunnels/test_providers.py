@@ -83,6 +83,22 @@ async def test_a_token_that_others_can_read_is_refused(bench: Bench, mode: int) 
     assert bench.starts() == []
 
 
+async def test_a_token_that_clients_can_read_is_refused(bench: Bench, tmp_path: Path) -> None:
+    bench.program("cloudflared")
+    (tmp_path / "root").mkdir()
+    token = tmp_path / "root" / "token"
+    token.write_text("eyJh")
+    token.chmod(0o600)
+    (bench.home / "link").symlink_to(token)
+    scope = {"id": "app", "type": "folder", "roots": [str(tmp_path / "root")], "capabilities": ["fs:read"]}
+    bench.config = type(bench.config).from_wire({**bench.config.to_wire(), "scopes": [scope]})
+    bench.set(cloudflare={"hostname": "linker.example.com", "tokenFile": str(bench.home / "link")})
+    async with bench.supervised("cloudflare-named"):
+        refused = await bench.until("refused")
+    assert "scope app" in (refused.last_error or "")
+    assert bench.starts() == []
+
+
 async def test_a_funnel_has_the_address_of_the_machine_in_its_tailnet(bench: Bench) -> None:
     bench.program("tailscale")
     async with bench.supervised("tailscale"):

@@ -61,7 +61,9 @@ SENSITIVE_NAMES = frozenset(
 _SENSITIVE_SUFFIXES = (
     ".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore", ".jks", ".ppk", ".asc.key", ".keychain-db", ".ovpn", ".tfvars",
 )  # fmt: skip
-_SENSITIVE_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", ".computer-linker"})
+_SENSITIVE_FOLDERS = frozenset(
+    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", ".cloudflared", ".computer-linker"}
+)
 _SENSITIVE_PATHS = ((".docker", "config.json"), (".config", "gcloud"), (".config", "gh"), (".git", "credentials"))
 _HARMLESS_ENV = (".example", ".sample", ".template", ".dist", ".defaults")
 

@@ -82,7 +82,7 @@ class CloudflareNamed(_Cloudflared):
         self.url = f"https://{settings.hostname}"
         if settings.token_file is not None:
             # By the environment: arguments can be read by every user of this computer.
-            token = private_text(settings.token_file, "tunnel token file")
+            token = private_text(settings.token_file, "tunnel token file", config)
             return ["tunnel", *_QUIET, "run"], {"TUNNEL_TOKEN": token}
         if settings.name is None:
             raise ProviderUnavailable(

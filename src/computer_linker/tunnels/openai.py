@@ -52,7 +52,7 @@ class OpenAiTunnel(ProgramTunnel):
             )
         if settings.api_key_file is None:
             raise ProviderUnavailable("There is no API key file.", hint=_start("--api-key-file FILE"))
-        key = private_text(settings.api_key_file, "API key file")
+        key = private_text(settings.api_key_file, "API key file", config)
         self._tunnel_id = settings.tunnel_id
         token = self.around.owner_token()
         if token is None:

@@ -43,12 +43,12 @@ def checked(wanted: Wanted, found: str | None, config: Config) -> str:
     if not stat.S_ISREG(seen.st_mode) or not os.access(path, os.X_OK):
         raise ProviderUnavailable(f"{wanted.name} is not a program that can be run.", hint=f"Look at {given}.")
     _check_nobody_else_writes(wanted.name, path, seen)
-    for scope in config.scopes:
-        if any(Path(path).is_relative_to(root) for root in scope.roots):
-            raise ProviderUnavailable(
-                f"{wanted.name} lies in scope {scope.id}, where clients may have put it.",
-                hint="Move the program to a folder outside every scope.",
-            )
+    scope = _scope_of(path, config)
+    if scope is not None:
+        raise ProviderUnavailable(
+            f"{wanted.name} lies in scope {scope}, where clients may have put it.",
+            hint="Move the program to a folder outside every scope.",
+        )
     return path
 
 
@@ -83,8 +83,13 @@ def runnable(wanted: Wanted, path: str) -> Iterator[str]:
             os.close(copy)
 
 
-def private_text(path: str, what: str) -> str:
+def private_text(path: str, what: str, config: Config) -> str:
     """A secret from a file that only its owner can read. Raises ProviderUnavailable."""
+    scope = _scope_of(os.path.realpath(path), config)
+    if scope is not None:
+        raise ProviderUnavailable(
+            f"The {what} lies in scope {scope}, where clients can read it.", hint="Move it outside every scope."
+        )
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -97,6 +102,14 @@ def private_text(path: str, what: str) -> str:
     if not text or any(not " " < letter < "\x7f" for letter in text):
         raise ProviderUnavailable(f"The {what} is not one line of plain text.", hint=f"Look at {path}.")
     return text
+
+
+def _scope_of(path: str, config: Config) -> str | None:
+    """The scope a file lies in; None for a file outside every scope."""
+    for scope in config.scopes:
+        if any(Path(path).is_relative_to(os.path.realpath(root)) for root in scope.roots):
+            return scope.id
+    return None
 
 
 def _is_mine_alone(seen: os.stat_result) -> bool:
