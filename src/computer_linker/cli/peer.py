@@ -1,5 +1,7 @@
 """peer and computers: pair this computer with others, and see which can be used."""
 
+import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -7,6 +9,7 @@ import typer
 from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.places import state_home
 
+_COPY_S = 86_400.0
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 
 
@@ -19,6 +22,7 @@ def register(app: typer.Typer) -> None:
     peer.command("list")(_list)
     peer.command("remove")(_remove)
     peer.command("accept")(_accept)
+    peer.command("copy")(_copy)
     app.command("computers")(_list)
 
 
@@ -95,6 +99,57 @@ def _accept(name: Annotated[str, typer.Argument(help="The computer's name here."
         print_json(answer)
     else:
         say(f"{answer['accepted']} is accepted as it is now.")
+
+
+def _copy(
+    source: Annotated[str, typer.Argument(help="SCOPE:PATH here, or COMPUTER/SCOPE:PATH.")],
+    destination: Annotated[str, typer.Argument(help="SCOPE:PATH here, or COMPUTER/SCOPE:PATH.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    parents: Annotated[bool, typer.Option("--parents", help="Make the folders above it that are missing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a file to or from another computer, and show how far it is."""
+    from computer_linker.client import Client, ClientFailed
+    from computer_linker.errors import LinkError
+
+    (from_scope, path), (to_scope, wanted) = _place(source), _place(destination)
+    input = {"destination": wanted}
+    if "/" in to_scope:
+        scope, input["destinationScope"] = from_scope, to_scope
+    elif "/" in from_scope:
+        scope, input["sourceScope"] = to_scope, from_scope
+    else:
+        raise CliError("one side is another computer: COMPUTER/SCOPE:PATH", "within one scope: op file.copy", 2)
+    options = {"overwrite": overwrite, "createParents": parents}
+    try:
+        with Client.over_socket(state_home()) as linker:
+            answer = linker.call(scope, "file.copy", path, input, options, report=_progress(), deadline_s=_COPY_S)
+    except (LinkError, ClientFailed) as error:
+        raise CliError(str(error)) from None
+    if as_json:
+        print_json(answer.data)
+    else:
+        say(f"{answer.data['from']} is now {answer.data['to']}")
+
+
+def _place(word: str) -> tuple[str, str]:
+    scope, colon, path = word.partition(":")
+    if not colon or not scope or not path:
+        raise CliError(f"{word} is no place", "write SCOPE:PATH, or COMPUTER/SCOPE:PATH", 2)
+    return scope, path
+
+
+def _progress() -> Callable[[str, float, float | None], None] | None:
+    """A line that is written over, where somebody looks at it."""
+    if not sys.stderr.isatty():
+        return None
+
+    def report(_message: str, done: float, total: float | None) -> None:
+        part = f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB"
+        sys.stderr.write(f"\r{done / 1e6:.0f}{part} " + ("\n" if done == total else ""))
+        sys.stderr.flush()
+
+    return report
 
 
 def _ask(action: str, **request: Any) -> dict[str, Any]:
