@@ -1,11 +1,16 @@
 """Machines of a fleet are used by name, by id and by what they are; each decides for itself."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from computer_linker.fleet.machines import Machines
+from computer_linker.fleet.settings import FleetFile
+from computer_linker.providers.approvals import Approvals
 from support.fleet import Fleet, until
+from support.road import LOCAL
 
 pytestmark = pytest.mark.anyio
 
@@ -85,3 +90,57 @@ async def test_presence_tells_who_is_there_who_went_and_who_left(fleet: Fleet) -
     await laptop.member.aclose(leaving=True)
     await until(lambda: fleet.state("laptop-id") == "left")
     assert (await fleet.call("file.list", ".", scope="[all]/app"))["error"]["code"] == "not_found"
+
+
+async def test_a_machine_that_asks_its_person_is_used_only_when_they_say_yes(fleet: Fleet) -> None:
+    careful = await fleet.add("careful", policy={"confirm": "all"})
+    write = {"op": "file.write", "target": "x.txt", "input": {"content": "x"}}
+    refused = await fleet.call("file.write", "x.txt", scope="careful/app", input={"content": "x"})
+    assert refused["error"]["code"] == "confirm_required"
+    issued = await fleet.call("confirm.issue", scope="careful/app", input=write)
+    token = {"token": issued["data"]["token"]}
+    again = await fleet.call("file.write", "x.txt", scope="careful/app", input={"content": "x"}, confirm=token)
+    assert again["error"]["code"] == "confirm_required"
+    assert not list(careful.root.iterdir())
+    # The person at that machine answers; nobody at the hub could.
+    assert careful.road.app.services.use(Approvals).answer(issued["data"]["approvalId"], "yes") is not None
+    done = await fleet.call("file.write", "x.txt", scope="careful/app", input={"content": "x"}, confirm=token)
+    assert (done["ok"], (careful.root / "x.txt").read_text()) == (True, "x")
+    spent = await fleet.call("file.write", "x.txt", scope="careful/app", input={"content": "y"}, confirm=token)
+    assert (spent["error"]["code"], (careful.root / "x.txt").read_text()) == ("confirm_required", "x")
+
+
+async def test_a_machine_of_the_fleet_cannot_be_used_to_reach_another(fleet: Fleet) -> None:
+    laptop, desk = await fleet.add("laptop"), await fleet.add("desk")
+    refused = await fleet.call("file.write", "x.txt", scope="laptop/desk/app", input={"content": "x"})
+    assert refused["error"]["code"] == "unknown_scope"
+    assert not list(laptop.root.iterdir()) and not list(desk.root.iterdir())
+
+
+async def test_who_was_given_only_some_scopes_of_the_hub_reaches_no_machine(fleet: Fleet) -> None:
+    laptop = await fleet.add("laptop")
+    guest = replace(LOCAL, grants=frozenset({"app", "laptop/app"}))
+    for scope in ("laptop/app", "[all]/app"):
+        refused = await fleet.call("file.write", "x.txt", scope=scope, input={"content": "x"}, principal=guest)
+        assert refused["error"]["code"] == "unknown_scope"
+    assert not list(laptop.root.iterdir())
+
+
+async def test_a_query_that_fits_nobody_or_is_none_is_refused(fleet: Fleet) -> None:
+    laptop = await fleet.add("laptop")
+    for address, code in (("[os=plan9]", "not_found"), ("[os=linux", "invalid_request"), ("[]", "invalid_request")):
+        refused = await fleet.call("file.write", "x.txt", scope=f"{address}/app", input={"content": "x"})
+        assert refused["error"]["code"] == code
+    assert not list(laptop.root.iterdir())
+    fitting = await fleet.call("file.write", "x.txt", scope="[os=linux can=fs:write]/app", input={"content": "x"})
+    assert (fitting["data"]["matched"], fitting["effect"]) == (1, "confirmed")
+
+
+async def test_a_hub_that_starts_again_knows_its_machines(fleet: Fleet) -> None:
+    laptop = await fleet.add("laptop")
+    kept = FleetFile(fleet.hub_road.home).read().hub
+    assert kept is not None
+    again = Machines(kept, fleet.signer.fingerprint, lambda _: None)
+    (machine,) = again.by_key.values()
+    assert (machine.trusted, machine.known.name, again.state(machine)) == (True, "laptop", "stale")
+    assert machine.known.fingerprint == laptop.member._signer.fingerprint

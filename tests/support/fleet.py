@@ -33,12 +33,14 @@ DEADLINE_S = 20.0
 
 
 @asynccontextmanager
-async def road(folder: Path, machine_id: str, name: str, computer: Any = None) -> AsyncIterator[Road]:
+async def road(
+    folder: Path, machine_id: str, name: str, computer: Any = None, policy: dict[str, Any] | None = None
+) -> AsyncIterator[Road]:
     """A service without transports, with an identity of its own."""
     root, home = folder / "root", folder / "home"
     root.mkdir(parents=True, exist_ok=True)
     home.mkdir(mode=0o700, exist_ok=True)
-    scope = Scope.from_wire(folder_scope(root))
+    scope = Scope.from_wire(folder_scope(root, **(policy or {})))
     config = Config(machine_id=machine_id, machine_name=name, scopes=[scope])
     async with open_app(home, lambda: config, computer) as app:
         yield Road(app, root, home)
@@ -137,11 +139,17 @@ class Fleet:
             server.kill()
 
     async def add(
-        self, name: str, *grants: str, machine_id: str | None = None, trust: bool = True, computer: Any = None
+        self,
+        name: str,
+        *grants: str,
+        machine_id: str | None = None,
+        trust: bool = True,
+        computer: Any = None,
+        policy: dict[str, Any] | None = None,
     ) -> Machine:
         """A machine joins, and is trusted unless said otherwise."""
         label = machine_id or f"{name}-id"
-        home = await self._stack.enter_async_context(road(self._folder / label, label, name, computer))
+        home = await self._stack.enter_async_context(road(self._folder / label, label, name, computer, policy))
         signer = signer_of(home)
         hubs = [AllowedHub(fingerprint=self.signer.fingerprint, name="hub", grants=list(grants or ("app",)))]
         joined = Joined(place=Place(url=self.server.url), seat=seat_of(signer.fingerprint), hubs=hubs)

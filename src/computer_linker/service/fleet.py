@@ -159,10 +159,12 @@ class FleetDesk:
         file = FleetFile(self._app.home)
         stored = file.read()
         settings = hub_settings(request, self._app.home, stored.hub or stored.hub_before)
+        if self._office is not None and settings == stored.hub:
+            return {"ok": True, **self._office.told()}
         if self._office is not None:
             await self._office.aclose()
             self._office = None
-        file.change(hub=settings)
+        file.change(hub=settings, hub_before=None)
         office = await self._open_office()
         await office.hub.link.wait_up(_CONNECT_S)
         return {"ok": True, **office.told()}
