@@ -87,16 +87,22 @@ def needed(program: Any) -> Any:
         pytest.skip(str(error))
 
 
+def codex_settings(user: Path, model: Model) -> None:
+    """A Codex that asks the scripted model, and keeps what it gets by signing in beside its settings."""
+    (user / ".codex").mkdir()
+    (user / ".codex" / "config.toml").write_text(
+        'model = "mock-model"\nmodel_provider = "scripted"\ncheck_for_update_on_startup = false\n'
+        'mcp_oauth_credentials_store = "file"\n'
+        f'[model_providers.scripted]\nname = "scripted"\nbase_url = "http://127.0.0.1:{model.port}/v1"\n'
+        'wire_api = "responses"\nrequest_max_retries = 0\n[analytics]\nenabled = false\n'
+    )
+
+
 def test_codex_over_stdio(service: Service, user: Path) -> None:
     program = needed(node.codex)
     call = {"call": "computer_observe", "namespace": "mcp__computer_linker", "args": READ}
     with responses_model(call, DONE) as model:
-        (user / ".codex").mkdir()
-        (user / ".codex" / "config.toml").write_text(
-            'model = "mock-model"\nmodel_provider = "scripted"\ncheck_for_update_on_startup = false\n'
-            f'[model_providers.scripted]\nname = "scripted"\nbase_url = "http://127.0.0.1:{model.port}/v1"\n'
-            'wire_api = "responses"\nrequest_max_retries = 0\n[analytics]\nenabled = false\n'
-        )
+        codex_settings(user, model)
         set_up(service, user, "codex")
         run(user, [str(program), "exec", "--json", "--skip-git-repo-check", PROMPT], CODEX_HOME=str(user / ".codex"))
         check(service, model, "codex")
@@ -107,13 +113,7 @@ def test_codex_signs_in_and_calls_over_http(service: Service, user: Path) -> Non
     program = needed(node.codex)
     call = {"call": "computer_observe", "namespace": "mcp__computer_linker", "args": READ}
     with responses_model(call, DONE) as model:
-        (user / ".codex").mkdir()
-        (user / ".codex" / "config.toml").write_text(
-            'model = "mock-model"\nmodel_provider = "scripted"\ncheck_for_update_on_startup = false\n'
-            'mcp_oauth_credentials_store = "file"\n'
-            f'[model_providers.scripted]\nname = "scripted"\nbase_url = "http://127.0.0.1:{model.port}/v1"\n'
-            'wire_api = "responses"\nrequest_max_retries = 0\n[analytics]\nenabled = false\n'
-        )
+        codex_settings(user, model)
         set_up(service, user, "codex", "--over", "http")
         env = {"CODEX_HOME": str(user / ".codex")}
         # Its own client document is on a site that cannot be reached from here, so it registers.
