@@ -19,6 +19,7 @@ from computer_linker.registry import Context, Example, operation
 from computer_linker.registry.operation import Operation
 
 Action = Literal["start", "stop"]
+_MAX_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,12 @@ class Recording:
     start: tuple[str, ...]
     stop: tuple[str, ...]
     path_at: Literal["start", "stop"] = "stop"
+    how: tuple[str, ...] = ()
+    """What follows the path at the start."""
+
+    def ending(self, file: str) -> tuple[str, ...]:
+        """The command that ends it."""
+        return (*self.stop, file) if self.path_at == "stop" else self.stop
 
 
 class PageRecording(Model):
@@ -60,14 +67,21 @@ async def recorded(ctx: Context, what: Recording, action: Action, label: str | N
     async with page_of(ctx, command) as session:
         if (action == "start") == (what.name in session.running):
             raise Conflict(f"A {what.name} is running already." if action == "start" else f"No {what.name} is running.")
-        place = (session.place(what.file),) if what.path_at == action else ()
-        where, _ = await session.ask(("get", "url"), (*command, *place), timeout_s=60)
+        (where,) = await session.ask(("get", "url"))
         url = await allowed(session, ctx.scope, where)
+        file = session.place(what.file)
         ctx.effect = "confirmed"
         if action == "start":
-            session.running.add(what.name)
+            place = (file, *what.how) if what.path_at == "start" else ()
+            await session.ask((*what.start, *place), timeout_s=60)
+            session.end_after(what.name, what.ending(file), _MAX_S)
             return PageRecording(status="recording", url=url)
-        session.running.discard(what.name)
+        session.running.pop(what.name).cancel()
+        if what.name in session.over:
+            session.over.discard(what.name)
+            ctx.warn(f"It ended by itself after {_MAX_S:g} seconds.")
+        else:
+            await session.ask(what.ending(file), timeout_s=60)
         content = await session.collect(what.file, MAX_BYTES)
     kept = await keep(ctx, content, what.kind, f"{what.kind.replace('_', ' ')} of {url}", label)
     return PageRecording(status="stopped", url=url, artifact=kept)

@@ -73,39 +73,33 @@ class Gate:
         assert task is not None
         self._busy.add(task)
         try:
-            if len(self._busy) > _MAX_CONNECTIONS:
-                raise Refused("too many connections")
             await self._carried(reader, writer)
-        except Refused as refused:
-            with suppress(OSError):
-                writer.write(_refusal(str(refused)))
-                await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
-            with suppress(OSError):
-                writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         finally:
             self._busy.discard(task)
             writer.close()
 
     async def _carried(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with asyncio.timeout(_HEAD_S):
-            head = await reader.readuntil(b"\r\n\r\n")
-        line, _, headers = head.partition(b"\r\n")
-        method, target, version = line.decode("ascii").split(" ")
-        if method == "CONNECT":
-            host, port = _host_and_port(f"//{target}", 443)
-            first, greeting = b"", b"HTTP/1.1 200 Connection established\r\n\r\n"
-        else:
-            host, port = _host_and_port(target, 80)
-            parts = urlsplit(target)
-            path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
-            first, greeting = f"{method} {path} {version}\r\n".encode("ascii") + _for_origin(headers), b""
-        there_reader, there = await self._connected(host, port)
         try:
-            there.write(first)
-            writer.write(greeting)
-            await asyncio.gather(_pour(reader, there), _pour(there_reader, writer))
+            if len(self._busy) > _MAX_CONNECTIONS:
+                raise Refused("too many connections")
+            (host, port), first, greeting = await _asked(reader)
+            there_reader, there = await self._connected(host, port)
+        except Refused as refused:
+            writer.write(_refusal(str(refused)))
+            return
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            return
+        there.write(first)
+        writer.write(greeting)
+        both = [asyncio.create_task(_pour(reader, there)), asyncio.create_task(_pour(there_reader, writer))]
+        try:
+            # Once bytes have gone through, a side that fails just ends it: there is nothing left to say.
+            await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
         finally:
+            for one in both:
+                one.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
             there.close()
 
     async def _connected(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -134,6 +128,19 @@ class Gate:
     def _refuse(self, host: str, why: str) -> Refused:
         self.refusals.append(f"{host[:100]}: {why}")
         return Refused(f"{host[:100]} is not opened: {why}.")
+
+
+async def _asked(reader: asyncio.StreamReader) -> tuple[tuple[str, int], bytes, bytes]:
+    """Where a connection is to go, what is sent there first, and what the browser is told once it is made."""
+    async with asyncio.timeout(_HEAD_S):
+        head = await reader.readuntil(b"\r\n\r\n")
+    line, _, headers = head.partition(b"\r\n")
+    method, target, version = line.decode("ascii").split(" ")
+    if method == "CONNECT":
+        return _host_and_port(f"//{target}", 443), b"", b"HTTP/1.1 200 Connection established\r\n\r\n"
+    path = urlsplit(target)._replace(scheme="", netloc="", fragment="").geturl() or "/"
+    first = f"{method} {path} {version}\r\n".encode("ascii") + _for_origin(headers)
+    return _host_and_port(target, 80), first, b""
 
 
 def _host_and_port(target: str, port: int) -> tuple[str, int]:

@@ -12,7 +12,7 @@ import anyio
 
 from computer_linker.computer.facets.accessibility import Application, ElementId
 from computer_linker.computer.facets.processes import Child, Ended
-from computer_linker.errors import ExecutionFailed, LimitExceeded, NotFound, ProcessNotFound, TimedOut
+from computer_linker.errors import ExecutionFailed, LimitExceeded, LinkError, NotFound, ProcessNotFound, TimedOut
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.model.scope import Scope
 from computer_linker.providers.browser.answers import results_of
@@ -52,8 +52,11 @@ class Session:
         """The scope as it was when the browser was started."""
         self.leaves: list[Path] = [folder]
         """What is taken away at its end."""
-        self.running: set[str] = set()
-        """What was started and not stopped: trace, har, record."""
+        self.running: dict[str, asyncio.TimerHandle] = {}
+        """What was started and not stopped (trace, har, record), and the clock that ends each."""
+        self.over: set[str] = set()
+        """Of those, what its time has ended; its file still waits to be collected."""
+        self._tasks: set[asyncio.Task[None]] = set()
         self.busy = anyio.Lock()
         """Held around what belongs together, such as a look and the act that follows it."""
         self._child = child
@@ -120,6 +123,24 @@ class Session:
         finally:
             self._waiting.pop(number, None)
 
+    def end_after(self, name: str, command: Command, seconds: float) -> None:
+        """Note that something runs, and end it by itself after this time."""
+
+        def ring() -> None:
+            task = asyncio.create_task(self._end(name, command))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        self.running[name] = asyncio.get_running_loop().call_later(seconds, ring)
+
+    async def _end(self, name: str, command: Command) -> None:
+        async with self.busy:
+            if name in self.running and self.is_running:
+                self.over.add(name)
+                # Whoever stops it finds out what came of it, when they collect the file.
+                with suppress(LinkError):
+                    await self.ask(command)
+
     def place(self, name: str) -> str:
         """Where the browser may write a file of this name, as it is told the path."""
         return str(self.folder / "out" / name)
@@ -147,6 +168,8 @@ class Session:
 
     async def aclose(self) -> None:
         """End it, gently and then firmly, and leave nothing behind."""
+        for clock in self.running.values():
+            clock.cancel()
         with anyio.CancelScope(shield=True):
             if self._feed is not None:
                 self._feed.finish()
