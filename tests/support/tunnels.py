@@ -45,7 +45,7 @@ class Bench:
         environment = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
         return Surroundings(
             self.home, lambda: self.config, self.processes, self._find, lambda: self.config.owner_token, environment,
-            self.connect_s,
+            look_s=0.1, connect_s=self.connect_s,
         )  # fmt: skip
 
     def _find(self, name: str) -> str | None:

@@ -7,11 +7,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from computer_linker.client.socket_client import ask_service
 from computer_linker.tunnels.record import read
 from support import nginx
 from support.service import PROGRAM, TOKEN, Http, Service, environment, is_alive, rpc, serving, wait_for, write_config
@@ -155,6 +157,19 @@ def test_a_tunnel_that_dies_is_back_within_seconds_and_the_restart_is_told(expos
     wait_for(lambda: (record := read(exposed.home)) is not None and record.restarts == 1 and record.state == "running")
     assert told(exposed.home, "tunnel", "status")["tunnel"]["publicUrl"] == "https://stand-in-2.trycloudflare.com"
     assert ask(exposed.port, "POST", "/mcp", host=PUBLIC) == 421
+
+
+def test_many_who_open_it_at_once_leave_one(exposed: Service) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(
+            pool.map(
+                lambda _: ask_service(exposed.home, {"action": "tunnel.start", "provider": "cloudflare"}), range(6)
+            )
+        )
+    assert all(answer is not None and answer["ok"] for answer in answers)
+    wait_for(lambda: sum(is_alive(start["pid"]) for start in starts(exposed.home)) == 1)
+    assert cli(exposed.home, "tunnel", "stop").returncode == 0
+    assert not any(is_alive(start["pid"]) for start in starts(exposed.home))
 
 
 @pytest.mark.parametrize("mode", ["floods", "ends"])

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable
 from computer_linker.tunnels.asking import get
 from computer_linker.tunnels.catalog import NAMES, contracts, detect_all, make
+from support import nginx
 from support.service import TOKEN, is_alive, wait_for
 from support.standins import digest
 from support.tunnels import Bench
@@ -132,6 +134,17 @@ async def test_the_openai_tunnel_has_an_id_and_no_address(bench: Bench) -> None:
     assert not bench.running()
 
 
+async def test_an_openai_tunnel_that_lost_its_way_is_told(bench: Bench) -> None:
+    bench.use_openai()
+    async with bench.supervised("openai"):
+        await bench.until("running")
+        (bench.folder / "unready").touch()
+        await bench.until("reconnecting")
+        (bench.folder / "unready").unlink()
+        await bench.until("running", count=2)
+    assert len(bench.starts()) == 1
+
+
 async def test_a_changed_tunnel_client_is_not_run(bench: Bench) -> None:
     program = bench.use_openai()
     program.write_text(program.read_text() + "\n# changed\n")
@@ -249,6 +262,26 @@ async def test_a_manual_address_that_leads_nowhere_is_not_called_open(bench: Ben
             waiting = await bench.until("waiting")
     assert "does not answer" in (waiting.last_error or "")
     assert all(record.public_url is None for record in bench.heard)
+
+
+@pytest.mark.skipif(nginx.program() is None, reason="not installed: nginx")
+async def test_a_proxy_that_goes_away_is_told(bench: Bench, tmp_path: Path) -> None:
+    front = nginx.front(tmp_path / "front")
+    body = json.dumps({"resource": f"{front.base}/mcp"}).replace('"', '\\"')
+    answer = f'location / {{ default_type application/json; return 200 "{body}"; }}'
+    bench.config = bench.config.model_copy(update={"public_base_url": front.base})
+    os.environ["SSL_CERT_FILE"] = str(front.authority.file)
+    try:
+        async with AsyncExitStack() as stack:
+            proxy = stack.enter_context(ExitStack())
+            proxy.enter_context(nginx.proxying(front, 1, answer.replace("location /", "location /.well-known")))
+            await stack.enter_async_context(bench.supervised("manual"))
+            assert (await bench.until("running")).public_url == front.base
+            proxy.close()
+            waiting = await bench.until("waiting")
+    finally:
+        del os.environ["SSL_CERT_FILE"]
+    assert "does not answer" in (waiting.last_error or "")
 
 
 async def test_asking_tells_an_unknown_name_from_a_closed_port(bench: Bench) -> None:

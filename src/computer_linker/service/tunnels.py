@@ -21,7 +21,7 @@ from computer_linker.tunnels.supervisor import Changed, Pace, Supervisor, allowe
 
 _STOP_S = 15.0
 _WAIT_S = 75.0
-_SETTLED = ("running", "refused", "failed", "waiting")
+_SETTLED = ("running", "refused", "failed", "waiting", "stopped")
 
 
 class Doors(Protocol):
@@ -44,6 +44,7 @@ class TunnelDesk:
         self._supervisor: Supervisor | None = None
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
+        self._turn = asyncio.Lock()
         self.pace = Pace()
 
     async def start(self, wished: TunnelName | None) -> None:
@@ -100,11 +101,13 @@ class TunnelDesk:
         return {"ok": True, "tunnel": self.shown()}
 
     async def _open(self, name: TunnelName) -> None:
-        await self._close()
-        port = await self._doors.open_door(self._app.config.tunnel.port, has_own_name=name == "openai")
-        self._settled = asyncio.Event()
-        self._supervisor = Supervisor(name, self._around, port, self._changed, self.pace)
-        self._task = asyncio.create_task(self._keep(self._supervisor))
+        # One at a time: two who open at once must not leave a tunnel that nobody closes.
+        async with self._turn:
+            await self._end()
+            port = await self._doors.open_door(self._app.config.tunnel.port, has_own_name=name == "openai")
+            self._settled = asyncio.Event()
+            self._supervisor = Supervisor(name, self._around, port, self._changed, self.pace)
+            self._task = asyncio.create_task(self._keep(self._supervisor))
 
     async def _keep(self, supervisor: Supervisor) -> None:
         try:
@@ -114,6 +117,10 @@ class TunnelDesk:
             await asyncio.shield(self._doors.close_door())
 
     async def _close(self) -> None:
+        async with self._turn:
+            await self._end()
+
+    async def _end(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -43,6 +43,8 @@ class Surroundings:
     owner_token: Callable[[], str | None] = lambda: None
     """The owner token in clear; None when only its digest is kept."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    look_s: float = 10.0
+    """How often a tunnel that tells nothing by itself is asked how it is."""
     connect_s: float = 60.0
     """How long a program may take until it says that it is connected."""
 

@@ -12,6 +12,8 @@ from computer_linker.tunnels.base import Detected, Surroundings, contract
 
 _METADATA = "/.well-known/oauth-protected-resource/mcp"
 _SECONDS = 10.0
+_SELDOM = 6
+"""Asked less often than a program on this machine: the question goes over the network."""
 
 
 class ManualProxy:
@@ -21,9 +23,8 @@ class ManualProxy:
     forwards_owner_token = False
     contract = contract("manual", "(your own reverse proxy)", "config", "publicBaseUrl is the address.")
 
-    def __init__(self, around: Surroundings, look_s: float = 60.0) -> None:
+    def __init__(self, around: Surroundings) -> None:
         self._around = around
-        self._look_s = look_s
         self._url: str | None = None
         self._closed = asyncio.Event()
         self._seen = ""
@@ -55,7 +56,7 @@ class ManualProxy:
         """Asks again now and then; over when the address no longer leads here."""
         while not self._closed.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closed.wait(), self._look_s)
+                await asyncio.wait_for(self._closed.wait(), self._around.look_s * _SELDOM)
                 break
             try:
                 await check_address(self._url or "")

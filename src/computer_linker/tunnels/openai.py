@@ -25,6 +25,8 @@ class OpenAiTunnel(ProgramTunnel):
     name: TunnelName = "openai"
     forwards_owner_token = True
     _tunnel_id: str | None = None
+    _watch: asyncio.Task[None] | None = None
+    _is_well = True
     contract = contract(
         "openai",
         "tunnel-client run --control-plane.tunnel-id tunnel_... --mcp.server-url url=http://127.0.0.1:<port>/mcp",
@@ -82,6 +84,20 @@ class OpenAiTunnel(ProgramTunnel):
     async def expose(self, port: int) -> None:
         self._health_file.unlink(missing_ok=True)
         await super().expose(port)
+        self._watch = asyncio.create_task(self._ask_again_and_again())
+
+    def is_connected(self) -> bool:
+        return self._is_well
+
+    async def stop(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        await super().stop()
+
+    async def _ask_again_and_again(self) -> None:
+        while True:
+            self._is_well = await self._is_ready()
+            await asyncio.sleep(self.around.look_s)
 
     async def _ask_until_ready(self) -> None:
         # It has no event to wait for: readiness is a page of its own.
