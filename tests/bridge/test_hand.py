@@ -15,9 +15,10 @@ from computer_linker.computer.local.probe import this_computer
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.errors import UnsupportedPlatform
 from computer_linker.model.geometry import Point
-from support.desktop import missing
+from support.desktop import missing, start_bus
 from support.nested import Nested, nested_desktop
 from support.road import Road, computer_scope
+from support.sway import sway_desktop
 
 pytestmark = pytest.mark.anyio
 
@@ -148,3 +149,29 @@ async def test_a_client_of_a_simulated_desktop_gives_way_too(tmp_path: Path) -> 
         await until(lambda: answers)
         assert answers[0]["error"]["details"] == {"person": True}
         assert len(window.text) < 90_000
+
+
+@pytest.mark.desktop
+async def test_on_wayland_a_hand_makes_the_next_act_wait(tmp_path: Path) -> None:
+    """The compositor counts idle time and does not say whose input ended it: our own act must not count, a hand after it must."""
+    if lacking := missing("sway"):
+        pytest.skip(f"not installed: {', '.join(lacking)}")
+    with sway_desktop() as sway:
+        sway.processes.append(start_bus(sway))
+        computer, hand = this_computer(sway.env), this_computer(sway.env)
+        try:
+            async with Road.open(tmp_path, [computer_scope()], computer) as road:
+                lanes = road.app.dispatcher.lanes
+                for _ in range(3):
+                    assert (await road.call("desktop.press", scope="desk", input={"key": "a"}))["ok"]
+                assert not lanes.is_paused, "what we did ourselves is nobody's hand"
+                with anyio.fail_after(20):
+                    while not lanes.is_paused:
+                        await hand.pointer.move(Point(x=100, y=100))
+                        await hand.pointer.move(Point(x=200, y=200))
+                paused = anyio.current_time()
+                assert (await road.call("desktop.press", scope="desk", input={"key": "a"}))["ok"]
+                assert anyio.current_time() - paused > 1.0
+        finally:
+            await hand.aclose()
+            await computer.aclose()

@@ -52,7 +52,7 @@ class LinuxFacts:
         """That someone moved or pressed something; never what."""
         if self._watch is None:
             raise UnsupportedPlatform(
-                "Wayland tells no program about the input of others, so acts here cannot notice a person's own hand. "
+                "This compositor tells no program whether someone is there, so acts cannot notice a person's own hand. "
                 "To stop them: computer-linker halt."
                 if self._session == "wayland"
                 else "There is no desktop here that would tell about input."

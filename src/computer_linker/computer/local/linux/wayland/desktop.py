@@ -9,6 +9,7 @@ from computer_linker.computer.local.linux.facts import LinuxFacts
 from computer_linker.computer.local.linux.notifications import BusNotifications
 from computer_linker.computer.local.linux.wayland.clipboard import WaylandClipboard
 from computer_linker.computer.local.linux.wayland.connection import Connection
+from computer_linker.computer.local.linux.wayland.idle_watch import OLDER, STANDARD, activity_seen
 from computer_linker.computer.local.linux.wayland.keyboard import WaylandKeyboard
 from computer_linker.computer.local.linux.wayland.pointer import WaylandPointer
 from computer_linker.computer.local.linux.wayland.portal_screen import PortalScreen
@@ -45,7 +46,9 @@ def provide_wayland(computer: Computer, environ: Mapping[str, str]) -> None:
     else:
         computer.provide("windows", windows, backend="sway")
         computer.provide("apps", LinuxApps(windows, environ), backend="desktop entries")
-    computer.provide("facts", LinuxFacts("wayland", environ), backend="linux")
+    can_watch = STANDARD in offered or OLDER in offered
+    watch = (lambda: activity_seen(environ)) if can_watch else None
+    computer.provide("facts", LinuxFacts("wayland", environ, watch), backend="linux")
     computer.provide("notifications", BusNotifications(environ), backend="session bus")
     computer.on_close(connection.aclose)
 
