@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from computer_linker.client.socket_client import ask_service
+from support.lines import stdio
 from support.service import PROGRAM, end_service, environment, is_alive, serving, wait_for, write_config
 
 
@@ -60,6 +61,13 @@ def test_machines_join_by_invitation_and_are_used_through_the_hub(homes: dict[st
     assert not (tmp_path / "laptop-root" / "b.txt").exists()
     wait_for(lambda: run(hub, "hub", "history")["events"])
     assert run(hub, "hub", "history", "laptop", "--view", "verify")["valid"]
+    with stdio(hub) as lines:
+        over_stdio = lines.operation("file.read", "a.txt", scope="[name=laptop]/app")
+        assert over_stdio["data"]["results"][0]["envelope"]["data"]["content"] == "on the laptop"
+        told = lines.tool("get_operation_history", scope="laptop/app", view="last", limit=1)
+        assert json.loads(told["content"][0]["text"])["events"][0]["machine"] == "laptop"
+        computers = json.loads(lines.tool("get_computer_info", include=["scopes"])["content"][0]["text"])["computers"]
+        assert [(item["name"], item["state"], item["via"]) for item in computers] == [("laptop", "online", "fleet")]
     # The same invitation lets no second machine in.
     run(homes["desk"], "join", "--creds", str(invitation), "--allow", "app")
     wait_for(lambda: "desk" in states(hub))

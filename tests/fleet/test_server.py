@@ -1,18 +1,12 @@
 """Which servers are used and how: TLS or nothing, credentials nobody else can read, and each machine on its own subjects alone."""
 
 import asyncio
-import datetime
-import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet import subjects
@@ -22,7 +16,7 @@ from computer_linker.fleet.nkey import new_user, user_of
 from computer_linker.fleet.place import checked_url, credentials_of
 from computer_linker.fleet.settings import Invited, Place
 from support.fleet import until
-from support.nats import NatsServer
+from support.nats import NatsServer, certificate
 
 pytestmark = pytest.mark.anyio
 
@@ -45,34 +39,6 @@ async def linked(
         yield link, heard
     finally:
         await link.aclose()
-
-
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A self-signed certificate for this machine, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=2))
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    folder.mkdir(exist_ok=True)
-    shown, kept = folder / f"{name}.pem", folder / f"{name}.key"
-    shown.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    kept.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return shown, kept
 
 
 async def test_a_server_elsewhere_is_used_with_tls_and_a_certificate_that_holds(tmp_path: Path) -> None:
