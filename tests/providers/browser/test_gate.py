@@ -32,15 +32,18 @@ async def said(made: Gate, request: bytes, *, then: bytes = b"") -> bytes:
     """What the gate answers until it closes."""
     with anyio.fail_after(20):
         reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
-        writer.write(request)
-        found = b""
-        if then:
-            found = await reader.readuntil(b"\r\n\r\n")
-            writer.write(then)
-        writer.write_eof()
-        found += await reader.read(-1)
-        writer.close()
-        return found
+        try:
+            writer.write(request)
+            found = b""
+            if then:
+                found = await reader.readuntil(b"\r\n\r\n")
+                writer.write(then)
+            writer.write_eof()
+            return found + await reader.read(-1)
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
 
 async def test_requests_and_tunnels_are_carried() -> None:
@@ -101,6 +104,7 @@ async def test_it_ends_with_what_it_carries() -> None:
         with anyio.fail_after(10):
             assert await reader.read(-1) == b""
         writer.close()
+        await writer.wait_closed()
         assert not made._busy
 
 

@@ -19,6 +19,7 @@ _MAX_HEAD = 65_536
 _HEAD_S = 15.0
 _CONNECT_S = 20.0
 _IDLE_S = 300.0
+_CLOSE_S = 5.0
 _MAX_CONNECTIONS = 256
 
 
@@ -75,8 +76,8 @@ class Gate:
         try:
             await self._carried(reader, writer)
         finally:
+            await _closed(writer)
             self._busy.discard(task)
-            writer.close()
 
     async def _carried(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -100,7 +101,7 @@ class Gate:
             for one in both:
                 one.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            there.close()
+            await _closed(there)
 
     async def _connected(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         address = await self._judged(host, port)
@@ -171,6 +172,16 @@ async def _pour(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
     with suppress(OSError, NotImplementedError):
         if sink.can_write_eof():
             sink.write_eof()
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Send what is left and close, for a short while; a side that takes nothing is cut off."""
+    writer.close()
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_CLOSE_S):
+            await writer.wait_closed()
+            return
+    writer.transport.abort()
 
 
 def _refusal(why: str) -> bytes:
