@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.errors import NotFound
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.settings import FleetFile
 from computer_linker.providers.approvals import Approvals
@@ -71,7 +72,10 @@ async def test_a_machine_nobody_trusted_cannot_be_named(fleet: Fleet) -> None:
     for address in ("stranger", "stranger-id", "[name=stranger]"):
         refused = await fleet.call("file.read", "a.txt", scope=f"{address}/app")
         assert refused["error"]["code"] in ("unknown_scope", "not_found")
-    fleet.hub.machines.trust(stranger.joined.seat[:12])
+    for short in ("", stranger.joined.seat[:19], "f" * 20):
+        with pytest.raises(NotFound):
+            fleet.hub.machines.trust(short)
+    fleet.hub.machines.trust(stranger.joined.seat[:20].upper())
     (stranger.root / "a.txt").write_text("x")
     await until(lambda: fleet.state("stranger-id") == "online")
     assert (await fleet.call("file.read", "a.txt", scope="stranger/app"))["ok"]

@@ -12,7 +12,9 @@ import pytest
 
 from computer_linker.fleet import subjects
 from computer_linker.fleet.member import MAX_REQUEST, Member
+from computer_linker.fleet.messages import CallBody
 from computer_linker.fleet.seal import Signer
+from computer_linker.fleet.settings import AllowedHub
 from computer_linker.transports.peer.identity import own_identity
 from support.fleet import Fleet, Machine, refusals, until
 
@@ -216,3 +218,54 @@ async def test_a_machine_that_allows_no_hub_does_nothing(fleet: Fleet) -> None:
     assert await laptop.member.link.wait_up(10)
     assert await give(fleet, laptop, fleet.signer.sealed("call", body_for(laptop)), 1) == ["unknown_key"]
     assert not list(laptop.root.iterdir())
+
+
+class Liar(Member):
+    """A machine of another make, that answers calls with whatever it likes."""
+
+    envelope = b""
+    attachments: Any = ()
+
+    def _run(self, request: CallBody, hub: AllowedHub) -> None:
+        body = self._to(request, hub) | {"envelope": self.envelope, "attachments": self.attachments}
+        self._spawn(self._tell(request, hub, body))
+
+
+@pytest.mark.parametrize(
+    ("envelope", "attachments"),
+    [
+        (b"", []), (b"{}", []), (b"[" * 100_000, []), (b"\xff", []), (b'{"ok": 1}', []), (b'{"ok": true}', []),
+        (b'{"ok": false, "operationId": "x", "error": "no"}', []), (b'{"ok": true, "operationId": "x", "effect": "great"}', []),
+        (b'{"ok": true, "operationId": "x", "data": {}}', [[1]]), (b'{"ok": true, "operationId": "x", "data": {}}', [["a", "b"]]),
+    ],
+)  # fmt: skip
+async def test_a_machine_that_answers_nonsense_harms_nobody_else(
+    fleet: Fleet, envelope: bytes, attachments: Any
+) -> None:
+    honest, liar = await fleet.add("honest"), await fleet.add("liar")
+    await liar.restart(Liar)
+    assert isinstance(liar.member, Liar)
+    liar.member.envelope, liar.member.attachments = envelope, attachments
+    await until(lambda: fleet.state("liar-id") == "online")
+    told = await fleet.call("file.write", "x.txt", scope="[all within=10]/app", input={"content": "x"})
+    assert (told["data"]["matched"], told["effect"]) == (2, "unverifiable")
+    assert (honest.root / "x.txt").read_text() == "x"
+    alone = await fleet.call("file.read", "x.txt", scope="liar/app")
+    assert alone["error"]["code"] == "execution_failed"
+
+
+async def test_what_a_machine_says_of_itself_changes_nothing_else(fleet: Fleet) -> None:
+    laptop = await fleet.add("laptop")
+    here = laptop.member._here("stays").model_dump(by_alias=True) | {"number": 10_000}
+    hub = fleet.signer.fingerprint
+    lies: list[dict[str, Any]] = [
+        {"facts": {"os": "linux", "state": "online"}}, {"facts": {"os": "a b"}}, {"facts": {"has": ["x"] * 201}}, {"name": "a/b"}, {"name": ""},
+        {"name": "[all]"}, {"machineId": "a/b"}, {"seat": "../x"}, {"scopes": {hub: [{"id": "a\nb", "type": "folder", "capabilities": []}]}}, {"extra": 1},
+    ]  # fmt: skip
+    async with fleet.wiretap("cl.v1.nothing") as (link, _):
+        for lie in lies:
+            await link.publish(subjects.presence(laptop.joined.seat), laptop.member._signer.sealed("here", here | lie))
+        told = await refusals(fleet.hub_road, len(lies))
+    assert set(told) <= {"invalid_request", "another_machine"}
+    (listed,) = fleet.hub.machines.listing()
+    assert (listed["name"], listed["machineId"], listed["state"]) == ("laptop", "laptop-id", "online")

@@ -91,10 +91,10 @@ class Machine:
         """Why this machine refused messages, as its own history tells; waits until there are so many."""
         return await refusals(self.road, count)
 
-    async def restart(self) -> None:
+    async def restart(self, kind: type[Member] = Member) -> None:
         """A new run of the same machine, as after a restart of its service."""
         await self.member.aclose()
-        self.member = Member(self.road.app.services, self.road.app.dispatcher, signer_of(self.road), self.joined, BEAT)
+        self.member = kind(self.road.app.services, self.road.app.dispatcher, signer_of(self.road), self.joined, BEAT)
         self.member.start()
 
 

@@ -16,6 +16,7 @@ from nats.js.errors import NotFoundError
 
 from computer_linker.audit import query
 from computer_linker.audit.pages import MAX_LIMIT, event_of
+from computer_linker.audit.redact import escaped
 from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.fleet import subjects
 from computer_linker.fleet.archive import Archive
@@ -217,6 +218,19 @@ def _event(machine: Machine, row: tuple[Any, ...]) -> dict[str, Any]:
     outcome = "unknown"
     if "ok" in closing:
         outcome = "done" if closing["ok"] else "refused" if closing.get("decision") == "deny" else "failed"
-    event = event_of({**opening, **closing, "n": number}, outcome)
+    event = {field: _plain(value) for field, value in event_of({**opening, **closing, "n": number}, outcome).items()}
     name = machine.known.name
     return {**event, "machine": name, "machineId": machine.known.machine_id, "scope": f"{name}/{event['scope']}"}
+
+
+def _plain(value: Any) -> Any:
+    """What a machine wrote, as it may be shown: words, numbers, and facts of these; nothing a terminal would obey."""
+    if isinstance(value, str):
+        return escaped(value[:400])
+    if isinstance(value, dict):
+        return {
+            escaped(str(name)[:40]): _plain(item)
+            for name, item in list(value.items())[:16]
+            if not isinstance(item, dict)
+        }
+    return value if value is None or isinstance(value, bool | int | float) else escaped(str(value)[:400])

@@ -6,7 +6,7 @@ import logging
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from nats.aio.msg import Msg
 
@@ -28,6 +28,7 @@ from computer_linker.fleet.machines import Machine, Machines
 from computer_linker.fleet.messages import AnswerBody, Here, parsed
 from computer_linker.fleet.parts import Parts
 from computer_linker.fleet.seal import Signer, opened
+from computer_linker.model.effect import Known
 from computer_linker.model.envelope import Attachment, Reply
 from computer_linker.model.principal import Principal
 
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 RESUME_S = 20.0
 """How long a machine or the server may be away in the middle of a call before its outcome counts as not known."""
 _LOOK_S = 0.5
+_MAX_ENVELOPE = 8 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -267,14 +269,30 @@ def _reply(machine: Machine, answer: AnswerBody) -> Reply:
             {"effect": "unverifiable"} if answer.rule == "restarted" or kind.code in ("aborted", "conflict") else {}
         )
         raise kind(f"{machine.known.name}: {answer.message[:300]}", computer=machine.known.name, **effect)
+    if len(answer.envelope) > _MAX_ENVELOPE:
+        raise LimitExceeded(f"{machine.known.name} answered with more than a client can take; ask for less.")
+    envelope = _envelope(answer.envelope)
+    if envelope is None or not all(len(item) == 2 and type(item[1]) is bytes for item in answer.attachments):
+        raise ExecutionFailed(
+            f"{machine.known.name} answered with something that is no envelope.",
+            computer=machine.known.name,
+            effect="unverifiable",
+        )
+    return Reply(envelope, [Attachment(str(mime), data) for mime, data in answer.attachments])
+
+
+def _envelope(raw: bytes) -> dict[str, Any] | None:
+    """What a machine answered, if it has the shape of an envelope; a machine is trusted with its answers, not with our memory."""
     try:
-        envelope = json.loads(answer.envelope)
-    except ValueError:
-        envelope = None
-    if type(envelope) is not dict or type(envelope.get("ok")) is not bool:
-        raise ExecutionFailed(f"{machine.known.name} answered with something that is no envelope.")
-    attachments = [Attachment(str(mime), bytes(data)) for mime, data in answer.attachments]
-    return Reply(envelope, attachments)
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if type(value) is not dict or type(value.get("ok")) is not bool or type(value.get("operationId")) is not str:
+        return None
+    error = value.get("error")
+    if not value["ok"] and (type(error) is not dict or type(error.get("code")) is not str):
+        return None
+    return value if value.get("effect") in (None, *get_args(Known)) else None
 
 
 def _unknown(machine: Machine, problem: str) -> ProviderUnavailable:

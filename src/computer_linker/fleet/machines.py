@@ -14,6 +14,8 @@ from computer_linker.fleet.settings import HubSettings, Invited, KnownMachine
 
 State = Literal["online", "offline", "stale", "left", "unknown", "pending"]
 _MAX_PENDING = 1000
+_KEY_DIGITS = 20
+"""Fewer could be met by a key that somebody searched for."""
 _MISSED = 3
 """So many heartbeats must be missed before a machine counts as gone."""
 
@@ -69,9 +71,11 @@ class Machines:
     def trust(self, start: str) -> Machine:
         """Trust the pending machine whose key begins so. Raises NotFound, or InvalidRequest when several do."""
         start = start.replace(":", "").lower()
-        found = [m for key, m in self.by_key.items() if not m.trusted and len(start) >= 8 and key.startswith(start)]
+        found = [
+            m for key, m in self.by_key.items() if not m.trusted and len(start) >= _KEY_DIGITS and key.startswith(start)
+        ]
         if not found:
-            raise NotFound("No machine with that key has asked to join. At least 8 digits of the key are needed.")
+            raise NotFound("No machine with that key has asked to join. At least 20 digits of the key are needed.")
         if len(found) > 1:
             raise InvalidRequest("Several keys begin so; give more of it.")
         return self._trusted(found[0])

@@ -1,5 +1,6 @@
 """Joining and leaving: what the owner of a machine says about which hub may use what."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ def joined_by(request: JoinRequest, home: Path, config: Config, own: str, before
     url = request.url or (invitation.url if invitation is not None else None)
     if url is None:
         raise InvalidRequest("Which server? computer-linker join URL")
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._:@-]{0,127}", config.machine_id) is None:
+        raise InvalidRequest("This machine's id (machineId in config.json) holds characters no address can have.")
     place = Place(url=checked_url(url), ca=request.ca)
     tls_of(place)
     said = _said_hub(request, credentials)

@@ -14,6 +14,8 @@ SKEW_S = 60.0
 """How far two machines' clocks may be apart."""
 MAX_WITHIN_S = 3600.0
 Handle = Annotated[str, Field(pattern=r"^[a-z0-9]{16,64}$")]
+MachineId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._:@-]{0,127}$")]
+"""An id that can stand in an address and on a terminal."""
 Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 M = TypeVar("M", bound=Model)
 
@@ -86,7 +88,7 @@ class SharedScope(Model):
 class Here(Model):
     """A machine says that it is there, or that it goes."""
 
-    machine_id: Annotated[str, Field(min_length=1, max_length=128)]
+    machine_id: MachineId
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,39}$")]
     seat: Seat
     epoch: Handle
