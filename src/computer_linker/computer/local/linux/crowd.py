@@ -16,13 +16,13 @@ class Crowd:
 
     def __init__(self) -> None:
         self.place = _make()
-        if self.place:
-            self.enter()
+        if self.place and not self.enter():
+            _remove(self.place)
+            self.place = ""
 
-    def enter(self) -> None:
-        """Put this process into the crowd."""
-        if self.place:
-            write(f"{self.place}/cgroup.procs", "0")
+    def enter(self) -> bool:
+        """Put this process into the crowd; False when it cannot."""
+        return bool(self.place) and write(f"{self.place}/cgroup.procs", "0")
 
     def leave(self) -> bool:
         """Take this process out again; False when there is no crowd."""

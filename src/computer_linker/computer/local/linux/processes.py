@@ -181,6 +181,9 @@ class LinuxProcesses:
         if child is not None:
             child.failure = reason
             return
+        if number:
+            # A child that waits for its order; that it has ended is told next.
+            return
         self._forking -= 1
         if self._wanted:
             wanted = self._wanted.popleft()
