@@ -43,7 +43,7 @@ class Supervisor:
     def __init__(
         self, name: TunnelName, around: Surroundings, port: int, changed: Changed, pace: Pace | None = None
     ) -> None:
-        self.name = name
+        self.name: TunnelName = name
         self._around = around
         self._port = port
         self._changed = changed

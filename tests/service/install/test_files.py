@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from computer_linker.config.schema import Config
+from computer_linker.service.install.asking import fields
 from computer_linker.service.install.keep import as_text
 from computer_linker.service.install.launchd import LABEL, Launchd
 from computer_linker.service.install.logs import Log
@@ -145,3 +146,8 @@ def test_the_log_is_read_across_its_two_files(tmp_path: Path) -> None:
     (tmp_path / "service.log").write_text("three\n")
     assert Log(tmp_path).last(2) == ["two", "three"]
     assert Log(tmp_path / "none").last(5) == []
+
+
+def test_what_a_manager_answers_is_read_line_by_line() -> None:
+    assert fields("a=b\nc=\nnothing\nd=e=f\n", "=") == {"a": "b", "c": "", "d": "e=f"}
+    assert fields("\tstate = running\n\tpid = 12\n}", " = ") == {"state": "running", "pid": "12"}

@@ -21,3 +21,9 @@ def ask(argv: Sequence[str], env: Mapping[str, str], *, may_fail: bool = False) 
         said = done.stderr[:_MAX_SAID].decode("utf-8", "replace").strip().splitlines()
         raise ServiceManagerFailed(said[-1] if said else f"{argv[0]} ended with exit code {done.returncode}")
     return done.stdout[:_MAX_SAID].decode("utf-8", "replace")
+
+
+def fields(text: str, between: str) -> dict[str, str]:
+    """Lines of a name and a value, as managers answer."""
+    found = (line.partition(between) for line in text.splitlines())
+    return {name.strip(): value.strip() for name, sign, value in found if sign}

@@ -4,7 +4,7 @@ import os
 import plistlib
 from pathlib import Path
 
-from computer_linker.service.install.asking import ask
+from computer_linker.service.install.asking import ask, fields
 from computer_linker.service.install.plan import Plan, Standing, manager_program
 
 LABEL = "dev.computer-linker.service"
@@ -48,15 +48,15 @@ class Launchd:
 
     def standing(self) -> Standing:
         told = self._ask("print", f"{self._domain}/{LABEL}", may_fail=True)
-        fields = dict(part.strip().partition(" = ")[::2] for part in told.splitlines() if " = " in part)
-        pid = fields.get("pid", "")
+        found = fields(told, " = ")
+        pid = found.get("pid", "")
         return Standing(
-            is_loaded=bool(fields),
-            is_enabled=bool(fields),
-            state=fields.get("state", "not loaded"),
+            is_loaded=bool(found),
+            is_enabled=bool(found),
+            state=found.get("state", "not loaded"),
             pid=int(pid) if pid.isdigit() else None,
-            restarts=int(fields["runs"]) - 1 if fields.get("runs", "").isdigit() else None,
-            detail=fields.get("last exit code"),
+            restarts=int(found["runs"]) - 1 if found.get("runs", "").isdigit() else None,
+            detail=found.get("last exit code"),
         )
 
     def remove(self) -> None:

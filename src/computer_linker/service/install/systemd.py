@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from computer_linker.service.install.asking import ask
+from computer_linker.service.install.asking import ask, fields
 from computer_linker.service.install.plan import NAME, Plan, ServiceManagerFailed, Standing, manager_program
 
 UNIT = f"{NAME}.service"
@@ -79,7 +79,7 @@ class Systemd:
 
     def standing(self) -> Standing:
         names = "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,Result"
-        told = dict(line.partition("=")[::2] for line in self._ask("show", UNIT, f"--property={names}").splitlines())
+        told = fields(self._ask("show", UNIT, f"--property={names}"), "=")
         pid = int(told.get("MainPID") or 0)
         return Standing(
             is_loaded=told.get("LoadState") == "loaded",

@@ -5,7 +5,7 @@ from pathlib import Path
 from subprocess import list2cmdline
 from xml.etree import ElementTree  # only written here, never read
 
-from computer_linker.service.install.asking import ask
+from computer_linker.service.install.asking import ask, fields
 from computer_linker.service.install.plan import Plan, Standing, manager_program
 
 TASK = "Computer Linker"
@@ -56,8 +56,7 @@ class WindowsTask:
 
     def standing(self) -> Standing:
         told = self._ask("/Query", "/TN", TASK, "/FO", "LIST", may_fail=True)
-        fields = dict(line.partition(":")[::2] for line in told.splitlines())
-        state = fields.get("Status", "").strip()
+        state = fields(told, ":").get("Status", "")
         return Standing(
             is_loaded=bool(state), is_enabled=bool(state) and state != "Disabled", state=state or "not loaded"
         )
