@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, Extents, Placement, is_window_relative
-from computer_linker.computer.local.linux.atspi.names import COMPONENT, SELECTION, TEXT, VALUE
+from computer_linker.computer.local.linux.atspi.names import COMPONENT, PROPERTIES, SELECTION, TEXT, VALUE
 from computer_linker.computer.local.linux.atspi.nodes import element_id
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
 MAX_VALUE = 500
 _INSIDE = frozenset({"label", "filler"})
+_BOXES = frozenset({"panel", "filler"})
 _AROUND = frozenset({"push-button", "toggle-button", "check-box", "radio-button", "list-item", "menu-item", "page-tab"})
 _WRITTEN = frozenset({"text", "entry", "terminal", "spin-button", "autocomplete"})
 _EMBEDDED = "\ufffc"
@@ -33,12 +34,16 @@ def correct_qt(elements: Sequence[Element], app: Application) -> None:
 
 
 def worth_placing(elements: Sequence[Element], app: Application) -> list[Element]:
-    """Those whose place is worth a call. GTK 4 gives every button and row a label of its own, which lies in it."""
+    """Those whose place is worth a call. GTK 4 gives every button and row a label of its own, which lies in it, and tells of
+    boxes that only hold others."""
     if not is_window_relative(app):
         return list(elements)
     roles = {one.id: one.role for one in elements}
     return [
-        one for one in elements if one.role not in _INSIDE or one.parent is None or roles.get(one.parent) not in _AROUND
+        one
+        for one in elements
+        if (one.name or one.role not in _BOXES)
+        and (one.role not in _INSIDE or one.parent is None or roles.get(one.parent) not in _AROUND)
     ]
 
 
@@ -77,15 +82,14 @@ async def ask_values(
     wire: Wire, elements: Sequence[Element], timeout_s: float, names: dict[ElementId, str] | None = None
 ) -> None:
     """Fill in the text of input fields, the number of sliders and the choice of combo boxes; never of passwords."""
-    requests: list[Request] = []
-    owners: list[Element] = []
-    written: list[tuple[Element, int]] = []
-    for one in elements:
-        request = _value_request(one)
-        if request is not None:
-            requests.append(request)
-            owners.append(one)
-    for one, request, answer in zip(owners, requests, await wire.ask_all(requests, timeout_s), strict=True):
+    asked = [(one, request) for one in elements if (request := _value_request(one)) is not None]
+    written = [one for one, request in asked if request.interface == PROPERTIES and request.body[0] == TEXT]
+    # The length is asked beside the text: some toolkits answer nothing, or not all, when asked beyond the end.
+    texts = [_text_request(one, MAX_VALUE) for one in written]
+    answers = await wire.ask_all([*(request for _, request in asked), *texts], timeout_s)
+    said = dict(zip((one.id for one in written), answers[len(asked) :], strict=True))
+    again: list[tuple[Element, int]] = []
+    for (one, request), answer in zip(asked, answers, strict=False):
         if isinstance(answer, Fault):
             continue
         if request.member == "GetSelectedChild":
@@ -94,13 +98,20 @@ async def ask_values(
         elif isinstance(answer, float):
             one.value = f"{answer:g}"
         elif isinstance(answer, int):
-            written.append((one, min(answer, MAX_VALUE)))
-    await _ask_texts(wire, written, timeout_s)
+            text, length = said[one.id], min(answer, MAX_VALUE)
+            if isinstance(text, str) and len(text) == length:
+                one.value = text.replace(_EMBEDDED, "")
+            else:
+                again.append((one, length))
+    await _ask_texts(wire, again, timeout_s)
+
+
+def _text_request(one: Element, length: int) -> Request:
+    return Request(one.id, TEXT, "GetText", "ii", (0, length))
 
 
 async def _ask_texts(wire: Wire, written: list[tuple[Element, int]], timeout_s: float) -> None:
-    # Some toolkits answer nothing when asked beyond the end, so the length is asked first.
-    requests = [Request(one.id, TEXT, "GetText", "ii", (0, length)) for one, length in written]
+    requests = [_text_request(one, length) for one, length in written]
     for (one, _length), answer in zip(written, await wire.ask_all(requests, timeout_s), strict=True):
         if isinstance(answer, str):
             one.value = answer.replace(_EMBEDDED, "")

@@ -29,6 +29,7 @@ from computer_linker.computer.local.linux.atspi.details import (
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening
 from computer_linker.computer.local.linux.atspi.halves import from_halves, is_counted_in_halves, to_halves
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
+from computer_linker.computer.local.linux.atspi.long_lists import LongLists
 from computer_linker.computer.local.linux.atspi.matching import Rule, by_roles, by_states
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
@@ -46,6 +47,7 @@ from computer_linker.errors import ElementNotFound
 
 if TYPE_CHECKING:
     from computer_linker.computer.facets.windows import Windows
+    from computer_linker.model.geometry import Window
 
 _QUIET_AFTER_S = 20.0
 _MAX_ABOVE = 64
@@ -88,6 +90,24 @@ class AtspiAccessibility:
         if limits.roles and (found := await self._by_roles(wire, app, root, limits)) is not None:
             return found
         reading = Reading(wire, app, limits, self._memory.of(app))
+        # The window system answers while the application does.
+        windows = asyncio.create_task(self._places.windows_for(app)) if limits.bounds else None
+        try:
+            elements = await self._read(wire, app, root, reading)
+            showing = [one for one in elements if shows(one, app)]
+            if limits.roles:
+                showing = [one for one in showing if one.role in limits.roles or one.parent == app.root]
+            await asyncio.gather(
+                self._placed(wire, app, elements, showing, reading, windows) if windows is not None else _nothing(),
+                self._valued(wire, elements, showing, reading) if limits.values else _nothing(),
+            )
+        finally:
+            if windows is not None:
+                windows.cancel()
+        wanted = [one for one in elements if not limits.roles or one.role in limits.roles]
+        return Tree(root, wanted, tuple(sorted(reading.cut_by)))
+
+    async def _read(self, wire: Wire, app: Application, root: ElementId, reading: Reading) -> list[Element]:
         elements = await reading.run(root)
         if not elements:
             raise ElementNotFound("The element is gone, or its application does not answer.")
@@ -95,15 +115,7 @@ class AtspiAccessibility:
             above = (await wire.ask_all([get(root, ACCESSIBLE, "Parent")], reading.left_s()))[0]
             elements[0].parent = None if isinstance(above, Fault) else element_id(above)
         correct_qt(elements, app)
-        showing = [one for one in elements if shows(one, app)]
-        if limits.roles:
-            showing = [one for one in showing if one.role in limits.roles or one.parent == app.root]
-        await asyncio.gather(
-            self._placed(wire, app, elements, showing, reading) if limits.bounds else _nothing(),
-            self._valued(wire, elements, showing, reading) if limits.values else _nothing(),
-        )
-        wanted = [one for one in elements if not limits.roles or one.role in limits.roles]
-        return Tree(root, wanted, tuple(sorted(reading.cut_by)))
+        return elements
 
     async def _by_roles(self, wire: Wire, app: Application, root: ElementId, limits: TreeLimits) -> Tree | None:
         """The elements of these roles as the application itself finds them; None where it cannot be asked."""
@@ -114,12 +126,18 @@ class AtspiAccessibility:
         return Tree(root, [await self.element(at) for at in found], ("nodes",) if len(found) >= asked else ())
 
     async def _placed(
-        self, wire: Wire, app: Application, elements: list[Element], showing: list[Element], reading: Reading
+        self,
+        wire: Wire,
+        app: Application,
+        elements: list[Element],
+        showing: list[Element],
+        reading: Reading,
+        asked: "asyncio.Task[list[Window] | None]",
     ) -> None:
-        # The window system and the application answer at the same time.
-        extents, windows = await asyncio.gather(
-            ask_extents(wire, worth_placing(showing, app), reading.left_s()), self._places.windows_for(app)
-        )
+        lists = LongLists(elements if is_window_relative(app) else ())
+        extents = await ask_extents(wire, lists.first(worth_placing(showing, app)), reading.left_s())
+        extents |= await ask_extents(wire, lists.then(extents), reading.left_s())
+        windows = await asked
         placements = await self._places.placements(app, elements, extents, windows)
         root = elements[0]
         if root.parent not in (None, app.root) and not self._places.is_plain(app):

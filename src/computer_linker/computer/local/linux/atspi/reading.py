@@ -33,6 +33,7 @@ class Reading:
         self._limits = limits
         self._deadline = time.monotonic() + limits.time_s
         self._is_qt = app.toolkit.lower() == "qt"
+        self._windows: list[ElementId] = []
         self.nodes: dict[ElementId, Element] = {}
         self.children: dict[ElementId, list[ElementId]] = {}
         self.cut_by: set[Limit] = set()
@@ -52,10 +53,14 @@ class Reading:
         return max(0.05, self._deadline - time.monotonic())
 
     async def _read_bulk(self) -> None:
-        request = Request(ElementId(self._app.id, CACHE_PATH), CACHE, "GetItems")
-        items = (await self._wire.ask_all([request], min(_BULK_S, self.left_s())))[0]
+        # GTK 4 leaves its windows out of the bulk reply's counts, so they are asked for beside it.
+        requests = [Request(ElementId(self._app.id, CACHE_PATH), CACHE, "GetItems")]
+        requests.append(Request(self._app.root, ACCESSIBLE, "GetChildren"))
+        items, windows = await self._wire.ask_all(requests, min(_BULK_S, self.left_s()))
         if isinstance(items, Fault):
             return
+        if isinstance(windows, list):
+            self._windows = [kid for pair in windows if (kid := element_id(pair)) is not None]
         below: defaultdict[ElementId, list[Element]] = defaultdict(list)
         for item in items:
             element = from_cache(item)
@@ -66,6 +71,9 @@ class Reading:
         for parent, found in below.items():
             found.sort(key=lambda one: one.index)
             self.children[parent] = [one.id for one in found]
+        root = self.nodes.get(self._app.root)
+        if root is not None and self._windows and all(kid in self.nodes for kid in self._windows):
+            self.children[root.id], root.children = self._windows, len(self._windows)
 
     async def _fill_holes(self, root: ElementId) -> None:
         """Ask every reachable element whose listed children are not as many as it has."""

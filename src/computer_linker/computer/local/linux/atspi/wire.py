@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 IN_FLIGHT = 64
 _CALL_S = 5.0
 _CONNECT_S = 5.0
+_FULL_S = 0.002
 _GONE = ("UnknownObject", "UnknownMethod", "ServiceUnknown", "NameHasNoOwner", "UnknownInterface")
 
 
@@ -72,7 +73,7 @@ class Wire:
                 "The accessibility bus of this desktop cannot be reached. Install and start at-spi2-core.",
                 facet="accessibility",
             ) from error
-        # dbus-fast's writer takes a full socket for a lost one; a send of nothing makes it wait instead.
+        # dbus-fast's writer takes a full socket for a lost one, and sends every message by itself.
         writer: Any = bus._writer
         writer.sock = _PatientSocket(writer.sock)
         return cls(session, bus)
@@ -235,19 +236,34 @@ async def _switch_on(session: "MessageBus") -> str:
 
 
 class _PatientSocket:
-    """A socket whose sends answer zero when it is full."""
+    """A socket that takes every message at once and sends what has gathered together, also when it is full for a moment.
+
+    Sent one by one, each wakes the bus and the application anew, which takes longer than answering it.
+    """
 
     def __init__(self, sock: Any) -> None:
         self._sock = sock
+        self._waiting = bytearray()
+        self._loop = asyncio.get_running_loop()
 
     def send(self, data: Any) -> int:
-        try:
-            return int(self._sock.send(data))
-        except BlockingIOError:
-            return 0
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting += data
+        return len(data)
 
     def sendmsg(self, *parts: Any) -> int:
+        """Only for messages with descriptors, of which there are none here."""
+        self._flush()
+        return int(self._sock.sendmsg(*parts))
+
+    def _flush(self) -> None:
         try:
-            return int(self._sock.sendmsg(*parts))
+            del self._waiting[: self._sock.send(self._waiting)]
         except BlockingIOError:
-            return 0
+            pass
+        except OSError:
+            # The bus is gone, as reading from it tells.
+            self._waiting.clear()
+        if self._waiting:
+            self._loop.call_later(_FULL_S, self._flush)
