@@ -7,8 +7,6 @@ import pytest
 
 from computer_linker.errors import PermissionDenied
 from computer_linker.transports.peer.frames import packed, unpacked
-from computer_linker.transports.peer.identity import own_identity
-from computer_linker.transports.peer.link import Own, PeerLink
 from computer_linker.transports.peer.pairing import grouped
 from computer_linker.transports.peer.routes import PeerRoutes
 from support.pair import Pair
@@ -75,32 +73,6 @@ async def test_three_wrong_codes_void_the_right_one(pair: Pair) -> None:
             await pair.join("B" * 26)
     with pytest.raises(PermissionDenied):
         await pair.join(code)
-
-
-async def test_an_unpaired_machine_is_refused_and_recorded(pair: Pair) -> None:
-    peer = await pair.paired()
-    stranger_home = pair.desk.home.parent / "stranger"
-    stranger_home.mkdir(mode=0o700)
-    own = pair.desk.app.services.use(PeerRoutes).own(None)
-    link = PeerLink(Own(own_identity(stranger_home, "desk-id"), "desk-id", own.offer), peer)
-    call = {"scope": "app", "op": "file.read", "target": "a.txt"}
-    with pytest.raises(Exception) as refused:
-        async with asyncio.timeout(15):
-            await link.call(call, 14)
-    assert "cannot be reached" in str(refused.value) or "did not answer" in str(refused.value)
-    await link.aclose()
-
-
-async def test_a_machine_that_lies_about_its_name_is_refused_and_recorded(pair: Pair) -> None:
-    peer = await pair.paired()
-    own = pair.desk.app.services.use(PeerRoutes).own(None)
-    link = PeerLink(replace(own, machine_id="someone-else"), peer)
-    with pytest.raises(Exception):  # noqa: B017  # however the link says it
-        async with asyncio.timeout(15):
-            await link.call({"scope": "app", "op": "file.read", "target": "a.txt"}, 12)
-    await link.aclose()
-    events = (await pair.laptop.data("history.timeline"))["events"]
-    assert not [event for event in events if event["op"] == "file.read"]
 
 
 async def test_unpairing_ends_an_open_link_at_once(pair: Pair) -> None:

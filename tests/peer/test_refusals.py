@@ -1,5 +1,6 @@
 """Whoever is not the machine that was paired, or does not keep to the agreement, is refused and recorded; nothing happens."""
 
+import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -19,7 +20,7 @@ from computer_linker.transports.peer.frames import MAX_FRAME, VERSION, packed, u
 from computer_linker.transports.peer.identity import own_identity
 from computer_linker.transports.peer.link import PeerLink
 from computer_linker.transports.peer.table import PeerTable
-from computer_linker.transports.peer.tls import client_context
+from computer_linker.transports.peer.tls import client_context, pairing_context
 from support.pair import Pair, events_of
 
 pytestmark = pytest.mark.anyio
@@ -155,6 +156,11 @@ async def test_a_frame_that_is_too_large_ends_the_link_and_is_recorded(pair: Pai
     async with raw_link(pair) as link:
         await link.send(bytes(MAX_FRAME + 1))
         await closed(link)
+    async with raw_link(pair) as link:
+        # A large frame that is within the limit is taken from a machine that is known.
+        big = {**APPEND, "input": {"content": "x" * 1_000_000}}
+        await link.send(packed({"t": "call", "id": 1, "key": "key-number-2", "call": big}))
+        assert unpacked(await link.recv())["envelope"]["ok"]
     with anyio.fail_after(10):
         while ("peer:desk-id", "oversized_frame") not in await pair.refusals():
             await anyio.sleep(0.02)
@@ -229,14 +235,42 @@ async def test_a_stream_without_its_ticket_is_not_let_in(pair: Pair) -> None:
                 return b""
 
     assert await anyio.to_thread.run_sync(knock) == b""
+    with anyio.fail_after(10):
+        while ("unpaired", "bad_ticket") not in await pair.refusals():
+            await anyio.sleep(0.02)
 
 
 async def test_a_connection_that_says_nothing_does_not_keep_others_out(pair: Pair) -> None:
     port = int(pair.address.rpartition(":")[2])
-    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
     try:
         with anyio.fail_after(10):
             assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
     finally:
-        for one in silent:
-            one.close()
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_a_stranger_can_send_no_large_frame(pair: Pair) -> None:
+    peer = pair.desk.app.services.use(PeerTable).find("laptop")
+    async with connect(
+        f"wss://{pair.address}/", ssl=pairing_context(), server_hostname="x", compression=None, proxy=None
+    ) as link:
+        assert unpacked(await link.recv())["t"] == "pair"
+        await link.send(bytes(100_000))
+        await closed(link)
+    assert len(pair.server.table.peers) == 1
+    assert peer.name == "laptop"
+
+
+async def test_more_calls_than_a_link_takes_wait_their_turn(pair: Pair) -> None:
+    done: list[bool] = []
+
+    async def read() -> None:
+        done.append((await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"])
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            for _ in range(150):
+                group.start_soon(read)
+    assert done == [True] * 150

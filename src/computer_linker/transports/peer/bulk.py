@@ -5,7 +5,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 
@@ -113,11 +113,26 @@ def _agreed(link: ssl.SSLSocket, own: bytes) -> int:
         raise
 
 
-def in_background(bulk: Bulk, raw: socket.socket, context: ssl.SSLContext) -> threading.Thread:
-    """Let a connection in without holding up the event loop."""
-    thread = threading.Thread(target=bulk.take, args=(raw, context), name="peer-stream", daemon=True)
-    thread.start()
-    return thread
+class Hall:
+    """Lets streams in without holding up the event loop, a few at a time: a stranger costs a thread until it is known."""
+
+    def __init__(self, bulk: Bulk, context: ssl.SSLContext, refused: Callable[[str], None]) -> None:
+        self._bulk, self._context, self._refused = bulk, context, refused
+        self._room = threading.BoundedSemaphore(_MAX_EXPECTED)
+
+    def take(self, raw: socket.socket) -> None:
+        """Take a connection that began with the magic; `refused` is called from its thread."""
+        if not self._room.acquire(blocking=False):
+            raw.close()
+            return
+        threading.Thread(target=self._let_in, args=(raw,), name="peer-stream", daemon=True).start()
+
+    def _let_in(self, raw: socket.socket) -> None:
+        try:
+            if (rule := self._bulk.take(raw, self._context)) is not None:
+                self._refused(rule)
+        finally:
+            self._room.release()
 
 
 def _exactly(link: ssl.SSLSocket, size: int) -> bytes:
@@ -130,4 +145,4 @@ def _exactly(link: ssl.SSLSocket, size: int) -> bytes:
     return bytes(data)
 
 
-__all__ = ["MAGIC", "TICKET", "Bulk", "dialer", "in_background"]
+__all__ = ["MAGIC", "TICKET", "Bulk", "Hall", "dialer"]

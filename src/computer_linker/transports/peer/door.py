@@ -4,8 +4,10 @@ import asyncio
 import socket
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from websockets.asyncio.server import Server, ServerConnection, unix_serve
@@ -16,7 +18,9 @@ from computer_linker.transports.peer.frames import MAX_FRAME
 
 _TLS_HANDSHAKE = 0x16
 _MAX_NEW = 64
-"""Connections that have not shown a key yet; more wait in the system's own queue."""
+"""Connections that have not said who they are yet; one more sends another away."""
+_FIRST_FRAME = 65_536
+"""What a greeting or a pairing may take; only a paired machine may send more."""
 HELLO_S = 10.0
 PING_S, PONG_S = 5.0, 10.0
 """A machine that is gone without a word is noticed within the sum of the two."""
@@ -39,7 +43,8 @@ class Door:
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: Server | None = None
-        self._new = asyncio.Semaphore(_MAX_NEW)
+        self._strangers: dict[asyncio.Task[None], str] = {}
+        self._greeting: dict[Any, asyncio.Event] = {}
 
     async def open(self, host: str, port: int, handler: Serve) -> tuple[str, int]:
         """Listen; where. Raises OSError when the address cannot be had."""
@@ -70,57 +75,92 @@ class Door:
             await self._server.wait_closed()
             self._server = None
 
-    def _begin(self, work: Any) -> None:
+    def known(self, link: ServerConnection) -> None:
+        """A link has shown who it is: it is a stranger no more, and may send large frames."""
+        if (greeted := self._greeting.get(link.remote_address)) is not None:
+            greeted.set()
+        # The library has named this differently over its versions.
+        for limit in ("max_message_size", "max_size"):
+            if hasattr(link.protocol, limit):
+                setattr(link.protocol, limit, MAX_FRAME)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._new.acquire()
             try:
                 connection, address = await loop.sock_accept(listener)
             except OSError:
                 # Out of descriptors, or closed: neither gets better by asking at once.
-                self._new.release()
                 await asyncio.sleep(0.1)
                 continue
-            self._begin(self._admit(connection, str(address[0])))
+            if len(self._strangers) >= _MAX_NEW:
+                self._send_one_away()
+            task = self._begin(self._admit(connection, address))
+            self._strangers[task] = str(address[0])
+            task.add_done_callback(partial(self._gone, connection))
 
-    async def _admit(self, connection: socket.socket, where: str) -> None:
+    def _gone(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
+        self._strangers.pop(task, None)
+        if task.cancelled():
+            # Sent away before it ever ran: nobody else would close it.
+            connection.close()
+
+    def _send_one_away(self) -> None:
+        """Make room: the oldest stranger of the address that has most of them."""
+        crowd, _ = Counter(self._strangers.values()).most_common(1)[0]
+        oldest = next(task for task, where in self._strangers.items() if where == crowd)
+        del self._strangers[oldest]
+        oldest.cancel()
+
+    async def _admit(self, connection: socket.socket, address: Any) -> None:
+        transport: asyncio.BaseTransport | None = None
+        greeted = self._greeting[address] = asyncio.Event()
         try:
             async with asyncio.timeout(HELLO_S):
                 first = await _first_bytes(connection)
                 if first[:1] == bytes([_TLS_HANDSHAKE]):
-                    await self._link(connection, where)
-                elif first == MAGIC:
+                    transport = await self._link(connection, str(address[0]))
+                    if transport is not None:
+                        await greeted.wait()
+                    return
+                if first == MAGIC:
                     connection.recv(len(MAGIC))
                     connection.setblocking(True)
                     self._take_stream(connection)
-                else:
-                    connection.close()
-        except (TimeoutError, OSError):
+                    return
             connection.close()
+        except (TimeoutError, OSError, asyncio.CancelledError):
+            if isinstance(transport, asyncio.Transport):
+                transport.abort()
+            elif transport is None:
+                connection.close()
         finally:
-            self._new.release()
+            del self._greeting[address]
 
-    async def _link(self, connection: socket.socket, where: str) -> None:
+    async def _link(self, connection: socket.socket, where: str) -> asyncio.BaseTransport | None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await asyncio.get_running_loop().connect_accepted_socket(
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 self._protocol, connection, ssl=self._context, ssl_handshake_timeout=HELLO_S
             )
+            return transport
         except ssl.SSLError as error:
-            if "PEER_DID_NOT_RETURN" in str(error) or "CERTIFICATE" in str(error).upper():
+            if "CERTIFICATE" in str(error).upper():
                 await self._refused(where, "unpaired")
         except (OSError, TimeoutError):
             pass
+        return None
 
     def _protocol(self) -> ServerConnection:
         assert self._server is not None, "open before anyone is let in"
         return ServerConnection(
-            ServerProtocol(max_size=MAX_FRAME), self._server, ping_interval=PING_S, ping_timeout=PONG_S, max_queue=32
+            ServerProtocol(max_size=_FIRST_FRAME), self._server, ping_interval=PING_S, ping_timeout=PONG_S, max_queue=32
         )
 
 

@@ -27,6 +27,7 @@ _KEEP_S = 600.0
 _MAX_KEPT = 1000
 _MAX_KEPT_BYTES = 64 * 1024
 _MAX_UNDER_WAY = 64
+_MAX_TELLING = 16
 
 
 @dataclass(slots=True)
@@ -78,7 +79,11 @@ class HostSession:
         """Handle one frame of the peer."""
         match frame["t"]:
             case "call":
-                self._call(frame)
+                try:
+                    await self._call(frame)
+                except LimitExceeded as error:
+                    refused = {"t": "error", "id": frame["id"], "code": error.code, "message": error.message}
+                    await self._quietly(packed(refused))
             case "cancel":
                 running = self._running.get(frame.get("id", -1))
                 if running is not None:
@@ -93,11 +98,14 @@ class HostSession:
         for answering, _ in list(self._running.values()):
             answering.cancel()
 
-    def _call(self, frame: dict[str, Any]) -> None:
+    async def _call(self, frame: dict[str, Any]) -> None:
         call_id, key = self._checked(frame)
         self._last_id = call_id
         work, is_act = self._work(call_id, frame)
-        if is_act:
+        if not is_act and "on" not in frame and self._road.operations.is_instant(frame["call"]):
+            # It never waits for anything, so a task of its own would only cost time.
+            await self._tell(call_id, await work())
+        elif is_act:
             digest = hashlib.sha256(packed({name: frame[name] for name in ("call", "on") if name in frame})).digest()
             act = self._acts.run(key, digest, work)
             self._running[call_id] = (asyncio.ensure_future(self._answer(call_id, act)), act)
@@ -166,6 +174,9 @@ class HostSession:
 
     def _reporter(self, call_id: int) -> Callable[[str, float | None, float | None], None]:
         def report(message: str, current: float | None, total: float | None) -> None:
+            if len(self._telling) >= _MAX_TELLING:
+                # The link is slower than the work: a later report says more anyway.
+                return
             progress = {"t": "progress", "id": call_id, "message": message, "current": current, "total": total}
             telling = asyncio.ensure_future(self._quietly(packed(progress)))
             self._telling.add(telling)

@@ -40,6 +40,8 @@ CONNECT_S = 10.0
 _RESUME_S = 20.0
 _PAUSE_S = 0.2
 _FACET_S = 75.0
+_MAX_CALLS = 48
+"""Calls under way at once, a little below what the other side takes; more wait here."""
 _WINDOW = 64
 """Items of a stream that may be on their way; a machine that sends more is cut off."""
 
@@ -74,7 +76,7 @@ class _Exchange:
             self.blobs.setdefault(frame.blob, []).append(frame.data)
         elif frame["t"] == "progress":
             if self.report is not None:
-                self.report(str(frame.get("message"))[:500], frame.get("current"), frame.get("total"))
+                self.report(str(frame.get("message"))[:500], _number(frame.get("current")), _number(frame.get("total")))
         elif frame["t"] == "item":
             if self.items is None or self.items.full():
                 raise LimitExceeded("More items came than there was room for.")
@@ -96,6 +98,7 @@ class PeerLink:
         self._reader: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
         self._ids = itertools.count(1)
+        self._room = asyncio.Semaphore(_MAX_CALLS)
         self._waiting: dict[int, _Exchange] = {}
         self._offer: Offer | None = None
         self._boot = ""
@@ -217,6 +220,12 @@ class PeerLink:
     async def _exchange(
         self, link: ClientConnection, key: str, frame: dict[str, Any], report: Progress | None
     ) -> tuple[dict[str, Any], list[bytes]]:
+        async with self._room:
+            return await self._exchanged(link, key, frame, report)
+
+    async def _exchanged(
+        self, link: ClientConnection, key: str, frame: dict[str, Any], report: Progress | None
+    ) -> tuple[dict[str, Any], list[bytes]]:
         call_id = next(self._ids)
         exchange = self._waiting[call_id] = _Exchange(_future(), report)
         try:
@@ -335,6 +344,10 @@ class PeerLink:
             computer=self._peer.name,
             effect="unverifiable",
         )
+
+
+def _number(value: Any) -> float | None:
+    return value if type(value) in (int, float) else None
 
 
 def _future() -> asyncio.Future[dict[str, Any]]:

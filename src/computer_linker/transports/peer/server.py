@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import secrets
-import socket
 import time
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.model.principal import Principal
 from computer_linker.registry.services import Services
-from computer_linker.transports.peer.bulk import Bulk, in_background
+from computer_linker.transports.peer.bulk import Bulk, Hall
 from computer_linker.transports.peer.door import HELLO_S, REFUSED, TOO_SLOW, UNPAIRED, Door
 from computer_linker.transports.peer.facets import facet_catalog
 from computer_linker.transports.peer.frames import VERSION, packed, unpacked
@@ -60,10 +59,9 @@ class PeerServer:
         """Begin to listen. Raises CannotServe when the address cannot be had."""
         context = self._context = server_context(self.identity, [peer.cert_pem for peer in self.table.peers.values()])
 
-        def stream(connection: socket.socket) -> None:
-            in_background(self._bulk, connection, context)
-
-        door = Door(context, stream, self._refused_stranger)
+        hall = Hall(self._bulk, context, self._refused_stream)
+        self._loop = asyncio.get_running_loop()
+        door = Door(context, hall.take, self._refused_stranger)
         try:
             self.address = await door.open(host, port, self._serve)
         except OSError as error:
@@ -107,6 +105,8 @@ class PeerServer:
         if peer is None:
             raise PermissionDenied("That machine is not paired with this one.", rule="unpaired")
         peer = await self._greeted(link, peer)
+        if self._door is not None:
+            self._door.known(link)
         acts = self._acts.setdefault(peer.machine_id, Acts())
         session = HostSession(self._roads, peer, acts, link.send)
         links = self._links.setdefault(peer.fingerprint, set())
@@ -161,7 +161,15 @@ class PeerServer:
         proof = host_proof(invitation.code, transcript)
         offer = own_offer(self._services, peer).to_wire()
         await link.send(packed({"t": "pair", "proof": proof, "as": peer.name, "offer": offer}))
+        for old in list(self._links.get(peer.fingerprint, ())):
+            # Paired anew: what the old links were given no longer counts.
+            await old.close(UNPAIRED, "paired anew")
         await self._dispatcher.introspect("peer.pair", principal_of(peer, "pairing"), _nothing)
+
+    def _refused_stream(self, rule: str) -> None:
+        """Called from the stream's own thread."""
+        if not self._loop.is_closed():
+            asyncio.run_coroutine_threadsafe(self._refused_stranger("stream", rule), self._loop)
 
     async def _refused_stranger(self, where: str, rule: str) -> None:
         await self._record("unpaired", where, PermissionDenied("A machine that is not paired was refused.", rule=rule))
