@@ -161,18 +161,11 @@ async def test_wait_until_matches_or_times_out(live: Host, form: Form) -> None:
 
 
 async def test_abort_ends_a_wait_by_its_request_id(live: Host, form: Form) -> None:
-    meta = live.client.meta()
-    gone = {"selectorExists": {"titleContains": "never shown"}}
-    waiting = await live.client.send(
-        "desktop.waitUntil", meta=meta, route=route(form), timeoutMs=60_000, condition=gone
-    )
-    with anyio.fail_after(10):
-        while not live.evidence():
-            await anyio.sleep(0.01)
-    aborting = await live.client.send("desktop.abort", executionId=meta["requestId"])
+    request, waiting = await live.begin_endless_wait(route(form))
+    aborting = await live.client.send("desktop.abort", executionId=request)
     answers = {answer["id"]: answer for answer in (await live.client.receive(), await live.client.receive())}
     assert answers[waiting]["error"]["code"] == "DESKTOP_ABORTED"
-    assert answers[aborting]["result"] == {"aborted": True, "executionId": meta["requestId"]}
+    assert answers[aborting]["result"] == {"aborted": True, "executionId": request}
 
 
 async def test_a_missing_element_is_not_found(live: Host, form: Form) -> None:

@@ -163,18 +163,11 @@ async def test_no_key_follows_an_abort_over_the_socket(
 
 
 async def test_another_process_cannot_abort_it(live: Host, form: Form) -> None:
-    meta = live.client.meta()
-    gone = {"selectorExists": {"titleContains": "never shown"}}
-    waiting = await live.client.send(
-        "desktop.waitUntil", meta=meta, route=route(form), timeoutMs=60_000, condition=gone
-    )
-    with anyio.fail_after(10):
-        while not live.evidence():
-            await anyio.sleep(0.01)
-    job = {"abort": meta["requestId"]}
+    request, waiting = await live.begin_endless_wait(route(form))
+    job = {"abort": request}
     code = json.loads(await other_program(live, job))["error"]["code"]
     assert code == "DESKTOP_INVALID_REQUEST"
-    aborting = await live.client.send("desktop.abort", executionId=meta["requestId"])
+    aborting = await live.client.send("desktop.abort", executionId=request)
     answers = {one["id"]: one for one in (await live.client.receive(), await live.client.receive())}
     assert answers[waiting]["error"]["code"] == "DESKTOP_ABORTED" and "result" in answers[aborting]
 

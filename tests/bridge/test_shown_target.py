@@ -81,6 +81,16 @@ async def test_keys_go_only_where_the_person_saw_them_going(road: Road, form: Fo
     assert not any("q" in one["text"] for one in form.events("text"))
 
 
+async def test_a_window_is_shown_by_its_title_and_picture(road: Road, form: Form) -> None:
+    window = next(one for one in await road.app.computer.windows.list() if one.title == form.title)
+    refused = await road.call("window.close", window.id, scope="desk")
+    assert refused["error"]["code"] == "confirm_required"
+    [asked] = people(road).waiting()
+    assert asked.about is not None and asked.about.lines[0].startswith(f'the window "{form.title}" of ')
+    assert asked.picture is not None and asked.picture.startswith(b"\x89PNG")
+    assert window.id in [one.id for one in await road.app.computer.windows.list()]
+
+
 async def test_in_a_batch_one_token_makes_one_click(road: Road, form: Form) -> None:
     """The token lies in the input, as clients of the bridge send it; the second item finds it spent."""
     aimed = {"target": {"selector": {"byRole": "button", "titleContains": "Press me"}, "route": {"app": form.app}}}

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from computer_linker.computer.base import Computer
 from computer_linker.config.schema import Config
 from computer_linker.providers.approvals import Approvals
@@ -37,6 +39,15 @@ class Host:
         """An act with a token of its own."""
         token = await self.token(method, **params)
         return await self.client.result(method, confirm={"token": token}, **params)
+
+    async def begin_endless_wait(self, route: dict[str, Any]) -> tuple[str, str]:
+        """Wait for what never shows, until it is under way; the request's own id and the message's."""
+        meta, gone = self.client.meta(), {"selectorExists": {"titleContains": "never shown"}}
+        sent = await self.client.send("desktop.waitUntil", meta=meta, route=route, timeoutMs=60_000, condition=gone)
+        with anyio.fail_after(10):
+            while not self.evidence():
+                await anyio.sleep(0.01)
+        return meta["requestId"], sent
 
     def evidence(self) -> list[Path]:
         return sorted((self.workspace / "artifacts" / "desktop").glob("*/*"))

@@ -15,6 +15,7 @@ from computer_linker.providers.images.encode import Fit, encode
 from computer_linker.providers.images.outline import outlined
 from computer_linker.providers.shots import cut, shoot
 from computer_linker.providers.ui.aim import Aim, AimAt
+from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry import Context
 
 _AROUND = 60
@@ -42,8 +43,17 @@ async def show_act(
     one = aim.element
     app = "" if aim.app is None else f"{aim.app.name}:{aim.app.pid}"
     facts = (one.role, aim.name, title, app) if one is not None else ("point", title, repr(bounds), app)
-    photograph = None if bounds is None else partial(_picture, ctx, bounds)
+    photograph = None if bounds is None else partial(_picture, ctx, bounds, _around(bounds))
     return About(tuple(escaped(line) for line in lines), _digest(facts), photograph)
+
+
+async def show_window(ctx: Context, target: str, input: Any = None, options: Any = None) -> About:
+    """The window an act is for: its id says nothing to a person."""
+    known = window_by_id(await ctx.computer.windows.list(), target, ctx.scope.policy.excluded_applications)
+    place = known.frame
+    line = f'the window "{known.title}" of {known.app} at {place.x:g},{place.y:g}, {place.width:g} x {place.height:g}'
+    facts = (known.id, known.title, known.app, str(known.pid))
+    return About((escaped(line),), _digest(facts), partial(_picture, ctx, place, place) if known.is_visible else None)
 
 
 def _what(aim: Aim, bounds: Rect | None) -> str:
@@ -64,8 +74,8 @@ async def _bounds(ctx: Context, aim: Aim) -> Rect | None:
     return None if one is None or one.bounds is None or one.bounds.is_empty else one.bounds
 
 
-async def _picture(ctx: Context, bounds: Rect) -> bytes | None:
-    """The place with a little around it, masked as every capture is; None where there is no picture to be had."""
+async def _picture(ctx: Context, bounds: Rect, wanted: Rect) -> bytes | None:
+    """A part of the screen with a frame around the place, masked as every capture is; None where none is to be had."""
     if not ctx.computer.capabilities().has("screen"):
         return None
     try:
@@ -74,7 +84,7 @@ async def _picture(ctx: Context, bounds: Rect) -> bytes | None:
         if on is None:
             return None
         shot = await shoot(ctx.computer, on, excluded=ctx.scope.policy.excluded_applications)
-        part = cut(shot.pixmap, _around(bounds).moved(-on.x, -on.y))
+        part = cut(shot.pixmap, wanted.moved(-on.x, -on.y))
         return (await run_sync(partial(encode, outlined(part, bounds), "png", _FIT))).data
     except LinkError:
         return None

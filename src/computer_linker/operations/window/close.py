@@ -7,6 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.desktop.showing import show_window
 from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry import Context, Example, operation
 
@@ -23,6 +24,7 @@ class ClosedWindow(Model):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_window,
     deadline_s=15,
     destructive=True,
     facets=("windows",),

@@ -4,6 +4,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.geometry import Window
+from computer_linker.operations.desktop.showing import show_window
 from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry import Context, Example, operation
 
@@ -19,6 +20,7 @@ class FocusedWindow(Model):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_window,
     deadline_s=15,
     facets=("windows",),
     examples=[Example("Bring a window to the front.", {"target": "0x1e00003"}, runs=False)],

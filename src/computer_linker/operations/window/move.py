@@ -8,6 +8,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.geometry import Rect, Whole, Window
+from computer_linker.operations.desktop.showing import show_window
 from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry import Context, Example, operation
 
@@ -34,6 +35,7 @@ class MovedWindow(Model):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_window,
     deadline_s=15,
     facets=("windows",),
     examples=[
