@@ -29,7 +29,7 @@ from support.nats import NatsServer
 from support.road import Road, folder_scope
 
 BEAT = Times(heartbeat=0.25, history=0.1, asked_again=0.01)
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 @asynccontextmanager

@@ -49,11 +49,10 @@ def _hub(
     from computer_linker.cli.serve import announced, serving
     from computer_linker.service.fleet import store_hub
     from computer_linker.service.run import Reach
-    from computer_linker.service.run import Reach
 
     _show(store_hub(state_home(), wanted), as_json=as_json)
     told = "serving %s for all machines: scope MACHINE/SCOPE"
-    serving(state_home(), Reach(host, port, lambda at: note(told % at)))
+    serving(state_home(), Reach(host, port, lambda at: note(told % at), announce=announced))
 
 
 def _show(answer: dict[str, Any], *, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """join and leave: make this machine reachable through a NATS server, for the hubs its owner allows."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,18 +33,27 @@ def _join(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Join a fleet. Nothing may be used by anyone until you --allow it."""
+    """Join a fleet; without arguments, say which. Nothing may be used by anyone until you --allow it."""
+    if not any((url, creds, ca, name, hub, allow)):
+        _show(control("fleet.status"), as_json=as_json)
+        return
     answer = control(
         "fleet.join", url=url, creds=absolute(creds), ca=absolute(ca), name=name, hub=hub, hubName=hub_name,
         grants=allow or [],
     )  # fmt: skip
-    if as_json:
-        print_json(answer)
-    elif not answer["connected"]:
+    _show(answer, as_json=as_json)
+    if not answer["connected"]:
         raise CliError(
-            f"joined, but the server cannot be reached yet: {answer['problem'] or 'no answer'}",
+            f"the server cannot be reached yet: {answer['problem'] or 'no answer'}",
             "the service goes on trying; computer-linker leave ends that",
         )
+
+
+def _show(answer: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    elif answer["joined"] is None:
+        note(f"This machine is part of no fleet. Its key: {answer['key']}")
     else:
         say(f"Joined {answer['joined']['url']}. This machine's key: {answer['key']}")
         for allowed in answer["joined"]["hubs"]:

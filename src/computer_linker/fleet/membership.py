@@ -44,7 +44,8 @@ def joined_by(request: JoinRequest, home: Path, config: Config, own: str, before
     """The membership a request asks for. Everything is checked before a byte is stored."""
     credentials = credentials_of(request.creds)
     invitation = credentials.invitation if credentials is not None else None
-    url = request.url or (invitation.url if invitation is not None else None)
+    known = invitation.url if invitation is not None else before.place.url if before is not None else None
+    url = request.url or known
     if url is None:
         raise InvalidRequest("Which server? computer-linker join URL")
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._:@-]{0,127}", config.machine_id) is None:

@@ -84,6 +84,10 @@ class FleetDesk:
             raise UnknownScope("There is no such scope: this computer is not the hub of a fleet.")
         return await self._office.history.answer(address, view=view, limit=limit, terms=terms, cursor=cursor)
 
+    def exposure(self) -> dict[str, Any] | None:
+        """Who can reach this machine through a fleet; None when it is part of none."""
+        return self._status() if self._member is not None else None
+
     async def control(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         """One of the fleet.* and hub.* actions of the command line."""
         _check_installed()

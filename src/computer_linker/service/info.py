@@ -46,7 +46,7 @@ async def computer_info(
                 answer["operations"] = [describe(op) for op in app.catalog.operations.values() if _is_here(app, op)]
                 answer["capabilities"] = _absent(app)
             case "exposure":
-                answer["exposure"] = _exposure(config, local_url)
+                answer["exposure"] = _exposure(config, local_url) | _through_a_fleet(app)
     return answer
 
 
@@ -163,6 +163,15 @@ def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
     from computer_linker.service.doctor import readiness
 
     return readiness(config, app.home, serving_http=local_url is not None)
+
+
+def _through_a_fleet(app: App) -> dict[str, Any]:
+    """Through which fleet this machine can be reached, when it joined one."""
+    from computer_linker.service.fleet import FleetDesk
+
+    desk = app.services.peek(FleetDesk)
+    reached = desk.exposure() if desk is not None else None
+    return {} if reached is None else {"fleet": reached}
 
 
 def _exposure(config: Config, local_url: str | None) -> dict[str, Any]:
