@@ -1,5 +1,6 @@
 """The store's bounds hold whatever comes, and a killed service leaves nothing that is not cleaned up."""
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,3 +109,19 @@ def test_asked_by_session_label_and_kind(tmp_path: Path, opened: Open) -> None:
     assert [found.id for found in kept.listed(Asked(label="issue-1"), 9)] == [two.id, one.id]
     assert [found.id for found in kept.listed(Asked(kind="document"), 9)] == [one.id]
     assert kept.find(two.id, None).id == two.id
+
+
+def test_a_reader_changes_nothing_and_reads_beside_a_writer(tmp_path: Path, opened: Open) -> None:
+    kept = opened(tmp_path)
+    one = _add(kept, "one")
+    reader = ArtifactStore(tmp_path, only_to_read=True)
+    two = _add(kept, "two")
+    assert [found.id for found in reader.listed(Asked(), 9)] == [two.id, one.id]
+    assert reader.content(one) == b"one"
+    with pytest.raises(sqlite3.OperationalError):
+        _add(reader, "three")
+    reader.close()
+    kept.close()
+    again = ArtifactStore(tmp_path, only_to_read=True)
+    assert len(again.listed(Asked(), 9)) == 2
+    again.close()

@@ -76,28 +76,27 @@ def test_attach_list_show_and_export(home: Path, tmp_path: Path) -> None:
     assert run(home, "export", "--folder", str(folder), "--owner", "pr-7").returncode == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (("attach", "{base}/outside.txt"), 1, "lies in no scope"),
-        (("attach", "{base}/root/missing.png"), 1, "not_found"),
-        (("attach", "{base}/root/../outside.txt", "--scope", "app"), 1, "path_out_of_scope"),
-        (("capture", "--scope", "desk"), 1, "error: "),
-        (("capture", "--scope", "app"), 1, "permission_denied"),
-        (("show", "../../etc/passwd"), 1, "no artifact"),
-        (("show", ""), 1, "no artifact"),
-        (("export",), 2, "say where to"),
-        (("export", "--html", "{base}/x.html", "--owner", "nobody"), 1, "there is no such evidence"),
-        (("export", "--html", "{base}/none/x.html"), 1, "cannot be written"),
-        (("list", "--limit", "0"), 2, ""),
-    ],
-)
-def test_what_is_refused_says_why(home: Path, words: tuple[str, ...], code: int, says: str) -> None:
+_REFUSED = [
+    (("attach", "{base}/outside.txt"), 1, "lies in no scope"),
+    (("attach", "{base}/root/missing.png"), 1, "not_found"),
+    (("attach", "{base}/root/../outside.txt", "--scope", "app"), 1, "path_out_of_scope"),
+    (("capture", "--scope", "desk"), 1, "error: "),
+    (("capture", "--scope", "app"), 1, "permission_denied"),
+    (("show", "../../etc/passwd"), 1, "no artifact"),
+    (("show", ""), 1, "no artifact"),
+    (("export",), 2, "say where to"),
+    (("export", "--html", "{base}/x.html", "--owner", "nobody"), 1, "there is no such evidence"),
+    (("export", "--html", "{base}/none/x.html"), 1, "cannot be written"),
+    (("list", "--limit", "0"), 2, ""),
+]
+
+
+def test_what_is_refused_says_why_and_keeps_nothing(home: Path) -> None:
     run(home, "attach", "-", stdin="one")
     before = json.loads(run(home, "list", "--json").stdout)
-    told = run(home, *(word.format(base=home.parent) for word in words))
-    assert told.returncode == code, told.stderr
-    assert says in told.stderr
+    for words, code, says in _REFUSED:
+        told = run(home, *(word.format(base=home.parent) for word in words))
+        assert (told.returncode, says in told.stderr) == (code, True), (words, told.stderr)
     assert json.loads(run(home, "list", "--json").stdout) == before
     assert not (home.parent / "x.html").exists()
 
@@ -117,3 +116,25 @@ def test_the_history_page_shows_small_pictures_of_what_was_seen(home: Path, tmp_
     made = page.read_text()
     assert made.count("data:image/jpeg;base64,") == 1
     assert "img-src data:" in made
+
+
+def test_without_a_choice_the_latest_client_and_what_was_added_by_hand_is_exported(tmp_path: Path) -> None:
+    from computer_linker.client.blocking import Client
+
+    home, root = tmp_path / "home", tmp_path / "root"
+    write_config(home, root, scopes=[folder_scope(root)])
+    try:
+        assert run(home, "attach", "-", "--title", "too early", stdin="0").returncode == 0
+        with Client.over_socket(home) as client:
+            client.call("app", "file.write", "a.txt", {"content": "x"})
+            client.call("app", "artifact.attach", None, {"text": "1", "title": "by the client"})
+        assert run(home, "attach", "-", "--title", "by hand", stdin="2").returncode == 0
+        page = tmp_path / "page.html"
+        told = run(home, "export", "--html", str(page), "--json")
+        assert json.loads(told.stdout)["pieces"] == 2, told
+    finally:
+        end_service(home)
+    made = page.read_text()
+    assert "file.write" in made
+    assert made.index("by the client") < made.index("by hand")
+    assert "too early" not in made

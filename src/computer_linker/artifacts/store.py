@@ -64,14 +64,20 @@ class Owner:
 class ArtifactStore:
     """A private folder of objects and one table. Used from worker threads, one at a time (the broker sees to that)."""
 
-    def __init__(self, folder: Path, bounds: Bounds = Bounds()) -> None:
+    def __init__(self, folder: Path, bounds: Bounds = Bounds(), *, only_to_read: bool = False) -> None:
         self._folder = folder
         self._bounds = bounds
+        self._swept = 0.0
+        self._newest = 0.0
+        place = folder / "artifacts.db"
+        if only_to_read:
+            # Beside a service that writes: nothing is made, changed or waited for.
+            self._db = sqlite3.connect(f"{place.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            return
         (folder / "objects").mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._db = sqlite3.connect(folder / "artifacts.db", check_same_thread=False, isolation_level=None)
+        self._db = sqlite3.connect(place, check_same_thread=False, isolation_level=None)
         self._db.executescript("PRAGMA journal_mode=WAL;" + _SCHEMA)
         self._newest = float(self._db.execute("SELECT coalesce(max(created_at), 0) FROM artifacts").fetchone()[0])
-        self._swept = 0.0
 
     def close(self) -> None:
         self._db.close()

@@ -142,14 +142,25 @@ def _export(
 
 def _chosen(store: "ArtifactStore", asked: "Asked") -> "list[Artifact]":
     """What is exported, oldest first: what was asked for, or the latest session's."""
-    from dataclasses import replace
-
     found = store.listed(asked, _MAX_LISTED)
-    if found and asked.session is None and asked.label is None:
-        found = store.listed(replace(asked, session=found[0].session), _MAX_LISTED)
     if not found:
         raise CliError("there is no such evidence", "computer-linker proof list shows what there is")
+    if asked.session is None and asked.label is None:
+        found = _latest(found)
     return found[::-1]
+
+
+def _latest(found: "list[Artifact]") -> "list[Artifact]":
+    """The latest client's session, with what was added to it by hand since; by hand each command is a session of its own."""
+    session = next((one.session for one in found if not _is_by_hand(one)), None)
+    if session is None:
+        return found
+    began = min(one.created_at for one in found if one.session == session)
+    return [one for one in found if one.session == session or (_is_by_hand(one) and one.created_at >= began)]
+
+
+def _is_by_hand(one: "Artifact") -> bool:
+    return one.session.startswith("cli_")
 
 
 def _asked(scope: str | None, owner: str | None, session: str | None, kind: str | None) -> "Asked":
@@ -166,7 +177,7 @@ def _store() -> "Iterator[ArtifactStore]":
     folder = state_home() / "artifacts"
     if not (folder / "artifacts.db").is_file():
         raise CliError("nothing is kept yet", "computer-linker proof capture, or proof attach FILE")
-    store = ArtifactStore(folder)
+    store = ArtifactStore(folder, only_to_read=True)
     try:
         yield store
     finally:

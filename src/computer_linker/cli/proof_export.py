@@ -90,6 +90,7 @@ def _events(found: "Sequence[Artifact]", *, whole_session: bool) -> tuple[list[d
     """The operations that left this evidence, and with `whole_session` those between them."""
     from computer_linker.audit.history import HistoryFolder, every_event
     from computer_linker.audit.query import parse, within
+    from computer_linker.model.principal import NO_SESSION
 
     folder = state_home() / "audit"
     if not HistoryFolder.exists(folder):
@@ -100,7 +101,9 @@ def _events(found: "Sequence[Artifact]", *, whole_session: bool) -> tuple[list[d
     events: list[dict[str, Any]] = []
     for session in sorted({one.session for one in found}):
         told = every_event(history, within(parse(f'session:"{session}"'), None, None))
-        events += [event for event in told if whole_session or event["operationId"] in made]
+        # Clients without a session of their own share one: what else is in it is not this work's.
+        is_whole = whole_session and session != NO_SESSION
+        events += [event for event in told if is_whole or event["operationId"] in made]
     events.sort(key=lambda event: event["startedAt"])
     return events[-_MAX_EVENTS:], max(0, len(events) - _MAX_EVENTS)
 

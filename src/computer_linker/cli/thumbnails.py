@@ -17,7 +17,7 @@ def thumbnails(operations: Collection[str]) -> dict[str, list[str]]:
     folder = state_home() / "artifacts"
     if not (folder / "artifacts.db").is_file():
         return {}
-    store = ArtifactStore(folder)
+    store = ArtifactStore(folder, only_to_read=True)
     found: dict[str, list[str]] = {}
     try:
         shown = [one for one in store.listed(Asked(kind="screenshot"), 2000) if one.operation in operations]
