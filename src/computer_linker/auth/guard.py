@@ -19,6 +19,8 @@ class Proven:
     id: str
     proof: Proof
     grants: frozenset[str] | None = None
+    family: str | None = None
+    """The consent an OAuth token came of, which is what can be revoked."""
 
 
 def prove(headers: dict[bytes, bytes], config: Config, *, is_local: bool) -> Proven | None:
@@ -45,7 +47,7 @@ def prove_by_oauth(headers: dict[bytes, bytes], config: Config, state: OAuthStat
     # A registered client keeps its name when the owner gives it more, and with it the session and the processes it began.
     # One that is named by a document may be many at once, each with a consent of its own.
     name = family.id if family.client_id.startswith("https://") else family.client_id
-    return Proven(f"oauth:{name}", "oauth", frozenset(family.grants))
+    return Proven(f"oauth:{name}", "oauth", frozenset(family.grants), family.id)
 
 
 def why_refused(headers: dict[bytes, bytes], config: Config, state: OAuthState, *, resource: str) -> Refusal:
