@@ -153,4 +153,21 @@ async def test_desktop_abort_ends_typing_on_a_simulated_desktop(tmp_path: Path) 
             while not answers:
                 await anyio.sleep(0.001)
         assert answers[0]["error"]["code"] == "aborted"
-        assert len(window.text) <= length + 1, "what was on its way when the abort came, and nothing after it"
+        assert len(window.text) == length, "nothing is typed once the abort is answered"
+
+
+async def test_halt_leaves_nothing_that_still_types(tmp_path: Path) -> None:
+    computer = SimulatedComputer()
+    window = computer.world.open("xterm")
+    async with Road.open(tmp_path, [computer_scope()], computer) as road, anyio.create_task_group() as group:
+        group.start_soon(lambda: road.call("desktop.type_text", scope="desk", input={"text": "a" * 90_000}))
+        with anyio.fail_after(20):
+            while not window.text:
+                await anyio.sleep(0.001)
+        lanes = road.app.dispatcher.lanes
+        assert lanes.halt() == 1
+        assert await lanes.until_still(20)
+        length = len(window.text)
+        await anyio.wait_all_tasks_blocked()
+        assert len(window.text) == length < 90_000
+    assert await lanes.until_still(0.1), "and it is still when nothing runs"

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from computer_linker.cli.output import CliError, print_json, say
+from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.places import state_home
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
@@ -21,6 +21,8 @@ def register(app: typer.Typer) -> None:
             print_json(answer)
         else:
             say(f"Halted; {answer['ended']} ended. Nobody acts on the desktop until: computer-linker resume")
+            if not answer["still"]:
+                note("One act was told to stop and has not stopped yet.")
 
     @app.command()
     def resume(as_json: AsJson = False) -> None:

@@ -122,6 +122,15 @@ class Lanes:
             lane.tell()
         return ended
 
+    async def until_still(self, seconds: float) -> bool:
+        """Return once no act runs any more, so that nothing further is pressed; False when one still does after so long."""
+        with anyio.move_on_after(seconds):
+            for lane in list(self._lanes.values()):
+                while lane.stop is not None:
+                    await lane.changed.wait()
+            return True
+        return False
+
     def resume(self) -> bool:
         """Let calls in again; False when nothing was halted."""
         was_halted = self.is_halted

@@ -16,6 +16,8 @@ from computer_linker.transports.http.approval_page import LINK_S, ApprovalPage
 from computer_linker.transports.http.own_address import base_for_others, is_loopback
 from computer_linker.transports.mcp.tools import Tools, check_arguments
 
+_STILL_S = 5.0
+
 
 class Controls:
     """Answers one control request: `{"tool", "arguments"}` or `{"action"}`."""
@@ -46,7 +48,8 @@ class Controls:
                 self._stop.set()
                 return {"ok": True}
             case "halt":
-                return {"ok": True, "ended": self._app.dispatcher.lanes.halt()}
+                lanes = self._app.dispatcher.lanes
+                return {"ok": True, "ended": lanes.halt(), "still": await lanes.until_still(_STILL_S)}
             case "resume":
                 return {"ok": True, "resumed": self._app.dispatcher.lanes.resume()}
             case str(action) if action.startswith("peer."):

@@ -26,7 +26,10 @@ class AbortedExecutions(Model):
     examples=[Example("End all that you have under way.", {})],
 )
 async def desktop_abort(ctx: Context, target: str | None = None) -> AbortedExecutions:
-    """End one of your desktop operations by its execution id, or all of them. Keys and buttons are released."""
-    ended = ctx.use(Executions).abort(target or None, ctx.scope.id, ctx.principal.id)
+    """End one of your desktop operations by its execution id, or all of them.
+
+    Keys and buttons are released, and when the answer comes no further one is pressed.
+    """
+    ended = await ctx.use(Executions).abort(target or None, ctx.scope.id, ctx.principal.id)
     ctx.note(aborted=len(ended))
     return AbortedExecutions(aborted=bool(ended), execution_ids=ended)

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import anyio
 
-from computer_linker.errors import Aborted, Conflict, InvalidRequest
+from computer_linker.errors import Aborted, Conflict, InvalidRequest, TimedOut
+
+_ENDS_S = 5.0
 
 
 @dataclass(slots=True)
@@ -17,6 +19,7 @@ class Execution:
     scope: str
     principal: str
     stop: anyio.CancelScope
+    ended: anyio.Event = field(default_factory=anyio.Event)
     is_aborted: bool = False
 
 
@@ -46,20 +49,28 @@ class Executions:
                 yield
             finally:
                 del self._running[execution_id]
+                one.ended.set()
         if one.is_aborted:
             raise Aborted("The execution was aborted.", executionId=execution_id)
 
-    def abort(self, execution_id: str | None, scope: str, principal: str) -> list[str]:
-        """End one execution of this caller, or all of them; the answer names those that were ended.
+    async def abort(self, execution_id: str | None, scope: str, principal: str) -> list[str]:
+        """End one execution of this caller, or all of them, and return once they press nothing more; which they were.
 
         Raises:
             InvalidRequest: no execution of this id is running for this caller; it may have ended.
+            TimedOut: one was told to end and has not yet.
         """
         own = [name for name, one in self._running.items() if (one.scope, one.principal) == (scope, principal)]
         ended = own if execution_id is None else [name for name in own if name == execution_id]
         if execution_id is not None and not ended:
             raise InvalidRequest("No such execution is running; it may have ended.", executionId=execution_id[:64])
-        for name in ended:
-            self._running[name].is_aborted = True
-            self._running[name].stop.cancel()
+        stopped = [self._running[name] for name in ended]
+        for one in stopped:
+            one.is_aborted = True
+            one.stop.cancel()
+        with anyio.move_on_after(_ENDS_S) as waiting:
+            for one in stopped:
+                await one.ended.wait()
+        if waiting.cancelled_caught:
+            raise TimedOut("It was told to stop and has not stopped yet.", seconds=_ENDS_S)
         return ended
