@@ -97,9 +97,9 @@ async def test_an_act_that_comes_again_with_its_key_is_done_once(pair: Pair) -> 
         "input": {"content": "x"},
         "options": {"append": True},
     }
-    opened = await link._opened(5)
-    first, _ = await link._exchange(opened, "same-key-0001", {"call": append}, None)
-    again, _ = await link._exchange(opened, "same-key-0001", {"call": append}, None)
+    opened, until = await link._opened(5), asyncio.get_running_loop().time() + 20
+    first, _ = await link._exchange(opened, "same-key-0001", {"call": append}, None, until)
+    again, _ = await link._exchange(opened, "same-key-0001", {"call": append}, None, until)
     assert first["envelope"] == again["envelope"]
     assert (pair.laptop.root / "log.txt").read_text() == "x"
 

@@ -198,18 +198,22 @@ class PeerLink:
         self, frame: dict[str, Any], deadline_s: float, report: Progress | None, is_safe: bool
     ) -> tuple[dict[str, Any], list[bytes]]:
         key, sent_to = secrets.token_hex(16), ""
+        until = asyncio.get_running_loop().time() + deadline_s
         try:
-            async with asyncio.timeout(deadline_s):
-                while True:
-                    try:
-                        link = await self._opened(within_s=_RESUME_S if sent_to else CONNECT_S)
-                        if sent_to and sent_to != self._boot and not is_safe:
-                            # That service was started anew and remembers no keys: asking again could do it twice.
-                            raise self._unknown("was started anew", True, ProviderUnavailable)
-                        sent_to = self._boot
-                        return await self._exchange(link, key, frame, report)
-                    except ConnectionClosed:
-                        await asyncio.sleep(_PAUSE_S)
+            while True:
+                try:
+                    link = self._live()
+                    if link is None:
+                        async with asyncio.timeout_at(until):
+                            link = await self._opened(within_s=_RESUME_S if sent_to else CONNECT_S)
+                    if sent_to and sent_to != self._boot and not is_safe:
+                        # That service was started anew and remembers no keys: asking again could do it twice.
+                        raise self._unknown("was started anew", True, ProviderUnavailable)
+                    sent_to = self._boot
+                    async with self._room:
+                        return await self._exchange(link, key, frame, report, until)
+                except ConnectionClosed:
+                    await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
             raise self._unknown("did not answer in time", bool(sent_to), TimedOut) from None
         except ProviderUnavailable as error:
@@ -218,33 +222,32 @@ class PeerLink:
             raise self._unknown("was lost", True, ProviderUnavailable) from None
 
     async def _exchange(
-        self, link: ClientConnection, key: str, frame: dict[str, Any], report: Progress | None
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        async with self._room:
-            return await self._exchanged(link, key, frame, report)
-
-    async def _exchanged(
-        self, link: ClientConnection, key: str, frame: dict[str, Any], report: Progress | None
+        self, link: ClientConnection, key: str, frame: dict[str, Any], report: Progress | None, until: float
     ) -> tuple[dict[str, Any], list[bytes]]:
         call_id = next(self._ids)
         exchange = self._waiting[call_id] = _Exchange(_future(), report)
+        # A bare timer: a timeout around every call would cost more than the call's own bookkeeping.
+        timer = asyncio.get_running_loop().call_at(until, _expire, exchange.answered)
         try:
             await link.send(packed({"t": "call", "id": call_id, "key": key, **frame}))
             answer = await exchange.answered
             return answer, exchange.joined()
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, TimeoutError):
             with suppress(ConnectionClosed):
                 await link.send(packed({"t": "cancel", "id": call_id}))
             raise
         finally:
+            timer.cancel()
             del self._waiting[call_id]
 
+    def _live(self) -> ClientConnection | None:
+        """The link, while it is open."""
+        return self._link if self._reader is not None and not self._reader.done() else None
+
     async def _opened(self, within_s: float) -> ClientConnection:
-        if self._link is not None and self._reader is not None and not self._reader.done():
-            return self._link
         async with self._opening:
-            if self._link is not None and self._reader is not None and not self._reader.done():
-                return self._link
+            if (link := self._live()) is not None:
+                return link
             deadline, pause, cut_off = asyncio.get_running_loop().time() + within_s, 0.1, 0
             while True:
                 try:
@@ -344,6 +347,11 @@ class PeerLink:
             computer=self._peer.name,
             effect="unverifiable",
         )
+
+
+def _expire(answered: asyncio.Future[dict[str, Any]]) -> None:
+    if not answered.done():
+        answered.set_exception(TimeoutError())
 
 
 def _number(value: Any) -> float | None:
