@@ -2,11 +2,23 @@
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from support.oauth import Browser, refresh, tokens
-from support.service import PROGRAM, TOKEN, Http, environment, rpc, serving, write_config
+from support.service import (
+    META,
+    PROGRAM,
+    TOKEN,
+    Http,
+    environment,
+    modern_headers,
+    rpc,
+    serving,
+    wait_for,
+    write_config,
+)
 
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -78,3 +90,32 @@ def test_what_cannot_be_ended_is_said_and_nothing_ends(tmp_path: Path) -> None:
         assert run(service.home, "revoke").returncode == 2
         assert run(service.home, "revoke", "x", "--all").returncode == 2
         assert status_with(service.port, issued["access_token"]) != 401
+
+
+def test_a_call_under_way_ends_with_its_session(tmp_path: Path) -> None:
+    with serving(tmp_path, token=TOKEN) as service:
+        _, issued = tokens(Browser(service.base), group=["linker:read", "linker:run"])
+        (session,) = listed(service.home)
+        marker = service.root / "began"
+        command = {"command": ["/bin/sh", "-c", "touch began; sleep 300; touch ended"]}
+        call = {
+            "scope": "app",
+            "op": "command.run",
+            "target": ".",
+            "input": command,
+            "options": {"timeoutSeconds": 400},
+        }
+        http = Http(service.port, issued["access_token"])
+        with ThreadPoolExecutor(1) as pool:
+            params = {"name": "computer_operation", "arguments": call}
+            body = rpc(1, "tools/call", {**params, "_meta": META})
+            answer = pool.submit(http.send, "POST", "/mcp", body, modern_headers("tools/call", params))
+            wait_for(lambda: marker.exists() or answer.done())
+            assert not answer.done(), answer.result()
+            assert run(service.home, "revoke", session["id"]).returncode == 0
+            assert answer.result(timeout=30)[0] == 401
+        http.close()
+        assert not (service.root / "ended").exists()
+        owner = service.http()
+        wait_for(lambda: "command.run" in json.dumps(owner.control("get_operation_history", view="last", limit=5)))
+        owner.close()

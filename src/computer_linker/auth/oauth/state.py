@@ -4,6 +4,8 @@ import hashlib
 import json
 import secrets
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -70,6 +72,7 @@ class OAuthState:
         self._home = home
         self.clients: dict[str, Client] = {}
         self.families: dict[str, Family] = {}
+        self._calls: dict[str, list[Callable[[], None]]] = {}
         self._load()
 
     @classmethod
@@ -161,7 +164,21 @@ class OAuthState:
         found = self.families.pop(family_id, None)
         if found is not None:
             self._store()
+        for end in list(self._calls.get(family_id, ())):
+            end()
         return found is not None
+
+    @contextmanager
+    def during(self, family_id: str, end: Callable[[], None]) -> Iterator[None]:
+        """Have `end` called when the family is revoked while the body runs."""
+        calls = self._calls.setdefault(family_id, [])
+        calls.append(end)
+        try:
+            yield
+        finally:
+            calls.remove(end)
+            if not calls:
+                self._calls.pop(family_id, None)
 
     def _load(self) -> None:
         path = self._home / FILE_NAME

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from computer_linker.auth.guard import presented_token, prove, prove_by_oauth, why_refused
 from computer_linker.auth.oauth.scopes import asked_with, group_of
 from computer_linker.config.schema import Config
@@ -205,7 +207,8 @@ class HttpServer:
             return
         who = _principal(proven.id, proven.proof, proven.grants, headers, peer)
         if path == "/mcp":
-            await self._serve_mcp(scope, receive, send, headers, who, base)
+            scope["linker.family"] = proven.family
+            await self._until_revoked(scope, receive, send, headers, who, base)
             return
         if path == _CAPABILITIES:
             _only(scope, "GET")
@@ -216,6 +219,26 @@ class HttpServer:
         check_body_headers(headers)
         status, answer = await self._api.control(await read_body(receive), who)
         await answer_json(send, status, answer)
+
+    async def _until_revoked(
+        self, scope: Scope, receive: Receive, send: Send, headers: Headers, who: Principal, base: str
+    ) -> None:
+        """Serve; an OAuth client whose session is ended meanwhile gets no further."""
+        if who.proof != "oauth":
+            await self._serve_mcp(scope, receive, send, headers, who, base)
+            return
+        has_begun = False
+
+        async def sending(event: dict[str, Any]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(event)
+
+        with anyio.CancelScope() as call, self._oauth.state.during(scope["linker.family"], call.cancel):
+            await self._serve_mcp(scope, receive, sending, headers, who, base)
+        if call.cancelled_caught and not has_begun:
+            challenge = bearer_challenge(base, error="invalid_token")
+            await answer_json(send, 401, {"error": "The session was ended."}, [(b"www-authenticate", challenge)])
 
     async def _serve_mcp(
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, who: Principal, base: str
