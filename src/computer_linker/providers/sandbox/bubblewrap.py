@@ -1,7 +1,6 @@
 """A command inside bubblewrap: a world of its own, built from read-only system folders and the scope's roots."""
 
 import os
-import stat
 import subprocess
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from computer_linker.computer.facets.processes import FIRST_KEPT_FD, GATE_FD, KernelRules
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.masks import READ_AS_FILES, masks_of, open_below
+from computer_linker.providers.sandbox.masks import masks_of, open_below
 from computer_linker.providers.sandbox.placeholders import Held, Placeholders
 from computer_linker.providers.sandbox.places import (
     SYSTEM_FACTS,
@@ -153,18 +152,14 @@ def _close_missing(
     if fd is None:
         return
     try:
-        held = placeholders.hold(fd, names, READ_AS_FILES)
-        world.held += held
-        above = "/".join((folder.path.rstrip("/"), *below))
-        for _, name in held:
-            path = f"{above}/{name}"
-            # Asked of what stands there: it may be something else that appeared, or was left by an older service.
-            if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
-                world.add(path, 4, "--perms", "0555", "--tmpfs", path)
-            else:
-                world.add(path, 4, "--ro-bind", placeholders.empty_file, path)
+        held = placeholders.hold(fd, names)
     finally:
         os.close(fd)
+    world.held += held
+    above = "/".join((folder.path.rstrip("/"), *below))
+    for _, name in held:
+        path = f"{above}/{name}"
+        world.add(path, 4, "--perms", "0555", "--tmpfs", path)
 
 
 def _mount_again(world: _World, folder: Folder, name: str, how: str) -> None:

@@ -10,7 +10,7 @@ from computer_linker.model.paths import PathRules
 from computer_linker.policy.names import PROTECTED_NAMES, folded, is_protected, is_sensitive
 from computer_linker.policy.paths import is_denied
 from computer_linker.providers.sandbox.boundary import Folder
-from computer_linker.providers.sandbox.placeholders import is_like_ours
+from computer_linker.providers.sandbox.placeholders import PLACEHOLDER_MODE
 from computer_linker.providers.sandbox.places import home
 
 _HOME_ONLY = frozenset(
@@ -24,14 +24,6 @@ _HOME_ONLY = frozenset(
 """Protected names that programs read from the home folder only; outside it they are closed when they exist."""
 _PROTECTED = tuple(sorted(PROTECTED_NAMES))
 _IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
-READ_AS_FILES = frozenset(
-    ".npmrc .yarnrc .yarnrc.yml .gitmodules .gitconfig .curlrc .wgetrc .netrc .pypirc .inputrc".split()
-)
-"""Protected names that common programs read when they are there: a folder in their place would make some of them fail.
-
-Only these, for a file costs the sandbox program four times what a folder costs it.
-"""
-_IN_REPOSITORIES = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY - READ_AS_FILES))
 _SKIPPED = frozenset(
     {"node_modules", "target", "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".cache", "vendor"}
 )
@@ -63,19 +55,17 @@ def masks_of(folder: Folder, *, is_writable: bool) -> Masks:
     """What exists in the root and must stay closed: its top whole, the rest as far as a bounded look goes."""
     masks = Masks()
     seen: dict[tuple[str, ...], set[str]] = {(): set()}
-    standing: dict[tuple[str, ...], bool] = {}
+    standing: list[tuple[str, ...]] = []
     for parts, entry in _walk(folder.fd, masks):
         if _is_placeholder(entry):
-            standing[parts] = entry.is_dir(follow_symlinks=False)
+            standing.append(parts)
             continue
         seen.setdefault(parts[:-1], set()).add(entry.name)
         _judge(masks, folder.above, parts, entry, folder.rules)
     _close_named(masks, folder)
     if is_writable and not folder.rules.allow_protected:
         _close_missing(masks, folder, seen)
-    for parts, is_folder in standing.items():
-        if parts[-1] not in masks.missing.get(parts[:-1], ()):
-            (masks.empty_folders if is_folder else masks.empty_files).append("/".join(parts))
+    masks.empty_folders += ["/".join(parts) for parts in standing if parts[-1] not in masks.missing.get(parts[:-1], ())]
     if not is_writable:
         masks.read_only.clear()
         return masks
@@ -92,7 +82,7 @@ def _close_missing(masks: Masks, folder: Folder, seen: dict[tuple[str, ...], set
     masks.missing[()] = _missing(_PROTECTED if is_home else _IN_ANY_PROJECT, seen[()])
     repositories = [below for below, names in seen.items() if below and ".git" in names]
     for below in repositories[:_MAX_REPOSITORIES]:
-        masks.missing[below] = _missing(_IN_REPOSITORIES, seen[below])
+        masks.missing[below] = _missing(_IN_ANY_PROJECT, seen[below])
     masks.open_repositories = max(len(repositories) - _MAX_REPOSITORIES, 0)
 
 
@@ -209,9 +199,11 @@ def _open_folder(name: str, fd: int) -> int | None:
 
 
 def _is_placeholder(entry: os.DirEntry[str]) -> bool:
-    if entry.name not in PROTECTED_NAMES:
+    """An empty folder with our mode: left by a service that was killed, or held for another command now."""
+    if entry.name not in PROTECTED_NAMES or not entry.is_dir(follow_symlinks=False):
         return False
     try:
-        return is_like_ours(entry.stat(follow_symlinks=False))
+        found = entry.stat(follow_symlinks=False)
     except OSError:
         return False
+    return stat.S_IMODE(found.st_mode) == PLACEHOLDER_MODE and found.st_nlink == 2
