@@ -61,7 +61,8 @@ def test_answers_that_hold_nothing_are_refused(payload: Any) -> None:
 
 
 def test_manifests_are_no_answers() -> None:
-    for payload in ([], {}, [{"path": "x"}], {"artifacts": []}, {"screenshotPath": "x"}, "x", None):
+    payloads: tuple[Any, ...] = ([], {}, [{"path": "x"}], {"artifacts": []}, {"screenshotPath": "x"}, "x", None)
+    for payload in payloads:
         assert not is_answer(payload)
 
 

@@ -14,7 +14,7 @@ from support.agents import road_with
 from support.pages import left_running, needed
 from support.road import LOCAL, Road, folder_scope
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.clients]
 
 _HEAD = """#!/usr/bin/python3
 import json, os, subprocess, sys, time

@@ -12,7 +12,7 @@ from support.pages import FORM, left_running, preparation_with
 from support.road import Road, folder_scope
 from support.web import web_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.clients]
 
 
 def _config(root: Path, **policy: Any) -> Config:

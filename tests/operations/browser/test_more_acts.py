@@ -6,7 +6,7 @@ import pytest
 
 from support.pages import browser_road, ref_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.clients]
 
 PAGE = """<!doctype html><title>d</title>
 <button onclick="document.title=confirm('Sure?')">Ask</button>

@@ -11,7 +11,7 @@ from support.pages import browser_road, left_running
 from support.road import Road
 from support.web import web_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.clients]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from support.pages import browser_road, left_running, ref_of
 from support.road import LOCAL, Road
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.clients]
 
 
 async def test_a_form_is_opened_filled_sent_and_read(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from support.pages import FORM, left_running, needed
 from support.road import folder_scope
 from support.service import PROGRAM, end_service, environment, lock_holder, wait_for, write_config
 
+pytestmark = pytest.mark.clients
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
