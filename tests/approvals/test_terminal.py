@@ -50,6 +50,18 @@ def test_a_yes_from_the_command_line_lets_the_same_request_pass_once(service: Se
     assert "Nothing waits" in cli(service, "approvals", "allow", listed[0]["id"])
 
 
+def test_a_yes_lets_the_command_lines_own_request_pass_too(service: Service) -> None:
+    """Each use of the command line is a connection of its own; the person behind it is the same."""
+    request = ("op", "file.delete", "keep.txt", "--scope", "app", "--json")
+    refused = json.loads(cli(service, *request))
+    assert refused["error"]["code"] == "confirm_required"
+    cli(service, "approvals", "allow", "--session", refused["error"]["details"]["approvalId"])
+    assert json.loads(cli(service, *request))["ok"]
+    assert not (service.root / "keep.txt").exists()
+    (service.root / "keep.txt").write_text("again")
+    assert json.loads(cli(service, *request))["error"]["code"] == "confirm_required", "once, with no session to hold"
+
+
 def test_a_no_from_the_command_line_is_final(service: Service) -> None:
     refused = delete(service)
     assert "Refused" in cli(service, "approvals", "deny", refused["error"]["details"]["approvalId"])

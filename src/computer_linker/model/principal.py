@@ -24,3 +24,13 @@ class Principal:
     @property
     def is_remote(self) -> bool:
         return self.proof in ("oauth", "peer")
+
+    @property
+    def bound(self) -> tuple[str, str, str]:
+        """What a person's yes is bound to: who, in which conversation, over which connection.
+
+        Each use of the command line is a connection of its own, so there the user alone counts.
+        """
+        if self.proof == "cli":
+            return (self.id, NO_SESSION, "cli")
+        return (self.id, self.session, self.connection)

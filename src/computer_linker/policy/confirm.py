@@ -214,8 +214,7 @@ def check_unchanged(asked: Asked, now: About | None) -> None:
 
 
 def _is_for(asked: Asked, who: Principal, digest: str) -> bool:
-    asker = (asked.principal, asked.session, asked.connection)
-    return asked.digest == digest and asker == (who.id, who.session, who.connection)
+    return asked.digest == digest and (asked.principal, asked.session, asked.connection) == who.bound
 
 
 def _hash(token: str) -> bytes:

@@ -141,7 +141,7 @@ class Approvals:
         A dialog that was closed or declined is no answer: others may still be asked, and the question stays open.
         """
         asked = self.ledger.find(asked_id)
-        if asked is None or asked.principal != who.id or asked.connection != who.connection:
+        if asked is None or (asked.principal, asked.session, asked.connection) != who.bound:
             raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
         if answer is None:
             asked.is_dialog_over = True
@@ -264,15 +264,16 @@ def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
     """The request as it is put before a person."""
     canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
     digest, now = digest_of(canonical), time.monotonic()
+    principal, session, connection = who.bound
     return Asked(
         id=new_handle("ask"),
         op=op.name,
         scope=call.scope,
         digest=digest,
         preview=preview(canonical, digest),
-        principal=who.id,
-        session=who.session,
-        connection=who.connection,
+        principal=principal,
+        session=session,
+        connection=connection,
         # A client names itself: its name must not be able to paint over what a person is shown.
         client=None if who.client is None else escaped(who.client),
         asked_at=now,

@@ -1,6 +1,5 @@
 """A change to a file as a person reads it: the lines that go and come, every byte visible, nothing left out in silence."""
 
-import difflib
 from hashlib import sha256
 
 from computer_linker.policy.preview import escaped
@@ -18,6 +17,9 @@ def shown_change(name: str, before: bytes | None, after: bytes | None) -> list[s
     old, new = _text(before), _text(after)
     if old is None or new is None:
         return [head, f"  was {_digest(before)}", f"  becomes {_digest(after)}"]
+    # Late: the service starts without it.
+    import difflib
+
     old_lines, new_lines = split_lines(old), split_lines(new)
     if len(old_lines) > _MAX_LINES or len(new_lines) > _MAX_LINES:
         return [head, f"  too many lines to compare; becomes {_digest(after)}"]
