@@ -3,13 +3,14 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from computer_linker.providers.browser.browsers import Browsers
+from computer_linker.providers.browser.browsers import MAX_OPEN, Browsers
 from support.agents import road_with
 from support.pages import left_running, needed
 from support.road import LOCAL, Road, folder_scope
@@ -112,6 +113,19 @@ answer()
 async def test_one_that_hangs_is_ended_with_the_scopes_time(tmp_path: Path) -> None:
     async with standing_in(tmp_path, "time.sleep(600)", maxRuntimeSeconds=2) as made:
         assert await made.road.code("browser.open", "a.html") in ("process_not_found", "timeout")
+        with anyio.fail_after(20):
+            while made.road.app.services.use(Browsers).is_busy():
+                await anyio.sleep(0.05)
+
+
+async def test_no_more_than_a_few_are_open_at_once(tmp_path: Path) -> None:
+    async with standing_in(tmp_path, "answer()") as made:
+        callers = [replace(LOCAL, id=f"local:{number}") for number in range(MAX_OPEN + 1)]
+        for one in callers[:-1]:
+            await made.road.data("browser.open", "a.html", principal=one)
+        assert await made.road.code("browser.open", "a.html", principal=callers[-1]) == "limit_exceeded"
+        await made.road.data("browser.close", principal=callers[0])
+        await made.road.data("browser.open", "a.html", principal=callers[-1])
 
 
 async def test_what_it_forks_ends_with_it(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Browsers:
 
     def is_busy(self) -> bool:
         """True while a browser is open."""
-        return bool(self._open)
+        return any(session.is_running for session in self._open.values())
 
     def find(self, scope: Scope, principal: Principal) -> Session:
         """This caller's browser in this scope. Raises ProcessNotFound when there is none."""
@@ -91,8 +91,9 @@ class Browsers:
                 return session
             if session is not None:
                 await self.end(key)
-            if len(self._open) >= MAX_OPEN:
-                raise LimitExceeded(f"{MAX_OPEN} browsers are open already; close one first.", open=len(self._open))
+            running = sum(one.is_running for one in self._open.values())
+            if running >= MAX_OPEN:
+                raise LimitExceeded(f"{MAX_OPEN} browsers are open already; close one first.", open=running)
             session = await self._started(request, gate)
             self._open[key] = session
             self._timers[key] = [
