@@ -15,7 +15,8 @@ from computer_linker.providers.backends.found import (
     process_health,
     setup_state,
 )
-from support.road import Road
+from support.agents import road_with
+from support.road import Road, computer_scope, folder_scope
 from support.service import is_alive, wait_for
 
 pytestmark = pytest.mark.anyio
@@ -103,3 +104,26 @@ async def test_the_operation_answers_the_matrix(road: Road) -> None:
         "browser_verification",
         "console_logs",
     }
+
+
+async def test_a_program_that_a_scope_could_have_written_is_never_asked(tmp_path: Path) -> None:
+    root, tools = tmp_path / "root", tmp_path / "tools"
+    marker = tmp_path / "ran"
+    for folder in (root / "bin", tools):
+        folder.mkdir(parents=True)
+    programs(root / "bin", cua_driver=f"touch {marker}; echo cua-driver 9.9.9")
+    programs(tools, peekaboo="echo peekaboo 3.0.1", ghost="echo 'Status: ready'")
+    environ = {"PATH": f"{root}/bin:{tools}:/usr/bin:/bin"}
+    scope = folder_scope(root, "app", preferredBackend="peekaboo", allowLocalFallback=False)
+    async with road_with(tmp_path, environ, [scope, computer_scope("desk")]) as road:
+        for name in ("app", "desk"):
+            data = await road.data("backend.status", scope=name)
+            found = {one["name"]: one for one in data["backends"]}
+            assert (found["cua-driver"]["available"], found["peekaboo"]["detail"]) == (False, "version 3.0.1")
+            assert (found["ghost-os"]["state"], found["ghost-os"]["processHealth"]) == ("ready", "unknown")
+            assert data["preferred"] == (
+                {"name": "peekaboo", "source": "policy"}
+                if name == "app"
+                else {"name": "ghost-os", "source": "available"}
+            )
+    assert not marker.exists()

@@ -10,6 +10,8 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.backends.found import Backend, Wish, choose, discover, local_fallback, matrix
+from computer_linker.providers.child import find_program
+from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.registry import Context, Example, operation
 
 _LOOKED_AT = 50
@@ -22,6 +24,7 @@ class BackendFacts(Model):
     state: Annotated[str, Field(description="installed, ready, needs_setup, stale, unknown or missing.")]
     detail: str
     supported_kinds: list[str]
+    process_health: Annotated[str | None, Field(description="healthy, stale or unknown, where the program tells.")]
 
 
 class Chosen(Model):
@@ -49,7 +52,14 @@ class BackendStatus(Model):
 )
 async def backend_status(ctx: Context) -> BackendStatus:
     """Say which other programs (Ghost OS, agent-browser, cua-driver, Peekaboo) are here, and what our own desktop can prove."""
-    backends, local = await discover(ctx.computer), local_fallback(ctx.computer)
+    # Asked outside any boundary, so never a program that a scope could have put on the path.
+    roots = tuple(root for scope in ctx.services.config.scopes for root in scope.roots)
+    preparation = ctx.use(Preparation)
+
+    def find(name: str) -> str | None:
+        return find_program(name) or preparation.locate(roots, name)
+
+    backends, local = await discover(ctx.computer, find), local_fallback(ctx.computer, find)
     newest = await ctx.use(ArtifactBroker).listed(Asked(ctx.scope.id), _LOOKED_AT)
     policy = ctx.scope.policy
     latest = next((artifact.backend for artifact in newest if artifact.backend), None)
@@ -73,4 +83,5 @@ def _facts(backend: Backend) -> BackendFacts:
         state=backend.state,
         detail=backend.detail,
         supported_kinds=list(backend.kinds),
+        process_health=backend.health,
     )

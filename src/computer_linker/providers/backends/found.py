@@ -27,6 +27,8 @@ class Backend:
     state: State
     detail: str
     kinds: Sequence[str] = field(default=())
+    health: Literal["healthy", "stale", "unknown"] | None = None
+    """Of its processes, where it tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ async def _ghost(computer: Computer, find: Find) -> Backend:
         "stale": "Old ghost processes are left over. Run: ghost doctor",
         "unknown": "It did not answer as documented within its time.",
     }[state]
-    return Backend("ghost-os", "cli", state == "ready", state, f"{detail}; processes {health}", ("screenshot",))
+    return Backend("ghost-os", "cli", state == "ready", state, f"{detail}; processes {health}", ("screenshot",), health)
 
 
 async def _by_version(computer: Computer, find: Find, name: str, kinds: Sequence[str]) -> Backend:

@@ -87,6 +87,10 @@ class Preparation:
         """The service's own environment, as it was when it started."""
         return self._environ
 
+    def locate(self, roots: tuple[str, ...], name: str) -> str | None:
+        """A program on the search path that lies in none of these roots; None when there is none."""
+        return self._programs_for(roots).locate(name)
+
     async def boundary(self, scope: Scope) -> Boundary:
         """What will hold around a command of this scope."""
         return NO_BOUNDARY if scope.policy.sandbox == "off" else await self._sandbox.probe()
