@@ -52,5 +52,6 @@ async def _ask(computer: Computer, application: Application, found: PasswordArea
     except LinkError:
         return
     found.areas.extend(element.bounds for element in tree.elements if element.bounds is not None)
-    if not tree.truncated and application.pid is not None:
+    # A table of which not every cell was asked is no reason: there are no password fields in cells.
+    if set(tree.cut_by) <= {"children"} and application.pid is not None:
         found.silent.discard(application.pid)

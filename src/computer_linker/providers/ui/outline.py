@@ -132,6 +132,8 @@ def _content_name(one: Element, kids: dict[ElementId, list[Element]]) -> str:
 
 def _says_something(line: Line, parent_name: str) -> bool:
     one = line.element
+    if one.value and not line.name:
+        return True
     if one.role in LABELS:
         return bool(line.name) and line.name != parent_name
     if one.role in STRUCTURAL or one.role.startswith("role-"):

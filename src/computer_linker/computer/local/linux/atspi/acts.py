@@ -3,6 +3,7 @@
 from typing import Any
 
 from computer_linker.computer.facets.accessibility import ElementId
+from computer_linker.computer.local.linux.atspi.halves import unpadded
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     ACTION,
@@ -37,7 +38,7 @@ class Acts:
         if length is None:
             return None
         answer = await self._try(Request(at, TEXT, "GetText", "ii", (0, min(length, max_chars))))
-        return answer if isinstance(answer, str) else None
+        return unpadded(answer) if isinstance(answer, str) else None
 
     async def text_length(self, at: ElementId) -> int | None:
         answer = await self._try(get(at, TEXT, "CharacterCount"))

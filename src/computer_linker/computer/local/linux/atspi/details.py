@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, Extents, Placement, is_window_relative
+from computer_linker.computer.local.linux.atspi.halves import unpadded
 from computer_linker.computer.local.linux.atspi.names import COMPONENT, PROPERTIES, SELECTION, TEXT, VALUE
 from computer_linker.computer.local.linux.atspi.nodes import element_id
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
@@ -13,6 +14,9 @@ _INSIDE = frozenset({"label", "filler"})
 _BOXES = frozenset({"panel", "filler"})
 _AROUND = frozenset({"push-button", "toggle-button", "check-box", "radio-button", "list-item", "menu-item", "page-tab"})
 _WRITTEN = frozenset({"text", "entry", "terminal", "spin-button", "autocomplete"})
+_PROSE = frozenset(
+    {"paragraph", "heading", "section", "list-item", "table-cell", "label", "static", "block-quote", "caption"}
+)
 _EMBEDDED = "\ufffc"
 _MEASURED = frozenset({"slider", "spin-button", "progress-bar", "dial", "level-bar", "scroll-bar"})
 
@@ -100,7 +104,7 @@ async def ask_values(
         elif isinstance(answer, int):
             text, length = said[one.id], min(answer, MAX_VALUE)
             if isinstance(text, str) and len(text) == length:
-                one.value = text.replace(_EMBEDDED, "")
+                one.value = unpadded(text).replace(_EMBEDDED, "")
             else:
                 again.append((one, length))
     await _ask_texts(wire, again, timeout_s)
@@ -114,7 +118,12 @@ async def _ask_texts(wire: Wire, written: list[tuple[Element, int]], timeout_s: 
     requests = [_text_request(one, length) for one, length in written]
     for (one, _length), answer in zip(written, await wire.ask_all(requests, timeout_s), strict=True):
         if isinstance(answer, str):
-            one.value = answer.replace(_EMBEDDED, "")
+            one.value = unpadded(answer).replace(_EMBEDDED, "")
+
+
+def _is_prose(one: Element) -> bool:
+    """True for text that is told nowhere else. Firefox and LibreOffice have no elements for the words of a paragraph."""
+    return one.role in _PROSE and not one.name and one.children == 0
 
 
 def _value_request(one: Element) -> Request | None:
@@ -122,7 +131,7 @@ def _value_request(one: Element) -> Request | None:
         return None
     if one.role in _MEASURED and "Value" in one.interfaces:
         return get(one.id, VALUE, "CurrentValue")
-    if "Text" in one.interfaces and (one.role in _WRITTEN or "editable" in one.states):
+    if "Text" in one.interfaces and (one.role in _WRITTEN or "editable" in one.states or _is_prose(one)):
         return get(one.id, TEXT, "CharacterCount")
     if one.role == "combo-box" and "Selection" in one.interfaces:
         return Request(one.id, SELECTION, "GetSelectedChild", "i", (0,))

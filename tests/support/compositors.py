@@ -1,0 +1,85 @@
+"""Other compositors without a screen: GNOME's mutter and KDE's kwin, for what they let a program do."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.desktop import Desktop, start_bus, stop, tied
+
+_STARTED_S = 30.0
+_COMMANDS = {
+    "mutter": ["mutter", "--headless", "--wayland", "--no-x11", "--virtual-monitor", "1280x800"],
+    "kwin_wayland": ["kwin_wayland", "--virtual", "--width", "1280", "--height", "800", "--no-lockscreen"],
+}
+_MORE = {"mutter": {}, "kwin_wayland": {"KWIN_COMPOSE": "O2", "QT_QPA_PLATFORM": "offscreen"}}
+_DESKTOPS = {"mutter": "GNOME", "kwin_wayland": "KDE"}
+
+
+@contextmanager
+def compositor(name: str) -> Iterator[Desktop]:
+    """A session of its own with one virtual monitor of 1280x800."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        desktop = Desktop("", _environment(folder, name), folder)
+        started.append(start_bus(desktop))
+        started.append(_started(name, desktop))
+        desktop.env["WAYLAND_DISPLAY"] = str(_socket(folder / "run", started[-1], folder / "log"))
+        try:
+            yield desktop
+        finally:
+            for process in reversed(desktop.processes):
+                stop(process)
+    finally:
+        for process in reversed(started):
+            stop(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _environment(folder: Path, name: str) -> dict[str, str]:
+    for part in ("run", "home"):
+        (folder / part).mkdir(mode=0o700)
+    return {
+        "HOME": str(folder / "home"),
+        "LC_ALL": "C.UTF-8",
+        "PATH": os.environ["PATH"],
+        "XDG_RUNTIME_DIR": str(folder / "run"),
+        "XDG_CURRENT_DESKTOP": _DESKTOPS[name],
+        "XDG_SESSION_TYPE": "wayland",
+        "GDK_BACKEND": "wayland",
+        "NO_AT_BRIDGE": "0",
+        "LIBGL_ALWAYS_SOFTWARE": "1",
+        "GSETTINGS_BACKEND": "memory",
+    }
+
+
+def _started(name: str, desktop: Desktop) -> "subprocess.Popen[bytes]":
+    program, *words = _COMMANDS[name]
+    found = shutil.which(program)
+    assert found is not None
+    if name == "kwin_wayland":
+        # Its file capability keeps it from reading the environment of a test; a copy has none.
+        copy = desktop.folder / program
+        shutil.copyfile(found, copy)
+        copy.chmod(0o755)
+        found = str(copy)
+    with (desktop.folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            tied([found, *words]), env={**desktop.env, **_MORE[name]}, cwd=desktop.folder, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+
+
+def _socket(run: Path, server: "subprocess.Popen[bytes]", log: Path) -> Path:
+    deadline = time.monotonic() + _STARTED_S
+    while time.monotonic() < deadline and server.poll() is None:
+        found = [path for path in run.glob("wayland-*") if path.suffix != ".lock"]
+        if found:
+            return found[0]
+        time.sleep(0.02)
+    raise RuntimeError(f"the compositor did not start: {log.read_text(errors='replace')[-800:]}")
