@@ -17,6 +17,7 @@ from computer_linker.config.schema import Config
 from computer_linker.model.scope import Scope
 from computer_linker.providers.shots import shoot
 from computer_linker.service.app import open_app
+from computer_linker.transports.peer.key_store import as_file
 from computer_linker.transports.peer.server import PeerServer
 
 FOLDER = ["fs:read", "fs:write"]
@@ -34,7 +35,8 @@ async def _main(home: Path, root: Path) -> None:
         # The same keys and the same TLS for what it is compared with.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.load_cert_chain(server.identity.cert_path, server.identity.key_path)
+        with as_file(server.identity.key_pem) as key_path:
+            context.load_cert_chain(server.identity.cert_path, key_path)
 
         async def bare(link: ServerConnection) -> None:
             picture = b""
@@ -76,4 +78,6 @@ def _sink(listener: socket.socket, context: ssl.SSLContext, root: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(Path(sys.argv[1]), Path(sys.argv[2])))
+    from benchmarks.peers import as_the_service
+
+    as_the_service(_main(Path(sys.argv[1]), Path(sys.argv[2])))

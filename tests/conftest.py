@@ -1,5 +1,6 @@
 """Fixtures every test may use."""
 
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+# The keys of test machines never go to the keyring of the person who runs the tests.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 
 from support.road import Road
 

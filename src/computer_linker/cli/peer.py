@@ -80,7 +80,11 @@ def _list(as_json: AsJson = False) -> None:
     elif not answer["computers"]:
         note("No other computer is paired with this one. computer-linker peer pair shows a code.")
     else:
-        table([[item["name"], item["address"] or "calls us", item["machineId"]] for item in answer["computers"]])
+        rows = []
+        for item in answer["computers"]:
+            scopes = ", ".join(scope["id"] for scope in item.get("scopes", [])) or "nothing given"
+            rows.append([item["name"], item["address"] or "calls us", scopes, item["machineId"]])
+        table(rows, ("computer", "address", "scopes", "id"))
 
 
 def _remove(name: Annotated[str, typer.Argument(help="The computer's name here.")], as_json: AsJson = False) -> None:

@@ -35,7 +35,7 @@ class Signer:
     """This machine's key, and the certificate others know it by."""
 
     def __init__(self, identity: Identity) -> None:
-        key = serialization.load_pem_private_key(identity.key_path.read_bytes(), None)
+        key = serialization.load_pem_private_key(identity.key_pem, None)
         assert isinstance(key, ec.EllipticCurvePrivateKey), "machine keys are on a curve"
         self._key = key
         self._certificate = x509.load_pem_x509_certificate(identity.cert_pem.encode()).public_bytes(

@@ -1,23 +1,23 @@
 """This machine's key: made once, kept private, known to others by the digest of its certificate."""
 
 import hashlib
-import os
 import secrets
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from computer_linker.config.store import write_whole
+from computer_linker.transports.peer.key_store import keep_key, read_key
 
-_KEY, _CERT = "peer-key.pem", "peer-cert.pem"
+_CERT = "peer-cert.pem"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A private key and its self-signed certificate. Peers pin the certificate; no authority is asked."""
 
-    key_path: Path
+    key_pem: bytes = field(repr=False)
     cert_path: Path
     cert_pem: str
 
@@ -26,16 +26,22 @@ class Identity:
         return fingerprint_of(self.cert_pem)
 
 
+_KNOWN: dict[tuple[Path, str], Identity] = {}
+"""Asking a keyring takes a moment, and every new link needs the key."""
+
+
 def own_identity(home: Path, machine_id: str) -> Identity:
     """This machine's identity, made on first use."""
-    key_path, cert_path = home / _KEY, home / _CERT
+    cert_path = home / _CERT
     if not cert_path.exists():
         key_pem, cert_pem = _generated(machine_id)
-        write_whole(home, _KEY, key_pem)
+        keep_key(home, key_pem)
         write_whole(home, _CERT, cert_pem)
-    if key_path.stat().st_mode & 0o077:
-        os.chmod(key_path, 0o600)  # noqa: PTH101
-    return Identity(key_path, cert_path, cert_path.read_text("ascii"))
+    cert = cert_path.read_text("ascii")
+    known = _KNOWN.get((home, cert))
+    if known is None:
+        known = _KNOWN[(home, cert)] = Identity(read_key(home), cert_path, cert)
+    return known
 
 
 def fingerprint_of(cert_pem: str) -> str:

@@ -3,6 +3,7 @@
 import ssl
 
 from computer_linker.transports.peer.identity import Identity
+from computer_linker.transports.peer.key_store import as_file
 
 SERVER_NAME = "peer.computer-linker.internal"
 """What links call the other side in TLS; the pinned certificate, not this name, says who it is."""
@@ -14,7 +15,7 @@ def client_context(own: Identity, peer_cert_pem: str) -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=peer_cert_pem)
-    context.load_cert_chain(own.cert_path, own.key_path)
+    _show(context, own)
     return context
 
 
@@ -29,7 +30,7 @@ def pairing_context() -> ssl.SSLContext:
 def server_context(own: Identity, pinned: list[str]) -> ssl.SSLContext:
     """For being called: who shows a certificate must show a pinned one; who shows none can only pair."""
     context = _tls13(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(own.cert_path, own.key_path)
+    _show(context, own)
     context.verify_mode = ssl.CERT_OPTIONAL
     for cert in pinned:
         trust(context, cert)
@@ -39,6 +40,11 @@ def server_context(own: Identity, pinned: list[str]) -> ssl.SSLContext:
 def trust(context: ssl.SSLContext, cert_pem: str) -> None:
     """Accept this certificate from the next handshake on. Which machine it is, and whether it still is one, is asked after it."""
     context.load_verify_locations(cadata=cert_pem)
+
+
+def _show(context: ssl.SSLContext, own: Identity) -> None:
+    with as_file(own.key_pem) as key_path:
+        context.load_cert_chain(own.cert_path, key_path)
 
 
 def _tls13(protocol: int) -> ssl.SSLContext:
