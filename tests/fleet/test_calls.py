@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.audit.history import every_event
+from computer_linker.audit.query import Filter
+from computer_linker.audit.store import AuditStore
 from computer_linker.errors import NotFound
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.settings import FleetFile
@@ -148,3 +151,27 @@ async def test_a_hub_that_starts_again_knows_its_machines(fleet: Fleet) -> None:
     (machine,) = again.by_key.values()
     assert (machine.trusted, machine.known.name, again.state(machine)) == (True, "laptop", "stale")
     assert machine.known.fingerprint == laptop.member._signer.fingerprint
+
+
+async def test_the_history_keeps_a_query_and_nothing_that_only_looks_like_one(fleet: Fleet) -> None:
+    await fleet.add("laptop")
+    secret = "sk-live-4f9aK2mQ7xT0bW8yR3pL6vN1"
+    scopes = [
+        "[all within=5]/app",
+        "[os=linux can=fs:read]/app",
+        f"[{secret}]/app",
+        f"[name={secret}]/app",
+        "[a\x1b[31m]/app",
+        "[9 x]/app",
+    ]
+    for scope in scopes:
+        await fleet.call("file.list", ".", scope=scope)
+    store = fleet.hub_road.app.services.use(AuditStore)
+
+    def told() -> list[str]:
+        store.index.catch_up()
+        return [event["scope"] for event in every_event(store, Filter()) if event["op"] == "file.list"]
+
+    await until(lambda: len(told()) == len(scopes))
+    assert told()[:2] == scopes[:2]
+    assert not any(secret in scope or "\x1b" in scope for scope in told())

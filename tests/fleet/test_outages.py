@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,8 +100,13 @@ async def test_an_act_cut_off_by_a_partition_is_reported_as_not_known(tmp_path: 
         assert envelope["error"]["code"] == "provider_unavailable"
         assert envelope["error"]["details"]["effect"] == "unverifiable"
         store = fleet.hub_road.app.services.use(AuditStore)
-        store.index.catch_up()
-        (event,) = [event for event in every_event(store, Filter()) if event["op"] == "command.run"]
+
+        def told() -> list[dict[str, Any]]:
+            store.index.catch_up()
+            events = every_event(store, Filter())
+            return [event for event in events if event["op"] == "command.run" and event["ok"] is not None]
+
+        (event,) = await until(told)
         assert (event["ok"], event["effect"], event["scope"]) == (False, "unverifiable", "laptop/app")
         os.close(writer)
 

@@ -1,5 +1,6 @@
 """One encoder for everything the history keeps: an event becomes one line of plain ASCII JSON."""
 
+import re
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
@@ -10,6 +11,7 @@ from computer_linker.errors import UnknownOperation, UnknownScope
 from computer_linker.model.event import Event
 
 _LARGEST = 1 << 62
+_DIGEST = re.compile(r"\[\d{1,9} characters, [0-9a-f]{16}\]\Z")
 MAX_SUMMARY = 16
 """Facts kept of one operation; more would make the history a place for contents."""
 
@@ -64,7 +66,14 @@ def _names(
 
 def _known(name: str, key: Key) -> str:
     # What names nothing here was made a digest already.
-    return name if name.startswith("[") or not name else label(name, key)
+    if not name or _DIGEST.match(name):
+        return name
+    if not name.startswith("["):
+        return label(name, key)
+    # A query for machines, such as [os=linux has=docker]/app: kept when it is as plain as a name.
+    wanted, bracket, scope = name[1:].partition("]")
+    plain = f"{wanted.replace('=', ':')}{scope}"
+    return name if bracket and label(plain, key) == plain else digest_of(name, key)
 
 
 def closing(event: Event, key: Key) -> str:
