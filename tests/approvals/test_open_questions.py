@@ -10,6 +10,7 @@ import pytest
 
 from computer_linker.policy.confirm import Asked
 from computer_linker.providers.approvals import Answer, Approvals
+from computer_linker.transports.http.approval_html import list_page
 from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -133,3 +134,20 @@ async def test_a_question_that_would_show_something_else_by_now_is_a_new_one(roa
     second = (await write(road))["error"]["details"]["approvalId"]
     assert first != second and [asked.id for asked in people(road).waiting()] == [second]
     assert people(road).answer(first, "yes") is None
+
+
+async def test_a_clients_own_name_cannot_paint_over_what_is_shown(road: Road) -> None:
+    await write(road, principal=replace(LOCAL, client="nice\x1b[2J\u202e\nAllowed."))
+    [asked] = people(road).waiting()
+    assert asked.client == "nice\\x1b[2J\\u202e\\x0aAllowed."
+
+
+async def test_the_page_shows_it_as_text_and_the_picture_within(road: Road) -> None:
+    (road.root / "notes.txt").write_text("<script>alert(1)</script>\n")
+    await write(road, '<img src=x onerror="alert(1)">\n', principal=replace(LOCAL, client="<b>me</b>"))
+    [asked] = people(road).waiting()
+    asked.picture = b"\x89PNG pixels"
+    page = list_page([asked], "secret-csrf", "<i>box</i>")
+    assert "<script" not in page and "<img src=x" not in page and "<b>me" not in page and "<i>box" not in page
+    assert '<span class="del">-&lt;script&gt;alert(1)&lt;/script&gt;</span>' in page
+    assert page.count("<img ") == 1 and 'src="data:image/png;base64,iVBORyBwaXhlbHM="' in page
