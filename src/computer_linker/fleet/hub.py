@@ -170,7 +170,11 @@ class Hub:
             raise _unknown(machine, f"{machine.known.name} was started anew after the call was sent")
         elif waiting.away_since is not None or here.link != waiting.link:
             waiting.away_since = None
-            await self._send(waiting)
+            try:
+                await self._send(waiting)
+            except LinkError:
+                # It was sent before, so this says nothing of its outcome: the next look tries again, or gives up as not known.
+                waiting.away_since = time.monotonic()
 
     async def _cancel(self, waiting: _Waiting) -> None:
         sealed = self._signer.sealed("cancel", self._addressed(waiting, secrets.token_hex(16)))
