@@ -8,7 +8,8 @@ import pytest
 from computer_linker.computer.base import Computer
 from support.desktop import missing
 from support.far import Far, RemoteScene, far_process, reached
-from support.scene import Scene, SimulatedScene, X11Scene, x11_scene
+from support.forms import lacking
+from support.scene import Scene, SimulatedScene, SwayScene, X11Scene, sway_scene, x11_scene
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +17,14 @@ def x11(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Scene]:
     if lacking := missing():
         pytest.skip(f"not installed: {', '.join(lacking)}")
     with x11_scene(tmp_path_factory.mktemp("x11")) as scene:
+        yield scene
+
+
+@pytest.fixture(scope="module")
+def sway() -> Iterator[SwayScene]:
+    if lack := [*missing("sway", "swaymsg"), *filter(None, [lacking("gtk3")])]:
+        pytest.skip(f"not installed: {', '.join(lack)}")
+    with sway_scene() as scene:
         yield scene
 
 
@@ -38,6 +47,7 @@ def far_x11(x11: X11Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "simulated",
         "remote",
         pytest.param("x11", marks=pytest.mark.desktop),
+        pytest.param("sway", marks=pytest.mark.desktop),
         pytest.param("remote-x11", marks=pytest.mark.desktop),
     ]
 )
@@ -59,7 +69,7 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         for process in list(here.desktop.processes):
             here.desktop.end(process)
         return
-    real: X11Scene = request.getfixturevalue("x11")
+    real: X11Scene | SwayScene = request.getfixturevalue(request.param)
     yield real
     await real.computer.aclose()
     for process in list(real.desktop.processes):

@@ -6,9 +6,9 @@ import pytest
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.screen import Pixmap
-from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.errors import InvalidRequest, LinkError, UnsupportedPlatform
 from computer_linker.model.geometry import Rect
-from support.scene import Scene
+from support.scene import Scene, SwayScene
 
 pytestmark = pytest.mark.anyio
 
@@ -17,6 +17,17 @@ def colour_at(pixmap: Pixmap, x: int, y: int) -> int:
     """The colour at a desktop place."""
     at = (y - pixmap.area.y) * pixmap.stride + (x - pixmap.area.x) * 4
     return int.from_bytes(pixmap.data[at : at + 3], "little")
+
+
+async def drawn(scene: Scene) -> Pixmap:
+    """The whole desktop, once both windows have drawn themselves."""
+    with anyio.move_on_after(5):
+        while True:
+            pixmap = await scene.computer.screen.capture()
+            if colour_at(pixmap, 450, 280) == 0x998877 and colour_at(pixmap, 200, 180) == 0x112233:
+                return pixmap
+            await anyio.sleep(0.02)
+    return await scene.computer.screen.capture()
 
 
 async def test_there_is_one_primary_display_and_it_comes_first(computer: Computer) -> None:
@@ -28,10 +39,10 @@ async def test_there_is_one_primary_display_and_it_comes_first(computer: Compute
 async def test_a_capture_shows_the_windows_where_they_are(scene: Scene) -> None:
     scene.window("Under", Rect(x=100, y=100, width=300, height=200), 0x112233)
     scene.window("Over", Rect(x=300, y=200, width=300, height=200), 0x998877)
-    pixmap = await scene.computer.screen.capture()
+    pixmap = await drawn(scene)
     assert pixmap.area == Rect(x=0, y=0, width=1280, height=800)
     assert len(pixmap.data) == pixmap.stride * pixmap.height
-    assert (colour_at(pixmap, 200, 180), colour_at(pixmap, 450, 300)) == (0x112233, 0x998877)
+    assert (colour_at(pixmap, 200, 180), colour_at(pixmap, 450, 280)) == (0x112233, 0x998877)
 
 
 async def test_an_area_is_cut_to_the_desktop(scene: Scene) -> None:
@@ -48,6 +59,11 @@ async def test_an_area_off_the_desktop_is_refused(computer: Computer) -> None:
 async def test_a_window_is_captured_also_where_it_is_covered(scene: Scene) -> None:
     under = scene.window("Under", Rect(x=100, y=100, width=300, height=200), 0x112233)
     scene.window("Over", Rect(x=90, y=90, width=400, height=300), 0x998877)
+    if isinstance(scene, SwayScene):
+        # What is not on the screen cannot be had there, and that is said.
+        with pytest.raises(UnsupportedPlatform):
+            await scene.computer.screen.capture_window(under.id)
+        return
     pixmap = await scene.computer.screen.capture_window(under.id)
     assert (pixmap.width, pixmap.height) == (300, 200)
     assert set(pixmap.data[0::4]) == {0x33}
@@ -62,6 +78,8 @@ async def test_a_window_that_is_not_there_cannot_be_captured(computer: Computer,
 
 
 async def test_the_cursor_is_drawn_only_when_asked_for(scene: Scene) -> None:
+    if isinstance(scene, SwayScene):
+        pytest.skip("a compositor without a graphics card paints the cursor into every picture")
     from computer_linker.model.geometry import Point
 
     scene.window("Plain", Rect(x=100, y=100, width=400, height=300), 0x112233)
@@ -75,6 +93,10 @@ async def test_the_cursor_is_drawn_only_when_asked_for(scene: Scene) -> None:
 
 async def test_changes_are_told_with_their_area(scene: Scene) -> None:
     seen: list[Rect] = []
+    if isinstance(scene, SwayScene):
+        with pytest.raises(UnsupportedPlatform):
+            scene.computer.screen.changes()
+        return
 
     async def watch(*, task_status: anyio.abc.TaskStatus[None]) -> None:
         changes = scene.computer.screen.changes()

@@ -1,5 +1,6 @@
 """A desktop to try the facets on, simulated or real, behind one face: open a window, ask what reached it."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,10 @@ from computer_linker.computer.simulated import SimulatedComputer, SimulatedWindo
 from computer_linker.model.geometry import Rect
 from support.desktop import Desktop, x11_desktop
 from support.harness import Harness
+from support.service import wait_for
+from support.sway import sway_desktop, tell, window_ids
+
+_LOG_WINDOW = Path(__file__).parent.parent / "fixtures" / "apps" / "gtk3_log_window.py"
 
 
 class Target(Protocol):
@@ -103,3 +108,52 @@ def x11_scene(folder: Path) -> Iterator[X11Scene]:
     """A new X11 session with a computer on it."""
     with x11_desktop(folder) as desktop:
         yield X11Scene(desktop, this_computer(desktop.env))
+
+
+@dataclass
+class SwayTarget:
+    harness: Harness
+
+    @property
+    def id(self) -> str:
+        return self.harness.window
+
+    def clicks(self, count: int) -> list[dict[str, Any]]:
+        return [
+            {"button": _BUTTONS[one["button"]], "x": one["x"], "y": one["y"]}
+            for one in self.harness.take("button_up", count)
+        ]
+
+    def typed(self, text: str) -> str:
+        """The text of its field once it is as long as this one."""
+        found: str = ""
+        while len(found) < len(text):
+            found = self.harness.next("text")["text"]
+        return found
+
+
+@dataclass
+class SwayScene:
+    """A compositor that shows only what is on the screen, tells of no changes, and whose keyboard has every character."""
+
+    desktop: Desktop
+    computer: Computer
+
+    def window(self, title: str, bounds: Rect, colour: int = 0x336699) -> SwayTarget:
+        before = set(window_ids(self.desktop, title))
+        argv = ["/usr/bin/python3", "-W", "ignore", str(_LOG_WINDOW), title, f"{colour:06x}"]
+        harness = Harness(self.desktop.launch(*argv, stdout=subprocess.PIPE))
+        harness.next("ready")
+        # The window is told to be there a moment before the compositor lists it.
+        (harness.window,) = wait_for(lambda: set(window_ids(self.desktop, title)) - before, seconds=10)
+        place = f"resize set {bounds.width} {bounds.height}, move absolute position {bounds.x} {bounds.y}"
+        tell(self.desktop, f"[con_id={harness.window}] floating enable, border none, {place}")
+        harness.next("placed", width=bounds.width, height=bounds.height)
+        return SwayTarget(harness)
+
+
+@contextmanager
+def sway_scene() -> Iterator[SwayScene]:
+    """A new sway session with one output and a computer on it."""
+    with sway_desktop() as desktop:
+        yield SwayScene(desktop, this_computer(desktop.env))

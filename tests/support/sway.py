@@ -1,5 +1,6 @@
 """A throw-away Wayland desktop: sway without a screen or a graphics card."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -96,3 +97,21 @@ def _addresses(run: Path, server: "subprocess.Popen[bytes]") -> dict[str, str]:
             return {"WAYLAND_DISPLAY": str(wayland[0]), "SWAYSOCK": str(sockets[0])}
         time.sleep(0.02)
     raise RuntimeError(f"sway did not start: {(run.parent / 'sway.log').read_text()[-1000:]}")
+
+
+def tell(desktop: Desktop, command: str) -> None:
+    """Have sway do something."""
+    done = desktop.run("swaymsg", "-s", desktop.env["SWAYSOCK"], command)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def window_ids(desktop: Desktop, title: str) -> list[str]:
+    """The ids of the windows with a title."""
+    tree = json.loads(desktop.run("swaymsg", "-s", desktop.env["SWAYSOCK"], "-t", "get_tree").stdout)
+    pending, found = [tree], []
+    while pending:
+        node = pending.pop()
+        pending += node.get("nodes", []) + node.get("floating_nodes", [])
+        if node.get("pid") and node.get("name") == title:
+            found.append(str(node["id"]))
+    return found
