@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -139,6 +139,12 @@ class Journal:
                 operationId=operation_id[:64],
             )
         return record
+
+    def has_kept(self, kept: str, scope_id: str, root: str, path: Sequence[str]) -> bool:
+        """True for what was kept of this very path by an operation of this scope."""
+        wanted = (kept, root, list(path))
+        records = (record for record in self._records.values() if record.scope_id == scope_id)
+        return any((step.get("kept"), step["root"], step["path"]) == wanted for one in records for step in one.steps)
 
     def unfinished(self) -> list[Record]:
         """Changes that were under way when the service died, the newest first."""

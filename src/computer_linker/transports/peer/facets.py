@@ -6,10 +6,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from computer_linker.computer.facets.files import Change, Changed, Copy, Inverse, Move
+from computer_linker.computer.facets.files import Change, Changed, Copy, Inverse, Move, Restore
 from computer_linker.computer.remote.files import changed_adapter, paths_of, unpacked_change
 from computer_linker.computer.remote.methods import Method, methods
-from computer_linker.errors import InvalidRequest, PathOutOfScope, PermissionDenied, UnknownOperation
+from computer_linker.errors import InvalidRequest, NotFound, PathOutOfScope, PermissionDenied, UnknownOperation
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import PathRules, RootedPath, split_target
 from computer_linker.policy.paths import check_name, rules_of
@@ -199,6 +199,11 @@ def _rehomed_change(ctx: Context, change: Change) -> Change:
     moved: Change = replace(change, path=_rehomed(ctx, change.path, for_writing=not is_copy))
     if isinstance(moved, Move | Copy):
         moved = replace(moved, destination=_rehomed(ctx, moved.destination, for_writing=True))
+    if isinstance(moved, Restore):
+        where = moved.path
+        if not ctx.use(Journal).has_kept(moved.kept, ctx.scope.id, where.root, where.parts):
+            # The name is the peer's own word: only what this scope kept of this path may come of it.
+            raise NotFound("What that path was is not kept here.", path=where.shown)
     return moved
 
 

@@ -180,6 +180,8 @@ class StagedRestore(Staged):
 
     def prepare(self) -> None:
         change, keeper = self.change, self._keeper()
+        if os.path.basename(change.kept) != change.kept or change.kept in ("", ".", ".."):
+            raise InvalidRequest("What was kept has a plain name.", path=change.path.shown)
         try:
             what = stat_of(os.stat(change.kept, dir_fd=keeper.folder, follow_symlinks=False))
         except FileNotFoundError:
