@@ -22,7 +22,7 @@ from benchmarks.ratio import Ratio
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 T = TypeVar("T")
-STATS, PICTURES, COPIES = 400, 25, 3
+STATS, PICTURES, COPIES = 400, 25, 2
 GIGABYTE = 1 << 30
 MEMORY_MB = 64
 

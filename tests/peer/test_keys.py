@@ -22,10 +22,12 @@ print(made.fingerprint)
 """
 
 
-def _in_a_session_with_a_keyring(home: Path) -> str:
-    """The fingerprint, asked twice by two processes in one session that has an open keyring."""
+def _in_a_session_with_a_keyring(
+    home: Path, opened: str = "printf pw | gnome-keyring-daemon --unlock --components=secrets"
+) -> str:
+    """The fingerprint, asked twice by two processes in one session that has a keyring."""
     ask = f"{sys.executable} -c '{_ASK}' {home}"
-    script = f"printf pw | gnome-keyring-daemon --unlock --components=secrets >/dev/null; {ask} && {ask}"
+    script = f"{opened} >/dev/null; {ask} && {ask}"
     kept = {name: value for name, value in os.environ.items() if name != "PYTHON_KEYRING_BACKEND"}
     env = {**kept, "XDG_DATA_HOME": str(home.parent / "data"), "XDG_RUNTIME_DIR": str(home.parent / "run")}
     (home.parent / "run").mkdir(mode=0o700, exist_ok=True)
@@ -61,3 +63,15 @@ def test_with_a_keyring_no_key_is_on_the_disk_and_a_closed_keyring_makes_no_new_
         read_key(home)
     assert sorted(path.name for path in home.iterdir()) == ["peer-cert.pem"]
     assert _in_a_session_with_a_keyring(home) == fingerprint
+
+
+def test_a_keyring_that_would_ask_the_person_is_left_alone(tmp_path: Path) -> None:
+    """A session whose keyring was never opened: the service takes a file rather than wait for an answer."""
+    for program in ("gnome-keyring-daemon", "dbus-run-session"):
+        if shutil.which(program) is None:
+            pytest.skip(f"not installed: {program}")
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    _in_a_session_with_a_keyring(home, opened="gnome-keyring-daemon --start --components=secrets")
+    assert sorted(path.name for path in home.iterdir()) == ["peer-cert.pem", "peer-key.pem"]
+    assert (home / "peer-key.pem").stat().st_mode & 0o777 == 0o600

@@ -2,25 +2,26 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from computer_linker.config.store import write_whole
 from computer_linker.errors import ProviderUnavailable
 
 _SERVICE = "computer-linker"
 _FILE = "peer-key.pem"
+_PATIENCE_S = 5.0
+T = TypeVar("T")
 
 
 def keep_key(home: Path, key_pem: bytes) -> None:
     """Store a new key: in the keyring when it can be read back from there, else in a file only we can read."""
-    ring = _keyring()
-    if ring is not None and _kept(ring, home, key_pem):
-        return
-    write_whole(home, _FILE, key_pem)
+    if not _within_time(lambda: _kept(home, key_pem)):
+        write_whole(home, _FILE, key_pem)
 
 
 def read_key(home: Path) -> bytes:
@@ -30,8 +31,7 @@ def read_key(home: Path) -> bytes:
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
         return path.read_bytes()
-    ring = _keyring()
-    found = None if ring is None else _asked(ring, home)
+    found = _within_time(lambda: _asked(home))
     if found is None:
         raise ProviderUnavailable(
             "This computer's key for other computers is in the system's keyring, which cannot be opened now. "
@@ -51,28 +51,59 @@ def as_file(key_pem: bytes) -> Iterator[str]:
         yield str(path)
 
 
-def _keyring() -> Any:
-    """The keyring package, where it is installed and has a real store behind it."""
+def _within_time(ask: Callable[[], T]) -> T | None:
+    """What the keyring says, or None: some ask the person, and a service must never wait for an answer nobody gives."""
+    answers: list[T] = []
+    asking = threading.Thread(target=lambda: answers.append(ask()), name="keyring", daemon=True)
+    asking.start()
+    asking.join(_PATIENCE_S)
+    return answers[0] if answers else None
+
+
+def _open_keyring() -> Any:
+    """The keyring package, where it is installed and has a real store behind it that is open."""
     try:
         import keyring
     except ImportError:
         return None
+    backend = keyring.get_keyring()
     # Backends below 1 are those that store nothing, or store it in the open.
-    return keyring if keyring.get_keyring().priority >= 1 else None
+    if backend.priority < 1:
+        return None
+    used = [backend, *getattr(backend, "backends", ())]
+    is_linux = any(type(one).__module__.endswith("SecretService") for one in used)
+    return keyring if not is_linux or _is_unlocked() else None
 
 
-def _kept(ring: Any, home: Path, key_pem: bytes) -> bool:
+def _is_unlocked() -> bool:
+    """Whether the Secret Service's default collection is there and open. The library itself would make one, or ask."""
+    import secretstorage
+
+    try:
+        with closing(secretstorage.dbus_init()) as bus:
+            return not secretstorage.Collection(bus).is_locked()
+    except (secretstorage.exceptions.SecretStorageException, OSError):
+        return False
+
+
+def _kept(home: Path, key_pem: bytes) -> bool:
+    ring = _open_keyring()
+    if ring is None:
+        return False
     try:
         ring.set_password(_SERVICE, _name(home), key_pem.decode("ascii"))
-    except ring.errors.KeyringError:
+    except (ring.errors.KeyringError, OSError):
         return False
-    return _asked(ring, home) == key_pem
+    return _asked(home) == key_pem
 
 
-def _asked(ring: Any, home: Path) -> bytes | None:
+def _asked(home: Path) -> bytes | None:
+    ring = _open_keyring()
+    if ring is None:
+        return None
     try:
         found = ring.get_password(_SERVICE, _name(home))
-    except ring.errors.KeyringError:
+    except (ring.errors.KeyringError, OSError):
         return None
     return None if found is None else str(found).encode("ascii")
 
