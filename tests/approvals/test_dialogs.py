@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
@@ -13,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from support.road import folder_scope
-from support.service import TOKEN, Service, serving
+from support.service import PROGRAM, TOKEN, Service, environment, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +47,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @asynccontextmanager
-async def talking(service: Service, way: str, era: str, person: Person) -> AsyncIterator[Client]:
+async def talking(service: Service, way: str, era: str, person: Any) -> AsyncIterator[Client]:
     if way == "stdio":
         env = {"COMPUTER_LINKER_HOME": str(service.home)}
         server: Any = StdioServerParameters(command=sys.executable, args=["-m", "computer_linker", "stdio"], env=env)
@@ -120,3 +121,34 @@ async def test_an_answer_from_another_connection_does_not_count(service: Service
             )
     assert answer.is_error, answer  # type: ignore[union-attr]
     assert keep.exists()
+
+
+async def test_a_dialog_is_closed_when_the_answer_came_from_elsewhere(service: Service) -> None:
+    keep = service.root / "keep.txt"
+    keep.write_text("kept")
+    shown, closed = anyio.Event(), anyio.Event()
+
+    async def nobody(context: Any, params: Any) -> ElicitResult:
+        shown.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            closed.set()
+        raise AssertionError("it never wakes")
+
+    answers: list[dict[str, Any]] = []
+    env = environment(service.home)
+    with anyio.fail_after(60):
+        async with talking(service, "stdio", "legacy", nobody) as client, anyio.create_task_group() as group:
+
+            async def call() -> None:
+                answers.append(await delete(client))
+
+            group.start_soon(call)
+            await shown.wait()
+            listed = await anyio.run_process([*PROGRAM, "approvals", "list", "--json"], env=env)
+            # What the clients before this one closed without an answer is still open.
+            asked = json.loads(listed.stdout)["waiting"][-1]
+            await anyio.run_process([*PROGRAM, "approvals", "allow", asked["id"]], env=env)
+            await closed.wait()
+    assert answers[0]["ok"] and not keep.exists()

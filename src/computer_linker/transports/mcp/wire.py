@@ -220,6 +220,12 @@ class Wire:
             params = question(asked)
             self._send(to_json({"jsonrpc": "2.0", "id": request_id, "method": "elicitation/create", "params": params}))
             return answer_of(await answered)
+        except asyncio.CancelledError:
+            # Answered elsewhere, or over: the client can close its dialog.
+            self._send(
+                to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}})
+            )
+            raise
         finally:
             del self._questions[request_id]
 
