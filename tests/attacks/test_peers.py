@@ -8,10 +8,12 @@ import pytest
 
 from computer_linker.computer.facets.files import Change, Copy, Move, Remove, Restore, Write
 from computer_linker.computer.remote.computer import RemoteComputer
-from computer_linker.errors import LinkError
+from computer_linker.computer.simulated import SimulatedComputer
+from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
+from computer_linker.model.geometry import Rect
 from computer_linker.model.paths import PathRules, RootedPath
 from support.pair import Pair, open_pair
-from support.road import folder_scope
+from support.road import computer_scope, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -90,3 +92,26 @@ async def test_the_root_itself_is_nobodys_to_change(tmp_path: Path, make: Any) -
     async with open_pair(tmp_path) as pair:
         await _refused(await _far(pair), make())
         assert os.listdir(pair.laptop.root) == ["a.txt"]
+
+
+async def test_keys_that_reach_past_applications_are_refused_from_afar_too(tmp_path: Path) -> None:
+    near = SimulatedComputer()
+    window = near.world.open("editor", "Notes", Rect(x=100, y=100, width=400, height=300))
+    async with open_pair(tmp_path, [computer_scope()], near) as pair:
+        await pair.paired("desk")
+        far = await pair.routes.remote_computer("laptop")
+        for keys in (
+            ["ctrl", "alt", "f1"],
+            ["super"],
+            ["super", "r"],
+            ["alt", "f2"],
+            ["print_screen"],
+            ["ctrl", "alt", "t"],
+        ):
+            with pytest.raises((PermissionDenied, InvalidRequest)):
+                await far.keyboard.press(keys)
+        with pytest.raises(InvalidRequest):
+            await far.keyboard.press(["a"], count=1_000_000)
+        assert window.log == []
+        await far.keyboard.press(["ctrl", "a"])
+        assert window.log != []

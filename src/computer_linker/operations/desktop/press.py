@@ -10,13 +10,13 @@ from computer_linker.operations.desktop.acting import Acted, ActInput, ActOption
 from computer_linker.operations.desktop.keys import strike
 from computer_linker.operations.desktop.showing import show_act
 from computer_linker.providers.ui.aim import AimAt
-from computer_linker.providers.ui.chords import chord
+from computer_linker.providers.ui.chords import MAX_STROKES, chord
 from computer_linker.registry import Context, Example, operation
 
 
 class PressInput(ActInput):
     key: Annotated[str, Field(min_length=1, max_length=30, description="A key name such as enter, tab, f5, a.")]
-    count: Annotated[int, Field(ge=1, le=50, description="How often.")] = 1
+    count: Annotated[int, Field(ge=1, le=MAX_STROKES, description="How often.")] = 1
 
 
 @operation(

@@ -11,6 +11,7 @@ _NEVER = frozenset({"print_screen", "pause", "scroll_lock", "caps_lock", "num_lo
 _WITH_ALT = frozenset({"up", "down", "left", "right", "home", "enter", "backspace"})
 _NOT_WITH_CTRL = frozenset({"escape"})
 MAX_KEYS = 5
+MAX_STROKES = 50
 
 
 def chord(keys: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.paths import PathRules, RootedPath, split_target
 from computer_linker.policy.paths import check_name, rules_of
 from computer_linker.providers.shots import shoot
+from computer_linker.providers.ui.chords import MAX_STROKES, chord
 from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context
@@ -76,7 +77,7 @@ class FacetOperation(Operation):
 
 def _operation(method: Method) -> FacetOperation:
     run = {
-        "files": _run_files, "screen": _run_screen,
+        "files": _run_files, "screen": _run_screen, "keyboard": _run_keyboard,
     }.get(method.facet, _run)  # fmt: skip
     return FacetOperation(
         name=method.name, run=_run_stream if method.is_stream else run, needs=method.needs, needs_any=method.needs_any,
@@ -94,6 +95,17 @@ async def _run(ctx: Context) -> Plain:
     result = await _bound(ctx, method)(**method.from_params(request.params))
     ctx.effect = "suspected_noop" if method.known is not None and result is False else method.known
     return _answered(ctx, method, result)
+
+
+async def _run_keyboard(ctx: Context) -> Plain:
+    """Keys go to applications, as through the operations: what reaches past them, to the desktop or the system, is refused."""
+    request: FacetRequest = ctx.cargo
+    if request.method.attribute == "press":
+        given = request.method.from_params(request.params)
+        chord(given["keys"])
+        if not 1 <= given.get("count", 1) <= MAX_STROKES:
+            raise InvalidRequest(f"A key is pressed at most {MAX_STROKES} times.", field="count")
+    return await _run(ctx)
 
 
 async def _run_screen(ctx: Context) -> Plain:
