@@ -1,6 +1,6 @@
 """What every act shares: its options, its answer, and how it is run, watched and read back."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -124,3 +124,22 @@ def acted(ctx: Context, name: str, method: str, aim: Aim | None) -> Acted:
     ctx.note(method=method, role=None if one is None else one.role)
     on = None if aim is None or one is None else ActedOn(ref=aim.ref, role=one.role, name=aim.name[:200])
     return Acted(delivered=True, method=method, execution_id=name, element=on)
+
+
+async def by_aim(
+    ctx: Context,
+    target: str | AimAt | None,
+    input: ActInput,
+    options: ActOptions,
+    do: Callable[[Aiming, Aim, Witness], Awaitable[str]],
+) -> Acted:
+    """Act on what a request aims at, watched and read back; `do` says by which method it did it."""
+    at = aim_at(target, input.target)
+    aiming = aiming_of(ctx)
+    async with act(ctx, options) as (name, watch):
+        assert at is not None
+        aim = await aiming.take(at)
+        method = await do(aiming, aim, watch)
+        await read_back(ctx, watch, options)
+        return acted(ctx, name, method, aim)
+    raise AssertionError("an ended execution raises")

@@ -7,16 +7,7 @@ from pydantic import Field
 from computer_linker.computer.facets.pointer import Button, Modifier
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.desktop.acting import (
-    Acted,
-    ActInput,
-    ActOptions,
-    act,
-    acted,
-    aim_at,
-    aiming_of,
-    read_back,
-)
+from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, by_aim
 from computer_linker.operations.desktop.showing import show_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.pointing import Click, click
@@ -64,13 +55,5 @@ async def desktop_click(
     A reference that no longer stands for the same element, a selector that fits several, and a frame whose window moved
     are refused. The result says by which method, and `effect` what reading back showed.
     """
-    at = aim_at(target, input.target)
-    aiming = aiming_of(ctx)
     how = Click(input.button, input.count, input.modifiers)
-    async with act(ctx, options) as (name, watch):
-        assert at is not None
-        aim = await aiming.take(at)
-        method = await click(aiming, aim, how, watch)
-        await read_back(ctx, watch, options)
-        return acted(ctx, name, method, aim)
-    raise AssertionError("an ended execution raises")
+    return await by_aim(ctx, target, input, options, lambda aiming, aim, watch: click(aiming, aim, how, watch))

@@ -7,19 +7,11 @@ from pydantic import Field
 from computer_linker.computer.facets.pointer import Button, Modifier
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.desktop.acting import (
-    Acted,
-    ActInput,
-    ActOptions,
-    act,
-    acted,
-    aim_at,
-    aiming_of,
-    read_back,
-)
+from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, by_aim
 from computer_linker.operations.desktop.showing import show_act
-from computer_linker.providers.ui.aim import AimAt
+from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.pointing import drag
+from computer_linker.providers.ui.witness import Witness
 from computer_linker.registry import Context, Example, operation
 
 
@@ -49,12 +41,8 @@ async def desktop_drag(
     ctx: Context, input: DragInput, target: str | AimAt | None = None, options: ActOptions = ActOptions()
 ) -> Acted:
     """Drag from an element or point to another, with a button held, through the points in between."""
-    at = aim_at(target, input.target)
-    aiming = aiming_of(ctx)
-    async with act(ctx, options) as (name, watch):
-        assert at is not None
-        start, end = await aiming.take(at), await aiming.take(input.to)
-        await drag(aiming, start, end, input.button, input.modifiers, watch)
-        await read_back(ctx, watch, options)
-        return acted(ctx, name, "pointer", start)
-    raise AssertionError("an ended execution raises")
+
+    async def pull(aiming: Aiming, start: Aim, watch: Witness) -> str:
+        return await drag(aiming, start, await aiming.take(input.to), input.button, input.modifiers, watch)
+
+    return await by_aim(ctx, target, input, options, pull)

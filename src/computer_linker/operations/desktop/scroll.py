@@ -8,19 +8,11 @@ from computer_linker.computer.facets.pointer import Modifier
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.desktop.acting import (
-    Acted,
-    ActInput,
-    ActOptions,
-    act,
-    acted,
-    aim_at,
-    aiming_of,
-    read_back,
-)
+from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, by_aim
 from computer_linker.operations.desktop.showing import show_act
-from computer_linker.providers.ui.aim import AimAt
+from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.pointing import scroll
+from computer_linker.providers.ui.witness import Witness
 from computer_linker.registry import Context, Example, operation
 
 Notches = Annotated[int, Field(ge=-100, le=100)]
@@ -58,12 +50,9 @@ async def desktop_scroll(
     ctx: Context, input: ScrollInput, target: str | AimAt | None = None, options: ActOptions = ActOptions()
 ) -> Acted:
     """Turn the wheel over an element or a point in a captured frame; whole notches, positive is right and down."""
-    at = aim_at(target, input.target)
-    aiming = aiming_of(ctx)
-    async with act(ctx, options) as (name, watch):
-        assert at is not None
-        aim = await aiming.take(at)
-        await scroll(aiming, aim, input.delta.x, input.delta.y, input.modifiers, watch)
-        await read_back(ctx, watch, options)
-        return acted(ctx, name, "pointer", aim)
-    raise AssertionError("an ended execution raises")
+    delta, held = input.delta, input.modifiers
+
+    async def turn(aiming: Aiming, aim: Aim, watch: Witness) -> str:
+        return await scroll(aiming, aim, delta.x, delta.y, held, watch)
+
+    return await by_aim(ctx, target, input, options, turn)

@@ -3,9 +3,8 @@
 from computer_linker.errors import PermissionDenied
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.screen.reply import reply_with
-from computer_linker.providers.capture_reply import Capture, CaptureOptions, CaptureSource
-from computer_linker.providers.shots import shoot
+from computer_linker.operations.screen.reply import reply_with_window
+from computer_linker.providers.capture_reply import Capture, CaptureOptions
 from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry import Context, Example, operation
 
@@ -22,9 +21,6 @@ from computer_linker.registry import Context, Example, operation
 )
 async def screen_capture_window(ctx: Context, target: str, options: CaptureOptions = CaptureOptions()) -> Capture:
     """Capture one window's content by its id from screen.list, also where other windows cover it."""
-    policy = ctx.scope.policy
-    if not policy.allow_windows:
+    if not ctx.scope.policy.allow_windows:
         raise PermissionDenied("This scope does not allow capturing windows.", rule="allowWindows")
-    window = window_by_id(await ctx.computer.windows.list(), target, policy.excluded_applications)
-    shot = await shoot(ctx.computer, window=window, cursor=options.cursor)
-    return await reply_with(ctx, shot, CaptureSource(type="window", id=window.id), options)
+    return await reply_with_window(ctx, window_by_id, target, options)

@@ -1,6 +1,6 @@
 """From a shot to a reply: cut, mark, encode, remember the frame."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from anyio import to_thread
@@ -13,10 +13,11 @@ from computer_linker.providers.capture_reply import Capture, CaptureOptions, Cap
 from computer_linker.providers.captures import Captures
 from computer_linker.providers.frames import Frames
 from computer_linker.providers.marks import MAX_MARKS, Marked, choose, draw
-from computer_linker.providers.shots import Shot, cut, is_excluded
+from computer_linker.providers.shots import Shot, cut, is_excluded, shoot
 from computer_linker.registry import Context
 
 _MAX_APPS = 6
+Choose = Callable[[list[Window], str, Sequence[str]], Window]
 
 
 async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: CaptureOptions) -> Capture:
@@ -44,6 +45,13 @@ async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: C
         bytes_base64=text, file_ref=path, hidden_areas=shot.hidden,
         marks=None if marks is None else [mark.in_image(image.map) for mark in marks],
     )  # fmt: skip
+
+
+async def reply_with_window(ctx: Context, choose: Choose, target: str, options: CaptureOptions) -> Capture:
+    """Capture the window that a target means, out of those the scope does not keep out of sight."""
+    window = choose(await ctx.computer.windows.list(), target, ctx.scope.policy.excluded_applications)
+    shot = await shoot(ctx.computer, window=window, cursor=options.cursor)
+    return await reply_with(ctx, shot, CaptureSource(type="window", id=window.id), options)
 
 
 async def _controls(ctx: Context, shot: Shot, area: Rect) -> list[Marked]:

@@ -68,20 +68,22 @@ async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
 
 async def drag(
     aiming: Aiming, start: Aim, end: Aim, button: Button, modifiers: Sequence[Modifier], watch: Witness
-) -> None:
+) -> Method:
     """Press at one aim and release at another."""
     refuse_disabled(start)
     path = [await aiming.point(start), await aiming.point(end)]
     await watch.begin(None, start.app_id, await area_of(aiming, start))
     await aiming.computer.pointer.drag(path, button=button, modifiers=modifiers)
+    return "pointer"
 
 
-async def scroll(aiming: Aiming, aim: Aim, dx: int, dy: int, modifiers: Sequence[Modifier], watch: Witness) -> None:
+async def scroll(aiming: Aiming, aim: Aim, dx: int, dy: int, modifiers: Sequence[Modifier], watch: Witness) -> Method:
     """Turn the wheel over an aim."""
     place = await aiming.point(aim)
     await aiming.computer.pointer.move(place)
     await watch.begin(None, aim.app_id, await area_of(aiming, aim))
     await aiming.computer.pointer.scroll(place, dx=dx, dy=dy, modifiers=modifiers)
+    return "pointer"
 
 
 async def area_of(aiming: Aiming, aim: Aim) -> Rect | None:

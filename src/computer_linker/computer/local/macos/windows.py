@@ -1,46 +1,19 @@
 """Windows on macOS: listed by Quartz, moved and raised through the accessibility interface."""
 
-import builtins
 from typing import Any
 
-from anyio import to_thread
-
 from computer_linker.computer.local.macos.grants import need_accessibility
+from computer_linker.computer.local.threaded_windows import Calls, ThreadedWindows
 from computer_linker.computer.titles import shown_title
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
-from computer_linker.model.geometry import Point, Rect, Window
+from computer_linker.model.geometry import Rect, Window
 
 
-class MacWindows:
-    """The windows on screen, from the front to the back."""
+class MacWindows(ThreadedWindows):
+    """The windows on screen."""
 
-    async def list(self) -> list[Window]:
-        """Windows of applications, not of the system's own furniture."""
-        return await to_thread.run_sync(_listed)
-
-    async def stack(self) -> builtins.list[Window]:
-        """The same, menus and panels too."""
-        return await to_thread.run_sync(lambda: _listed(with_popups=True))
-
-    async def focused(self) -> Window | None:
-        """The front window of the front application."""
-        return next((window for window in await self.list() if window.is_focused), None)
-
-    async def at(self, point: Point) -> Window | None:
-        """The topmost window at a point."""
-        return next((one for one in await self.stack() if one.is_visible and one.frame.contains(point)), None)
-
-    async def focus(self, window_id: str) -> Window:
-        """Bring a window and its application to the front."""
-        return await to_thread.run_sync(_focus, window_id)
-
-    async def place(self, window_id: str, bounds: Rect) -> Window:
-        """Move and resize a window."""
-        return await to_thread.run_sync(_place, window_id, bounds)
-
-    async def close(self, window_id: str) -> bool:
-        """Press the window's close button."""
-        return await to_thread.run_sync(_close, window_id)
+    def __init__(self) -> None:
+        super().__init__(Calls(_listed, _focus, _place, _close))
 
 
 def window_number(window_id: str) -> int:

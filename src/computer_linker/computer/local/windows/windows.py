@@ -1,6 +1,5 @@
 """Windows on Windows."""
 
-import builtins
 import ctypes
 import time
 from collections.abc import Callable
@@ -8,12 +7,11 @@ from ctypes import wintypes
 from pathlib import PureWindowsPath
 from typing import Any
 
-from anyio import to_thread
-
+from computer_linker.computer.local.threaded_windows import Calls, ThreadedWindows
 from computer_linker.computer.local.windows.api import callback, kernel32, user32
 from computer_linker.computer.titles import shown_title
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
-from computer_linker.model.geometry import Point, Rect, Window, WindowState
+from computer_linker.model.geometry import Rect, Window, WindowState
 
 _TOOL_WINDOW, _EXTENDED_STYLE = 0x80, -20
 _CLOSE, _RESTORE = 0x10, 9
@@ -22,36 +20,11 @@ _ALT = 0x12
 _KEY_UP = 2
 
 
-class Win32Windows:
-    """Top-level windows, from the top down, as the system keeps them."""
+class Win32Windows(ThreadedWindows):
+    """Top-level windows as the system keeps them; those a person sees in the task bar are listed."""
 
-    async def list(self) -> list[Window]:
-        """All windows a person sees in the task bar."""
-        return await to_thread.run_sync(_listed)
-
-    async def stack(self) -> builtins.list[Window]:
-        """The same, menus and tooltips too."""
-        return await to_thread.run_sync(lambda: _listed(with_popups=True))
-
-    async def focused(self) -> Window | None:
-        """The foreground window."""
-        return next((window for window in await self.list() if window.is_focused), None)
-
-    async def at(self, point: Point) -> Window | None:
-        """The topmost window at a point."""
-        return next((one for one in await self.stack() if one.is_visible and one.frame.contains(point)), None)
-
-    async def focus(self, window_id: str) -> Window:
-        """Restore and bring to the front."""
-        return await to_thread.run_sync(_focus, window_id)
-
-    async def place(self, window_id: str, bounds: Rect) -> Window:
-        """Move and resize so that the content lies there."""
-        return await to_thread.run_sync(_place, window_id, bounds)
-
-    async def close(self, window_id: str) -> bool:
-        """Ask for closing, as the title bar's button does."""
-        return await to_thread.run_sync(_close, window_id)
+    def __init__(self) -> None:
+        super().__init__(Calls(_listed, _focus, _place, _close))
 
 
 def handle_of(window_id: str) -> int:
