@@ -86,14 +86,14 @@ async def test_a_machine_nobody_trusted_cannot_be_named(fleet: Fleet) -> None:
 
 async def test_presence_tells_who_is_there_who_went_and_who_left(fleet: Fleet) -> None:
     laptop = await fleet.add("laptop")
-    await laptop.restart()
-    await until(lambda: fleet.state("laptop-id") == "online")
+    await fleet.restart(laptop)
+    assert fleet.state("laptop-id") == "online"
     await laptop.member.aclose()
     await until(lambda: fleet.state("laptop-id") == "offline")
     refused = await fleet.call("file.list", ".", scope="laptop/app")
     assert (refused["error"]["code"], refused["error"]["details"]["state"]) == ("provider_unavailable", "offline")
-    await laptop.restart()
-    await until(lambda: fleet.state("laptop-id") == "online")
+    await fleet.restart(laptop)
+    assert fleet.state("laptop-id") == "online"
     await laptop.member.aclose(leaving=True)
     await until(lambda: fleet.state("laptop-id") == "left")
     assert (await fleet.call("file.list", ".", scope="[all]/app"))["error"]["code"] == "not_found"

@@ -94,8 +94,7 @@ async def test_a_repeated_message_is_refused_and_done_once(fleet: Fleet) -> None
 async def test_a_message_kept_over_a_restart_is_refused(fleet: Fleet) -> None:
     laptop = await fleet.add("laptop")
     raw = fleet.signer.sealed("call", body_for(laptop))
-    await laptop.restart()
-    await until(lambda: fleet.state("laptop-id") == "online")
+    await fleet.restart(laptop)
     assert await give(fleet, laptop, raw, 1) == ["restarted"]
     assert not list(laptop.root.iterdir())
 
@@ -243,10 +242,9 @@ async def test_a_machine_that_answers_nonsense_harms_nobody_else(
     fleet: Fleet, envelope: bytes, attachments: Any
 ) -> None:
     honest, liar = await fleet.add("honest"), await fleet.add("liar")
-    await liar.restart(Liar)
+    await fleet.restart(liar, Liar)
     assert isinstance(liar.member, Liar)
     liar.member.envelope, liar.member.attachments = envelope, attachments
-    await until(lambda: fleet.state("liar-id") == "online")
     told = await fleet.call("file.write", "x.txt", scope="[all within=10]/app", input={"content": "x"})
     assert (told["data"]["matched"], told["effect"]) == (2, "unverifiable")
     assert (honest.root / "x.txt").read_text() == "x"

@@ -163,6 +163,12 @@ class Fleet:
             await until(lambda: self.state(label) == "online")
         return machine
 
+    async def restart(self, machine: Machine, kind: type[Member] = Member) -> None:
+        """A new run of a machine, heard of by the hub."""
+        await machine.restart(kind)
+        known = self.hub.machines.by_key[machine.member._signer.fingerprint]
+        await until(lambda: known.here is not None and known.here.epoch == machine.member._epoch)
+
     def state(self, machine_id: str) -> str | None:
         """What the hub says of a machine."""
         listed = {item["machineId"]: item["state"] for item in self.hub.machines.listing()}
