@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import secrets
 from base64 import b64encode
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from computer_linker.registry.services import Services
 from computer_linker.transports.http.body import Receive, Scope, Send
 from computer_linker.transports.http.forms import bounded_body, every_value, single_values
 from computer_linker.transports.http.guards import Headers
+from computer_linker.transports.http.guesses import Guesses
 
 PATH = "/oauth/consent"
 _COOKIE = "computer-linker-consent"
@@ -28,6 +30,7 @@ class Consent:
     def __init__(self, services: Services, provider: LinkerProvider) -> None:
         self._services = services
         self._provider = provider
+        self._guesses = Guesses()
 
     async def begin(self, send: Send, pending: Pending) -> None:
         """Send the browser that asked to the page, and tie the request to that browser."""
@@ -55,20 +58,27 @@ class Consent:
             del self._provider.pending[pending.handle]
             told = with_parameters(pending.redirect_uri, error="access_denied", state=pending.state, iss=base)
             await redirect(send, told)
-        elif await self._is_the_owner(send, pending, form.get("owner_token", "")):
+        elif await self._is_the_owner(send, pending, form.get("owner_token", ""), (scope.get("client") or ("",))[0]):
             await self._allow(send, pending, values)
 
-    async def _is_the_owner(self, send: Send, pending: Pending, token: str) -> bool:
+    async def _is_the_owner(self, send: Send, pending: Pending, token: str, peer: str) -> bool:
         """Whether the token is right, or was on the page before. Else the first page says so, a few times."""
         kept = self._services.config.owner_token
         if kept is not None and not token and pending.owner_digest == kept_digest(kept):
             return True
         if kept is not None and matches(kept, token):
             pending.owner_digest = digest_of(token)
+            # Whoever began the request may know its secrets, and have put its cookie into the owner's browser: from here
+            # on only the browser that the token came from goes on.
+            pending.csrf = secrets.token_urlsafe(24)
             return True
         pending.owner_digest = None
         pending.wrong_tokens += 1
-        if pending.wrong_tokens >= _MAX_WRONG_TOKENS:
+        wait_s = self._guesses.wrong(peer)
+        if wait_s is not None:
+            later = [(b"retry-after", str(wait_s).encode())]
+            await page(send, 429, error_page("Too many wrong tokens. Wait before the next."), more=later)
+        elif pending.wrong_tokens >= _MAX_WRONG_TOKENS:
             del self._provider.pending[pending.handle]
             await page(send, 403, error_page("Too many wrong tokens. Start again from the client."))
         else:
@@ -99,7 +109,8 @@ class Consent:
             html = owner_page(pending, error)
         else:
             html = choice_page(pending, config.scopes, config.machine_name, error)
-        await page(send, status, html, _form_target(pending.redirect_uri))
+        cookie = (b"set-cookie", _cookie(pending).encode())
+        await page(send, status, html, _form_target(pending.redirect_uri), [cookie])
 
 
 def _form_target(redirect_uri: str) -> str:
@@ -110,17 +121,21 @@ def _form_target(redirect_uri: str) -> str:
 
 def _cookie(pending: Pending) -> str:
     """Ties the consent to the browser that asked for it."""
-    is_secure = pending.issuer.startswith("https://")
-    name = f"__Host-{_COOKIE}" if is_secure else _COOKIE
+    name, is_secure = _cookie_name(pending), pending.issuer.startswith("https://")
     value = hashlib.sha256(pending.csrf.encode()).hexdigest()
     return f"{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={PENDING_S}{'; Secure' if is_secure else ''}"
+
+
+def _cookie_name(pending: Pending) -> str:
+    """Over https the name is one that no neighbouring host can set; then no other name counts."""
+    return f"__Host-{_COOKIE}" if pending.issuer.startswith("https://") else _COOKIE
 
 
 def _is_same_browser(headers: Headers, pending: Pending) -> bool:
     wanted = hashlib.sha256(pending.csrf.encode()).hexdigest()
     for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
         name, _, value = part.strip().partition("=")
-        if name in (_COOKIE, f"__Host-{_COOKIE}") and hmac.compare_digest(value.encode(), wanted.encode()):
+        if name == _cookie_name(pending) and hmac.compare_digest(value.encode(), wanted.encode()):
             return True
     return False
 
@@ -132,7 +147,9 @@ async def redirect(send: Send, url: str, headers: list[tuple[bytes, bytes]] | No
     await send({"type": "http.response.body", "body": b""})
 
 
-async def page(send: Send, status: int, html: str, form_target: str = "") -> None:
+async def page(
+    send: Send, status: int, html: str, form_target: str = "", more: list[tuple[bytes, bytes]] | None = None
+) -> None:
     """Send a page that runs nothing, loads nothing and cannot be framed."""
     body = html.encode()
     policy = (
@@ -149,5 +166,5 @@ async def page(send: Send, status: int, html: str, form_target: str = "") -> Non
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
     ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers + (more or [])})
     await send({"type": "http.response.body", "body": body})
