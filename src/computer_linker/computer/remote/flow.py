@@ -1,5 +1,6 @@
 """Flow: the bytes that stream beside one call, one way, in worker threads; a lost connection is opened again where it broke."""
 
+import queue
 import struct
 import threading
 import time
@@ -13,6 +14,7 @@ PIECE = 1 << 20
 _SIZE = struct.Struct(">I")
 _TAKEN = b"\x01"
 _ABORTED = 0xFFFFFFFF
+_AHEAD = 4
 RESUME_S = 20.0
 """How long a lost connection may stay away."""
 
@@ -36,7 +38,7 @@ Connect = Callable[[int, float], tuple[Pipe, int]]
 
 
 class Flow:
-    """One side of a stream. The memory it takes is one piece, whatever the length; the pace is that of the slower side."""
+    """One side of a stream. The memory it takes is a few pieces, whatever the length; the pace is that of the slower side."""
 
     def __init__(self, told: Told | None = None) -> None:
         self._connect: Connect | None = None
@@ -62,7 +64,39 @@ class Flow:
                 pipe.shutdown(2)
 
     def pieces(self) -> Iterator[bytes]:
-        """What the other side sends, to its very end. Raises when it ends early: then nothing of it may be kept."""
+        """What the other side sends, to its very end. Raises when it ends early: then nothing of it may be kept.
+
+        A second thread reads a few pieces ahead, so that decrypting one and writing another go on side by side.
+        """
+        ahead: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
+        left = threading.Event()
+        threading.Thread(target=self._read_ahead, args=(ahead, left), name="flow", daemon=True).start()
+        try:
+            while (piece := ahead.get()) is not None:
+                if isinstance(piece, BaseException):
+                    raise piece
+                yield piece
+        finally:
+            left.set()
+
+    def _read_ahead(self, ahead: "queue.Queue[bytes | BaseException | None]", left: threading.Event) -> None:
+        def put(item: bytes | BaseException | None) -> None:
+            while not left.is_set():
+                with suppress(queue.Full):
+                    ahead.put(item, timeout=0.2)
+                    return
+            raise Aborted("Nobody takes the rest.")
+
+        try:
+            for piece in self._arriving():
+                put(piece)
+            put(None)
+        except Exception as error:
+            # Raised where the pieces are taken; this thread has nobody to tell.
+            with suppress(Aborted):
+                put(error)
+
+    def _arriving(self) -> Iterator[bytes]:
         buffer = memoryview(bytearray(PIECE))
         while True:
             pipe, _ = self._opened()

@@ -51,6 +51,7 @@ class Bulk:
         """Let in a connection that began with the magic; blocking. Why it was refused, or None."""
         try:
             raw.settimeout(_SILENT_S)
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link = context.wrap_socket(raw, server_side=True)
         except OSError:
             raw.close()

@@ -60,6 +60,11 @@ class Acts:
         task.add_done_callback(lambda _: setattr(act, "ended_at", time.monotonic()))
         return task
 
+    def end(self) -> None:
+        """End what is under way: the machine that asked for it may use nothing any more."""
+        for act in self._acts.values():
+            act.task.cancel()
+
 
 class HostSession:
     """One link from a paired machine."""

@@ -80,9 +80,15 @@ class PeerServer:
     async def forget(self, name: str) -> Peer:
         """Unpair: the key opens nothing from now on, and links that are open end."""
         peer = self.table.remove(name)
-        for link in list(self._links.pop(peer.fingerprint, ())):
-            await link.close(UNPAIRED, "unpaired")
+        await self._end_links(peer, "unpaired")
         return peer
+
+    async def _end_links(self, peer: Peer, why: str) -> None:
+        """What was given under the old pairing no longer counts, nor does what was begun with it."""
+        if (acts := self._acts.pop(peer.machine_id, None)) is not None:
+            acts.end()
+        for link in list(self._links.pop(peer.fingerprint, ())):
+            await link.close(UNPAIRED, why)
 
     async def _serve(self, link: ServerConnection) -> None:
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -161,9 +167,7 @@ class PeerServer:
         proof = host_proof(invitation.code, transcript)
         offer = own_offer(self._services, peer).to_wire()
         await link.send(packed({"t": "pair", "proof": proof, "as": peer.name, "offer": offer}))
-        for old in list(self._links.get(peer.fingerprint, ())):
-            # Paired anew: what the old links were given no longer counts.
-            await old.close(UNPAIRED, "paired anew")
+        await self._end_links(peer, "paired anew")
         await self._dispatcher.introspect("peer.pair", principal_of(peer, "pairing"), _nothing)
 
     def _refused_stream(self, rule: str) -> None:

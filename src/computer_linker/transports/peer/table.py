@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from computer_linker.config.store import write_whole
-from computer_linker.errors import NotFound
+from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
 from computer_linker.transports.peer.identity import fingerprint_of
 
 _FILE = "peers.json"
@@ -50,9 +50,13 @@ class PeerTable:
 
     def find(self, name: str) -> Peer:
         """The peer of this name or machine id."""
-        for peer in self.peers.values():
-            if name in (peer.name, peer.machine_id):
-                return peer
+        found = [peer for peer in self.peers.values() if name in (peer.name, peer.machine_id)]
+        if len(found) > 1:
+            # An id is what a machine says of itself: it must not come before another one's name.
+            ids = sorted(peer.machine_id for peer in found)
+            raise InvalidRequest(f"Several computers are called {name[:60]!r}; use an id.", machineIds=ids)
+        if found:
+            return found[0]
         raise NotFound(f"No computer called {name[:60]!r} is paired with this one.", known=sorted(self.peers))
 
     def by_fingerprint(self, fingerprint: str) -> Peer | None:
@@ -60,13 +64,21 @@ class PeerTable:
         return next((peer for peer in self.peers.values() if peer.fingerprint == fingerprint), None)
 
     def add(self, peer: Peer) -> Peer:
-        """Keep a peer. A machine paired again takes its old place; a taken name gets a number."""
+        """Keep a peer. A machine paired again takes its old place; a taken name gets a number.
+
+        Raises PermissionDenied for another key under the id of a machine that is paired: it would take that one's place.
+        """
         for old in list(self.peers.values()):
             if old.machine_id == peer.machine_id:
+                if old.fingerprint != peer.fingerprint:
+                    raise PermissionDenied(
+                        f"Another key calls itself {old.name}, which is paired already. If that machine has a new key: "
+                        f"computer-linker peer remove {old.name}",
+                        rule="another_machine",
+                    )
                 del self.peers[old.name]
-                if old.cert_pem == peer.cert_pem:
-                    # Paired the other way round as well: what is known of the first way stays.
-                    peer = replace(peer, address=peer.address or old.address, grants=peer.grants or old.grants)
+                # Paired the other way round as well: what is known of the first way stays.
+                peer = replace(peer, address=peer.address or old.address, grants=peer.grants or old.grants)
         name, number = peer.name, 2
         while name in self.peers:
             name, number = f"{peer.name}-{number}", number + 1
