@@ -89,6 +89,7 @@ async def open_the_form(session: Session) -> None:
     assert (opened["ok"], opened["effect"]) == (True, "confirmed"), opened
     await session.form.told("ready")
     await wait_for(session, selectorExists={"role": "textbox", "name": "entry"})
+    await wait_for(session, windowTitle=session.form.title)
     window = await own_window(session)
     x, y = _PLACES[session.where]
     moved = await session.call("window.move", window["id"], input={"x": x, "y": y})
@@ -186,15 +187,25 @@ async def answer_the_dialog(session: Session) -> None:
     await wait_for(session, selectorGone={"role": "button", "name": "Refuse"})
 
 
+async def scroll(session: Session, at: dict[str, Any], notches: int) -> None:
+    """Turn the wheel; a dialog that is just closing may take the first turn, and then the answer says that nothing came."""
+    for _ in range(3):
+        before = len(session.form.events("scrolled"))
+        reply = await session.call("desktop.scroll", at, input={"delta": {"y": notches}})
+        assert reply["ok"], reply
+        if reply["effect"] != "suspected_noop":
+            await session.form.told("scrolled")
+            return
+        assert len(session.form.events("scrolled")) == before, reply
+    raise AssertionError("the wheel did nothing three times")
+
+
 async def scroll_and_back(session: Session) -> None:
     if session.form.toolkit != "chromium":
-        await done(session, "desktop.scroll", session.at("listitem", "item 2"), input={"delta": {"y": 3}})
-        await session.form.told("scrolled")
+        await scroll(session, session.at("listitem", "item 2"), 3)
         return
-    await done(session, "desktop.scroll", session.at(None, "pad"), input={"delta": {"y": 3}})
-    await session.form.told("scrolled")
-    document = {**session.at("document"), "selector": {"role": "document-web"}}
-    await done(session, "desktop.scroll", document, input={"delta": {"y": -9}})
+    await scroll(session, session.at(None, "pad"), 3)
+    await scroll(session, {**session.at("document"), "selector": {"role": "document-web"}}, -9)
     await session.form.told("scrolled", lambda one: one["to"] == 0)
 
 

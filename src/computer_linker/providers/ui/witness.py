@@ -82,7 +82,10 @@ class Witness:
             await self._pause(min(left, _LOOK_AGAIN_S))
         if self._is_checkable:
             return "suspected_noop"
-        return "confirmed" if await self._pixels_changed() else "unverifiable" if reached else "suspected_noop"
+        changed = await self._pixels_changed()
+        if changed is None or (not changed and reached):
+            return "unverifiable"
+        return "confirmed" if changed else "suspected_noop"
 
     @property
     def _is_checkable(self) -> bool:
@@ -110,10 +113,11 @@ class Witness:
             return "focused" in is_
         return any((state in was) != (state in is_) for state in watched)
 
-    async def _pixels_changed(self) -> bool:
+    async def _pixels_changed(self) -> bool | None:
+        """Whether something else than the control itself looks different; None when that cannot be told."""
         after = await self._capture()
         if self.before is None or after is None or self.area is None:
-            return False
+            return None
         changed = changed_area(self.before, after)
         if changed is None:
             return False
