@@ -1,9 +1,12 @@
 """A paired computer that turned: what it sends over its own, proven link reaches no further than what it was given."""
 
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from computer_linker.computer.facets.files import Change, Copy, Move, Remove, Restore, Write
@@ -12,7 +15,13 @@ from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.geometry import Rect
 from computer_linker.model.paths import PathRules, RootedPath
-from support.pair import Pair, open_pair
+from computer_linker.transports.peer.identity import own_identity
+from computer_linker.transports.peer.join import join
+from computer_linker.transports.peer.link import Own
+from computer_linker.transports.peer.pairing import grouped
+from computer_linker.transports.peer.table import Peer, PeerTable
+from support.fleet import until
+from support.pair import Pair, events_of, open_pair
 from support.road import computer_scope, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -115,3 +124,52 @@ async def test_keys_that_reach_past_applications_are_refused_from_afar_too(tmp_p
         assert window.log == []
         await far.keyboard.press(["ctrl", "a"])
         assert window.log != []
+
+
+async def test_unpairing_ends_what_the_machine_had_begun(tmp_path: Path) -> None:
+    script = "open('begun','w').close();import time;time.sleep(60);open('ended','w').close()"
+    async with open_pair(tmp_path) as pair:
+        await pair.paired("app")
+        asked = {"input": {"command": [sys.executable, "-c", script]}, "options": {"timeoutSeconds": 90}}
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: pair.desk.call("command.run", ".", scope="laptop/app", **asked))
+            await until((pair.laptop.root / "begun").exists)
+            assert pair.laptop.app.dispatcher.under_way == 1
+            await pair.server.forget("desk-id")
+            await until(lambda: pair.laptop.app.dispatcher.under_way == 0, seconds=20)
+            group.cancel_scope.cancel()
+        (event,) = await events_of(pair.laptop, "command.run")
+        assert (event["ok"], event["errorCode"]) == (False, "aborted")
+
+
+def _another(pair: Pair, home: Path, machine_id: str) -> Own:
+    """A machine with a key of its own that calls itself whatever it likes."""
+    home.mkdir(mode=0o700)
+    return replace(pair.routes.own(None), identity=own_identity(home, "other"), machine_id=machine_id)
+
+
+async def test_another_key_does_not_take_the_place_of_a_paired_machine(tmp_path: Path) -> None:
+    async with open_pair(tmp_path) as pair:
+        await pair.paired("app")
+        before = dict(pair.server.table.peers)
+        code = grouped(pair.server.invitations.make(("app:fs:read",)).code)
+        with pytest.raises(PermissionDenied):
+            await join(pair.address, code, _another(pair, tmp_path / "evil", "desk-id"))
+        assert pair.server.table.peers == before
+        assert ("unpaired", "another_machine") in await pair.refusals()
+        assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
+
+
+async def test_an_id_that_is_another_machines_name_means_neither(tmp_path: Path) -> None:
+    """Whoever is paired as well cannot have the calls that are meant for the laptop."""
+    async with open_pair(tmp_path) as pair:
+        laptop = await pair.paired("app")
+        table = pair.desk.app.services.use(PeerTable)
+        evil = _another(pair, tmp_path / "evil", "laptop").identity
+        for first in (True, False):
+            table.peers.clear()
+            for peer in [Peer("evil", "laptop", evil.cert_pem, "127.0.0.1:9"), laptop][:: 1 if first else -1]:
+                table.add(peer)
+            told = await pair.desk.call("file.read", "a.txt", scope="laptop/app")
+            assert told["error"]["code"] == "invalid_request"
+        assert (await pair.desk.call("file.read", "a.txt", scope=f"{laptop.machine_id}/app"))["ok"]

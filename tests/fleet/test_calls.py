@@ -1,5 +1,6 @@
 """Machines of a fleet are used by name, by id and by what they are; each decides for itself."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ async def test_a_machine_is_used_by_name_and_by_id(fleet: Fleet) -> None:
     assert (written["ok"], written["effect"]) == (True, "confirmed")
     assert (laptop.root / "b.txt").read_text() == "from afar"
     events = (await laptop.road.data("history.timeline"))["events"]
-    who = f"fleet:hub-{fleet.signer.fingerprint[:6]}"
+    who = "fleet:hub-" + ":".join(re.findall("....", fleet.signer.fingerprint[:20]))
     assert {event["principal"] for event in events if event["op"].startswith("file.")} == {who}
 
 

@@ -114,8 +114,8 @@ class Machines:
     def find(self, name: str) -> Machine:
         """The one machine of this id or name. Raises UnknownScope for none, InvalidRequest for several."""
         trusted = [machine for machine in self.by_key.values() if machine.trusted]
-        found = [machine for machine in trusted if machine.known.machine_id == name]
-        found = found or [machine for machine in trusted if machine.known.name == name]
+        # Both are what machines say: an id must not come before another one's name.
+        found = [machine for machine in trusted if name in (machine.known.machine_id, machine.known.name)]
         if len(found) > 1:
             ids = sorted(machine.known.machine_id for machine in found)
             raise InvalidRequest(f"Several machines are called {name[:60]!r}; use an id.", machineIds=ids)

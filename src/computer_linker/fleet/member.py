@@ -34,6 +34,8 @@ from computer_linker.registry.services import Services
 log = logging.getLogger(__name__)
 
 MAX_REQUEST = 9 * 1024 * 1024
+_KEY_DIGITS = 20
+"""So much of its key tells one hub from another; fewer could be met by a key that somebody searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ class Member:
                 case ResendBody():
                     self.feed.rewind(request.first)
                 case _:
-                    self._ledger.cancel(request.key)
+                    self._ledger.cancel(f"{hub.fingerprint}:{request.key}")
         except LinkError as error:
             await self._refuse(error, hub)
             if hub is not None and isinstance(request, CallBody):
@@ -219,7 +221,8 @@ class Member:
 
     def _run(self, request: CallBody, hub: AllowedHub) -> None:
         act = self._ledger.act(
-            request.key,
+            # By the hub too: what one hub asked for is nothing that another may have the answer of, or end.
+            f"{hub.fingerprint}:{request.key}",
             request.until + 300,
             lambda: self._dispatcher.call_wire(request.call, self._principal(hub)),
         )
@@ -260,7 +263,7 @@ class Member:
         await self._dispatcher.refuse({"op": "fleet.call"}, self._principal(hub), error)
 
     def _principal(self, hub: AllowedHub | None) -> Principal:
-        who = f"fleet:{plain_name(hub.name)}-{hub.fingerprint[:6]}" if hub is not None else "fleet:unknown"
+        who = "fleet:unknown" if hub is None else f"fleet:{plain_name(hub.name)}-{_short(hub.fingerprint)}"
         connection = f"fleet-{self._epoch[:6]}-{self._links}"
         return Principal(
             who, "peer", session=who, connection=connection, client=hub.name if hub is not None else None,
@@ -271,6 +274,11 @@ class Member:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _short(fingerprint: str) -> str:
+    """Enough of a key to tell it from any other, in groups, so that the history takes it for no secret."""
+    return ":".join(fingerprint[at : at + 4] for at in range(0, _KEY_DIGITS, 4))
 
 
 def proof_of(secret: str, fingerprint: str) -> str:
