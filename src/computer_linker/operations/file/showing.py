@@ -1,5 +1,6 @@
 """What a person sees of a file change before they say yes: the difference, and a digest that holds the change to it."""
 
+import time
 from collections.abc import Iterable
 from functools import partial
 from hashlib import sha256
@@ -17,6 +18,8 @@ from computer_linker.providers.patching.shown import shown_change
 from computer_linker.registry import Context
 
 _MAX_READ = 20_000_000
+_COMPARE_S = 1.0
+"""For all files of one question together."""
 
 
 class _MayAppend(Protocol):
@@ -54,8 +57,9 @@ async def show_files(changes: Iterable[tuple[str, bytes | None, bytes | None]]) 
     """Files by name with what they hold now and then; None is a file that is not there."""
     lines: list[str] = []
     held: list[str] = []
+    until = time.monotonic() + _COMPARE_S
     for name, before, after in changes:
-        lines += await run_sync(partial(shown_change, name, before, after))
+        lines += await run_sync(partial(shown_change, name, before, after, until=until))
         held += [name, "" if before is None else sha256(before).hexdigest()]
     return About(tuple(lines), holds=_digest(held))
 

@@ -1,8 +1,9 @@
 """The text nearest to one that was not found, and how they differ, character by character."""
 
 import time
-from difflib import SequenceMatcher
 from typing import Any
+
+from computer_linker.providers.patching.timed import TimedMatcher, TookTooLong
 
 _MAX_LINES = 20_000
 _MAX_WANTED = 200
@@ -32,7 +33,7 @@ def _best_start(lines: list[str], sought: list[str]) -> int | None:
     if not telling:
         return None
     deadline = time.monotonic() + _BUDGET_S
-    matcher = SequenceMatcher(autojunk=False)
+    matcher = TimedMatcher(until=deadline)
     matcher.set_seq2(telling[:400])
     best, best_score = None, 0.5
     for number, line in enumerate(lines):
@@ -41,16 +42,23 @@ def _best_start(lines: list[str], sought: list[str]) -> int | None:
         matcher.set_seq1(line.strip()[:400])
         if matcher.real_quick_ratio() <= best_score or matcher.quick_ratio() <= best_score:
             continue
-        score = matcher.ratio()
+        try:
+            score = matcher.ratio()
+        except TookTooLong:
+            break
         if score > best_score and number - offset >= 0:
             best, best_score = number - offset, score
     return best
 
 
 def _difference(asked: str, found: str) -> list[dict[str, Any]]:
-    """Each place where they differ: what was asked for, and what stands there."""
+    """Each place where they differ: what was asked for, and what stands there; none where that takes too long to find."""
     pieces: list[dict[str, Any]] = []
-    for tag, start, end, other, other_end in SequenceMatcher(None, asked, found, autojunk=False).get_opcodes():
+    try:
+        steps = TimedMatcher(asked, found, until=time.monotonic() + _BUDGET_S).get_opcodes()
+    except TookTooLong:
+        return []
+    for tag, start, end, other, other_end in steps:
         if tag != "equal":
             pieces.append({"at": start, "asked": asked[start:end], "found": found[other:other_end]})
     return pieces[:50]
