@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -81,6 +82,8 @@ async def near_road(far: Far, folder: Path, scopes: list[dict[str, Any]]) -> Asy
     near = folder / "near"
     near.mkdir()
     async with Road.open(near) as road:
+        # Every test is a machine of its own: another key under a known id would be refused.
+        object.__setattr__(road.app.config, "machine_id", f"near-{secrets.token_hex(8)}")
         routes = road.app.dispatcher.routes = road.app.services.use(PeerRoutes)
         peer, _ = await join(far.address, code, routes.own(None))
         road.app.services.use(PeerTable).add(replace(peer, name="far"))
