@@ -1,6 +1,8 @@
 """Evidence handed on: one page with the operations around it, or the files with a list of what they are."""
 
 import json
+import os
+import secrets
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -49,10 +51,7 @@ def page_of(
         left_out=left_out,
         facts={"Scope": ", ".join(scopes), "Label": ", ".join(sorted({one.label for one in found if one.label}))},
     )
-    try:
-        path.write_text(report_page(report), "utf-8")
-    except OSError as error:
-        raise CliError(f"{path} cannot be written: {error.strerror}", "choose another file") from error
+    _replace(path, report_page(report).encode())
     return {"file": str(path), "pieces": len(found), "operations": len(events)}
 
 
@@ -67,11 +66,35 @@ def files_of(store: "ArtifactStore", found: "Sequence[Artifact]", folder: Path) 
     listed = []
     for number, one in enumerate(found, start=1):
         name = f"{number:03}-{one.kind}.{_ENDINGS.get(one.media_type, 'bin')}"
-        (folder / name).write_bytes(store.content(one))
+        _make(folder / name, store.content(one))
         listed.append({"file": name, **facts(one).to_wire()})
     manifest = json.dumps({"artifacts": listed}, indent=1, ensure_ascii=False)
-    (folder / "manifest.json").write_text(manifest + "\n", "utf-8")
+    _make(folder / "manifest.json", f"{manifest}\n".encode())
     return {"file": str(folder), "pieces": len(found)}
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a page in the place of what has this name. A link of that name is replaced, and what it leads to is not touched."""
+    fresh = path.with_name(f".{path.name[:100]}-{secrets.token_hex(8)}")
+    _make(fresh, content)
+    try:
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise _not_written(path, error) from error
+
+
+def _make(path: Path, content: bytes) -> None:
+    """A new file for its owner alone. Its folder may be one that a client writes in, so nothing there is written through."""
+    try:
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(content)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> CliError:
+    return CliError(f"{path} cannot be written: {error.strerror}", "choose another file")
 
 
 def _pieces(store: "ArtifactStore", found: "Iterable[Artifact]") -> "list[Piece]":
