@@ -180,3 +180,7 @@ def test_the_preview_hides_nothing() -> None:
 def test_invisible_characters_are_written_out() -> None:
     assert escaped("a\u200bb\U000e0041\u0007") == "a\\u200bb\\U000e0041\\x07"
     assert escaped("größe 日本 é") == "größe 日本 é"
+    # Letters, marks and signs by category, and yet nothing is drawn for them.
+    assert escaped("a\u3164\u115f\u2800\ufe0f\u034f\U000e0101b") == "a\\u3164\\u115f\\u2800\\ufe0f\\u034f\\U000e0101b"
+    # A heap of marks would be painted over the lines above.
+    assert escaped("e" + "\u0301" * 6) == "e" + "\u0301" * 4 + "\\u0301\\u0301"

@@ -4,11 +4,29 @@ import unicodedata
 
 _WIDTH = 100
 _HEAD, _TAIL = 2000, 600
+_MAX_MARKS = 4
+_UNSEEN = frozenset(
+    chr(code)
+    for first, last in (
+        *((0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
+        *((0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
+    )
+    for code in range(first, last + 1)
+)
+"""Letters, marks and signs by their category that no terminal or browser draws anything for."""
 
 
 def escaped(text: str) -> str:
-    """The text with control, bidirectional, invisible and unassigned characters written out."""
-    return "".join(char if _is_plain(char) else _written_out(char) for char in text)
+    """The text with control, bidirectional, invisible and unassigned characters written out, and marks heaped on a letter too."""
+    if text.isascii() and text.isprintable():
+        return text
+    shown: list[str] = []
+    marks = 0
+    for char in text:
+        # A heap of marks is painted over the lines above and below.
+        marks = marks + 1 if not char.isascii() and unicodedata.category(char) in ("Mn", "Mc") else 0
+        shown.append(char if _is_plain(char) and marks <= _MAX_MARKS else _written_out(char))
+    return "".join(shown)
 
 
 def preview(canonical: bytes, digest: str) -> str:
@@ -24,6 +42,8 @@ def preview(canonical: bytes, digest: str) -> str:
 def _is_plain(char: str) -> bool:
     if char.isascii():
         return char.isprintable()
+    if char in _UNSEEN:
+        return False
     return unicodedata.category(char)[0] in "LNPS" or unicodedata.category(char) in ("Mn", "Mc")
 
 
