@@ -71,6 +71,7 @@ def _logs(
     as_json: Json = False,
 ) -> None:
     """Show the service's log. It holds no contents and no secrets."""
+    from computer_linker.policy.preview import escaped
     from computer_linker.service.install.logs import Log
 
     log = Log(state_home())
@@ -79,10 +80,10 @@ def _logs(
         print_json({"lines": found})
         return
     for line in found:
-        say(line)
+        say(escaped(line))
     sys.stdout.flush()
     for line in log.follow() if follow else ():
-        say(line)
+        say(escaped(line))
         sys.stdout.flush()
 
 

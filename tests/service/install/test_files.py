@@ -66,7 +66,32 @@ def test_a_unit_expands_nothing(tmp_path: Path) -> None:
     assert variable == f'Environment="COMPUTER_LINKER_HOME={escaped}"'
 
 
-@pytest.mark.parametrize("bad", ["/srv/x\nExecStart=/bin/false", "/srv/\x00", "/srv/\x1b[2J"])
+def test_the_path_keeps_no_folder_below_one_that_others_can_write_or_that_leads_into_a_scope(tmp_path: Path) -> None:
+    for name, mode in (("open", 0o777), ("open/bin", 0o755), ("real", 0o755), ("real/bin", 0o755), ("sticky", 0o1777)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "sticky" / "bin").mkdir(mode=0o755)
+    (tmp_path / "root").symlink_to("real")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir(mode=0o755)
+    if os.getuid() == 0:
+        os.chown(foreign, 12345, 12345)
+    else:
+        foreign.chmod(0o777)
+    scope = {"id": "app", "type": "folder", "roots": [str(tmp_path / "root")], "capabilities": ["fs:read"]}
+    config = Config.from_wire({"machineId": "m", "machineName": "m", "scopes": [scope]})
+    names = ("open/bin", "real/bin", "root/bin", "sticky", "foreign", "sticky/bin")
+    before = os.environ["PATH"]
+    os.environ["PATH"] = os.pathsep.join(str(tmp_path / name) for name in names)
+    try:
+        assert make_plan(tmp_path, config).environment["PATH"] == str(tmp_path / "sticky" / "bin")
+    finally:
+        os.environ["PATH"] = before
+
+
+@pytest.mark.parametrize(
+    "bad", ["/srv/x\nExecStart=/bin/false", "/srv/\x00", "/srv/\x1b[2J", "/srv/x\\", "/srv/x ", "/srv/x\u2028y"]
+)
 def test_a_path_that_could_add_a_line_is_refused(bad: str) -> None:
     with pytest.raises(ServiceManagerFailed):
         Systemd().rendered(plan(bad))

@@ -103,12 +103,22 @@ def _safe_path(config: Config, path: str) -> str:
 def _is_safe(folder: str, roots: list[str]) -> bool:
     if not Path(folder).is_absolute() or not folder.isprintable():
         return False
+    place = Path(folder).resolve()
+    # Whoever may write above it may put another folder in its place.
+    if not _is_only_ours(place) or not all(_is_only_ours(one, or_sticky=True) for one in place.parents):
+        return False
+    return not any(place.is_relative_to(one) for root in roots for one in (root, Path(root).resolve()))
+
+
+def _is_only_ours(folder: Path, *, or_sticky: bool = False) -> bool:
+    """True when nobody but this user and the system's can put things there; in a sticky folder nobody can replace ours."""
     try:
-        mode = Path(folder).stat().st_mode
+        found = folder.stat()
     except OSError:
         return False
-    inside = any(Path(folder).resolve().is_relative_to(root) for root in roots)
-    return not inside and not mode & (stat.S_IWGRP | stat.S_IWOTH)
+    owners = (0, os.getuid()) if hasattr(os, "getuid") else (found.st_uid,)
+    shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return found.st_uid in owners and (not shared or (or_sticky and bool(found.st_mode & stat.S_ISVTX)))
 
 
 def manager_program(name: str) -> str:

@@ -116,6 +116,9 @@ def _word(text: str, *, in_command: bool = True) -> str:
 def _path(text: str) -> str:
     """A path as a setting takes it: not quoted, so only what is expanded is escaped."""
     _check(text)
+    # A backslash there would draw the next line in, and a space would be lost: either way another folder would be served.
+    if text != text.strip() or text.endswith("\\"):
+        raise ServiceManagerFailed("a path ends in a way that no unit file can hold", "use another folder")
     return text.replace("%", "%%")
 
 
