@@ -49,6 +49,8 @@ class Asked:
     picture: bytes | None = None
     token_hash: bytes | None = None
     state: State = "waiting"
+    is_in_dialog: bool = False
+    """The client was asked to show it in its own dialog; only then is an answer from there one."""
     is_dialog_over: bool = False
     """The client has shown it in its own dialog, without an answer."""
 

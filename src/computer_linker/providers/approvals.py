@@ -94,7 +94,9 @@ class Approvals:
             return
         asked = self._put_before_a_person(await _shown_as(fresh, about), who)
         was_shown, asked.is_dialog_over = asked.is_dialog_over, False
-        dialog = [] if ask is None or was_shown else [ask]
+        # Who was let in from elsewhere shows its dialogs elsewhere: it does not answer for the person here.
+        dialog = [] if ask is None or was_shown or who.is_remote else [ask]
+        asked.is_in_dialog = bool(dialog)
         approvers = [*dialog, *await self._there_for(asked)]
         if not approvers:
             raise _no_yes(asked, was_shown=was_shown)
@@ -141,7 +143,8 @@ class Approvals:
         A dialog that was closed or declined is no answer: others may still be asked, and the question stays open.
         """
         asked = self.ledger.find(asked_id)
-        if asked is None or (asked.principal, asked.session, asked.connection) != who.bound:
+        is_theirs = asked is not None and (asked.principal, asked.session, asked.connection) == who.bound
+        if asked is None or not is_theirs or not asked.is_in_dialog:
             raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
         if answer is None:
             asked.is_dialog_over = True

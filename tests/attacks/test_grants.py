@@ -1,0 +1,113 @@
+"""An OAuth client with little tries for more: other scopes, other computers, others' work, and a yes that it gives itself."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
+
+from support.oauth import Browser, tokens
+from support.road import computer_scope, folder_scope
+from support.service import META, TOKEN, Service, modern_headers, serving
+
+ASKS = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+YES = {"confirm": {"action": "accept", "content": {"decision": "Allow once"}}}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("grants")
+    scopes = [
+        folder_scope(folder / "root"), folder_scope(folder / "private", "private"), computer_scope("screen"),
+        folder_scope(folder / "asked", "asked", confirm="all"),
+    ]  # fmt: skip
+    for name in ("root", "private", "asked"):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "a.txt").write_text(f"in {name}")
+    with serving(folder, token=TOKEN, scopes=scopes) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def narrow(service: Service) -> str:
+    """The access token of a client that may read one folder."""
+    return str(tokens(Browser(service.base), scope=["app"], group=["linker:read"])[1]["access_token"])
+
+
+@pytest.fixture(scope="module")
+def asking(service: Service) -> str:
+    """The access token of a client in whose scope a person is asked."""
+    return str(tokens(Browser(service.base), scope=["asked"], group=["linker:read", "linker:write"])[1]["access_token"])
+
+
+def tool(service: Service, token: str, name: str, arguments: dict[str, Any], **params: Any) -> tuple[int, Any]:
+    """The status, and the result of a tool call; the envelope is beneath `structuredContent`."""
+    given = {"name": name, "arguments": arguments, "_meta": META | params.pop("meta", {}), **params}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": given}
+    headers = {**modern_headers("tools/call", given), "authorization": f"Bearer {token}"}
+    link = service.http()
+    try:
+        status, body = link.send("POST", "/mcp", message, headers)
+    finally:
+        link.close()
+    return status, json.loads(body)
+
+
+def envelope(service: Service, token: str, scope: str, op: str, target: Any = None, **more: Any) -> dict[str, Any]:
+    arguments = {"scope": scope, "op": op, **({"target": target} if target is not None else {}), **more}
+    status, answer = tool(service, token, "computer_operation", arguments)
+    if status == 403:
+        return {"ok": False, "error": {"code": "insufficient_scope"}}
+    assert status == 200, answer
+    found: dict[str, Any] = json.loads(answer["result"]["content"][0]["text"])
+    return found
+
+
+def test_a_client_from_elsewhere_does_not_say_yes_to_itself(service: Service, asking: str) -> None:
+    """Neither through a dialog it says it can show, nor by answering a question that was never put to it."""
+    keep = service.root.parent / "asked" / "a.txt"
+    delete = {"scope": "asked", "op": "file.delete", "target": "a.txt"}
+    for _ in range(2):
+        _, answer = tool(service, asking, "computer_operation", delete, meta=ASKS)
+        result = answer["result"]
+        assert result.get("resultType") != "input_required"
+        refused = json.loads(result["content"][0]["text"])
+        assert refused["error"]["code"] == "confirm_required"
+    state = refused["error"]["details"]["approvalId"]
+    for meta in (ASKS, {}):
+        _, answer = tool(
+            service, asking, "computer_operation", delete, meta=meta, requestState=state, inputResponses=YES
+        )
+        assert "true" not in json.dumps(answer.get("result", {}).get("structuredContent", {}).get("ok", False))
+        assert keep.exists()
+
+
+def test_the_owners_client_answers_only_what_its_dialog_was_asked(service: Service) -> None:
+    keep = service.root.parent / "asked" / "a.txt"
+    delete = {"scope": "asked", "op": "file.delete", "target": "a.txt"}
+    _, answer = tool(service, TOKEN, "computer_operation", delete)
+    state = json.loads(answer["result"]["content"][0]["text"])["error"]["details"]["approvalId"]
+    tool(service, TOKEN, "computer_operation", delete, requestState=state, inputResponses=YES)
+    assert keep.exists()
+
+
+@pytest.mark.anyio
+async def test_nor_in_the_handshake_era(service: Service, asking: str) -> None:
+    shown: list[str] = []
+
+    async def person(context: Any, params: Any) -> ElicitResult:
+        shown.append(params.message)
+        return ElicitResult(action="accept", content={"decision": "Allow for this session and scope"})
+
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {asking}"}, timeout=60) as http:
+        server = streamable_http_client(service.url, http_client=http)
+        async with Client(server, mode="legacy", elicitation_callback=person) as client:
+            given = {"scope": "asked", "op": "file.delete", "target": "a.txt"}
+            result = await client.call_tool("computer_operation", given)
+    told = json.loads(result.content[0].text)  # type: ignore[union-attr]  # our replies begin with text
+    assert told["error"]["code"] == "confirm_required" and shown == []
+    assert (service.root.parent / "asked" / "a.txt").exists()
