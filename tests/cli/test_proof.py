@@ -39,6 +39,15 @@ def test_nothing_is_kept_at_first_and_that_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "home" / "artifacts").exists()
 
 
+def test_what_capture_lacks_is_told_as_a_command(tmp_path: Path) -> None:
+    write_config(tmp_path / "home", tmp_path / "root", scopes=[folder_scope(tmp_path / "root")])
+    told = run(tmp_path / "home", "capture")
+    assert told.returncode == 1
+    assert told.stderr.endswith(
+        "\nhint: computer-linker scope add --computer --allow screen:capture --allow artifact:write\n"
+    )
+
+
 def test_attach_list_show_and_export(home: Path, tmp_path: Path) -> None:
     shot = home.parent / "root" / "shot.png"
     kept = json.loads(run(home, "attach", str(shot), "--owner", "pr-7", "--title", "A <b>shot</b>", "--json").stdout)
@@ -48,7 +57,10 @@ def test_attach_list_show_and_export(home: Path, tmp_path: Path) -> None:
     listed = json.loads(run(home, "list", "--owner", "pr-7", "--json").stdout)["artifacts"]
     assert [one["kind"] for one in listed] == ["console_logs", "screenshot"]
     assert "console_logs" in run(home, "list").stdout
-    assert run(home, "show", listed[0]["id"]).stdout == "all <i>well</i>\n"
+    shown = run(home, "show", listed[0]["id"])
+    assert shown.stdout == "all <i>well</i>\n"
+    assert "\nlabel: pr-7\n" in shown.stderr
+    assert "{" not in shown.stderr
     out = tmp_path / "copy.png"
     assert run(home, "show", listed[1]["id"][:12], "--output", str(out)).returncode == 0
     assert out.read_bytes() == PNG

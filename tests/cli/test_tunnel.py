@@ -75,6 +75,27 @@ def test_a_setting_that_does_not_fit_is_refused_and_not_kept(home: Path, option:
     assert (home / "config.json").read_bytes() == before
 
 
+def test_a_program_is_kept_for_the_provider_it_was_named_for(home: Path, tmp_path: Path) -> None:
+    client = install(tmp_path / "programs", "tunnel-client")
+    with subprocess.Popen(
+        [*PROGRAM, "serve", "--port", "0"], env=environment(home), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    ) as service:
+        try:
+            assert service.stderr is not None and b"serving" in service.stderr.readline()
+            before = (home / "config.json").read_bytes()
+            assert run(home, "tunnel", "start", "manual", "--program", str(client)).returncode == 2
+            assert run(home, "tunnel", "start", "nope", "--port", "3945").returncode == 2
+            assert (home / "config.json").read_bytes() == before
+            # It lacks a tunnel id and so is not opened; the path is kept in its own place.
+            assert run(home, "tunnel", "start", "openai", "--program", str(client)).returncode == 1
+        finally:
+            service.terminate()
+            service.wait(30)
+    kept = json.loads((home / "config.json").read_text())["tunnel"]
+    assert kept["openai"]["program"] == str(client)
+    assert kept["cloudflare"] == json.loads(before)["tunnel"]["cloudflare"]
+
+
 def test_stop_without_a_service_takes_the_wish_back(home: Path) -> None:
     config = json.loads((home / "config.json").read_text())
     config["tunnel"]["provider"] = "cloudflare"

@@ -29,6 +29,8 @@ def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Pa
         assert "refused" in run(desk, "peer", "pair", where, "AAAAA-AAAAA-AAAAA-AAAAA-AAAAA-A", ok=False)
         assert run(desk, "peer", "pair", where, code)["name"] == "laptop"
         assert [item["name"] for item in run(desk, "computers")["computers"]] == ["laptop"]
+        given = [(item["name"], item["mayUseHere"]) for item in run(laptop, "computers")["computers"]]
+        assert given == [("desk", ["app:fs:read"])]
         read = run(desk, "op", "file.read", "a.txt", "--on", "laptop", "--scope", "app")
         assert read["data"]["content"] == "on the laptop"
         written = run(

@@ -82,9 +82,10 @@ def _list(as_json: AsJson = False) -> None:
     else:
         rows = []
         for item in answer["computers"]:
-            scopes = ", ".join(scope["id"] for scope in item.get("scopes", [])) or "nothing given"
-            rows.append([item["name"], item["address"] or "calls us", scopes, item["machineId"]])
-        table(rows, ("computer", "address", "scopes", "id"))
+            scopes = ", ".join(scope["id"] for scope in item.get("scopes", [])) or "nothing"
+            given = ", ".join(item.get("mayUseHere", [])) or "nothing"
+            rows.append([item["name"], item["address"] or "calls us", scopes, given, item["machineId"]])
+        table(rows, ("computer", "address", "gives us", "may use here", "id"))
 
 
 def _remove(name: Annotated[str, typer.Argument(help="The computer's name here.")], as_json: AsJson = False) -> None:

@@ -105,7 +105,9 @@ def _show(
     if as_json:
         print_json({"artifact": _wire(one), **({} if output is None else {"file": str(output)})})
         return
-    for name, value in _wire(one).items():
+    wire = _wire(one)
+    owner = wire.pop("owner")
+    for name, value in (wire | owner).items():
         note(f"{name}: {_plain(str(value))}")
     if output is not None:
         note(f"written to {output}")
@@ -137,7 +139,11 @@ def _export(
         else:
             assert folder is not None
             told = files_of(store, found, folder)
-    print_json(told) if as_json else say(f"{told['pieces']} pieces of evidence in {told['file']}")
+    print_json(told) if as_json else say(f"{_counted(told['pieces'])} in {told['file']}")
+
+
+def _counted(pieces: int) -> str:
+    return "1 piece of evidence" if pieces == 1 else f"{pieces} pieces of evidence"
 
 
 def _chosen(store: "ArtifactStore", asked: "Asked") -> "list[Artifact]":
@@ -216,7 +222,10 @@ def _only(scope: str | None, kind: str, needs: tuple[str, ...]) -> str:
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        raise CliError(f"no {kind} scope allows {' and '.join(needs)}", "computer-linker scope edit ID --allow ...")
+        of_kind = [one.id for one in scopes if one.type == kind]
+        place = f"edit {of_kind[0]}" if of_kind else "add --computer" if kind == "computer" else "add FOLDER"
+        wanted = " ".join(f"--allow {one}" for one in needs)
+        raise CliError(f"no {kind} scope allows {' and '.join(needs)}", f"computer-linker scope {place} {wanted}")
     raise CliError("which scope?", f"--scope {' or '.join(fitting)}", 2)
 
 

@@ -15,6 +15,8 @@ Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 Provider = Annotated[str, typer.Argument(help="cloudflare, cloudflare-named, tailscale, openai or manual.")]
 Text = str | None
 _SHOWN_LINES = 8
+_RUNS = {"cloudflare": "cloudflare", "cloudflare-named": "cloudflare", "tailscale": "tailscale", "openai": "openai"}
+"""Where the config keeps the program of each provider that runs one."""
 
 
 def register(app: typer.Typer) -> None:
@@ -33,13 +35,18 @@ def checked_tunnel(home: Path, name: str | None) -> "TunnelName | None":
     if name is None:
         return None
     from computer_linker.service.tunnels import check_can_open, surroundings_without_service
+
+    wished = _known(name)
+    check_can_open(wished, surroundings_without_service(home, current_config(home)))
+    return wished
+
+
+def _known(name: str) -> "TunnelName":
     from computer_linker.tunnels.catalog import NAMES
 
     if name not in NAMES:
         raise CliError(f"there is no tunnel provider {name[:40]!r}", "there are: " + ", ".join(NAMES), 2)
-    wished = cast("TunnelName", name)
-    check_can_open(wished, surroundings_without_service(home, current_config(home)))
-    return wished
+    return cast("TunnelName", name)
 
 
 def expose_running(name: "TunnelName", *, keep: bool, as_json: bool = False) -> None:
@@ -62,7 +69,7 @@ def _start(
     sha256: Annotated[Text, typer.Option(help="openai: the digest tunnel-client must have.")] = None,
     tunnel_id: Annotated[Text, typer.Option(help="openai: the id of the tunnel, tunnel_...")] = None,
     api_key_file: Annotated[Path | None, typer.Option(help="openai: a private file with the API key.")] = None,
-    program: Annotated[Path | None, typer.Option(help="cloudflare, tailscale: where the program is.")] = None,
+    program: Annotated[Path | None, typer.Option(help="Where the provider's program is.")] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="The loopback port it leads to; 0 picks one.")
     ] = None,
@@ -70,14 +77,17 @@ def _start(
 ) -> None:
     """Open a tunnel to the running service, and again at each of its starts until `tunnel stop`."""
     home = state_home()
+    if _known(provider) not in _RUNS and program is not None:
+        raise CliError(f"{provider} runs no program", "leave --program out", 2)
     if running_service(home) is None:
         raise CliError("no service runs", f"computer-linker start --tunnel {provider}")
     _keep_settings(home, {
         ("cloudflare", "hostname"): hostname, ("cloudflare", "name"): name, ("cloudflare", "tokenFile"): _whole(token_file),
         ("openai", "program"): _whole(tunnel_client), ("openai", "sha256"): sha256, ("openai", "tunnelId"): tunnel_id,
         ("openai", "apiKeyFile"): _whole(api_key_file), ("", "port"): port,
-        ("tailscale" if provider == "tailscale" else "cloudflare", "program"): _whole(program),
     })  # fmt: skip
+    if program is not None:
+        _keep_settings(home, {(_RUNS[provider], "program"): _whole(program)})
     wished = checked_tunnel(home, provider)
     assert wished is not None, "a provider was named"
     expose_running(wished, keep=not once, as_json=as_json)

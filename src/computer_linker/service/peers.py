@@ -52,6 +52,13 @@ class PeerDesk:
 
         return self._app.services.use(PeerRoutes).computers()
 
+    def _listed(self) -> list[dict[str, Any]]:
+        """The computers with what each may use here: the owner's to see, not the clients'."""
+        from computer_linker.transports.peer.table import PeerTable
+
+        peers = self._app.services.use(PeerTable).peers
+        return [{**item, "mayUseHere": list(peers[item["name"]].grants)} for item in self.computers()]
+
     async def control(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         """One of the peer.* actions of the command line."""
         _check_installed()
@@ -63,7 +70,7 @@ class PeerDesk:
             case "peer.join":
                 return await self._join(request)
             case "peer.list":
-                return {"ok": True, "computers": self.computers(), "listening": self._where()}
+                return {"ok": True, "computers": self._listed(), "listening": self._where()}
             case "peer.remove":
                 return await self._remove(str(request.get("name")))
             case "peer.accept":

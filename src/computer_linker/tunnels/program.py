@@ -30,7 +30,8 @@ def checked(wanted: Wanted, found: str | None, config: Config) -> str:
     """The absolute path of a file that may be run. Raises ProviderUnavailable saying why there is none."""
     given = wanted.path or found
     if given is None:
-        raise ProviderUnavailable(f"{wanted.name} is not installed.", hint=f"Install {wanted.name}, or name its path.")
+        hint = f"Install {wanted.name}, or name its path: computer-linker tunnel start PROVIDER --program PATH"
+        raise ProviderUnavailable(f"{wanted.name} is not installed.", hint=hint)
     if not Path(given).is_absolute():
         raise ProviderUnavailable(f"The path of {wanted.name} is not absolute.", hint="Name the whole path.")
     path = os.path.realpath(given)
