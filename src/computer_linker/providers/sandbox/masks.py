@@ -24,9 +24,9 @@ _HOME_ONLY = frozenset(
 """Protected names that programs read from the home folder only; outside it they are closed when they exist."""
 _PROTECTED = tuple(sorted(PROTECTED_NAMES))
 _IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
-_SKIPPED = frozenset(
-    {"node_modules", "target", "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".cache", "vendor"}
-)
+_SKIPPED = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".cache"})
+_TOP_ONLY = frozenset({"target", "dist", "build", "vendor"})
+"""What is made or copied there is too much to look through, but a copy of a secret lies at the top of it."""
 _MAX_DEPTH = 16
 _MAX_ENTRIES = 2000
 _MAX_REPOSITORIES = 4
@@ -166,7 +166,7 @@ def _walk(root_fd: int, masks: Masks) -> Iterator[tuple[tuple[str, ...], os.DirE
                         return
                     parts = (*above, entry.name)
                     yield parts, entry
-                    if _is_worth_a_look(entry):
+                    if _is_worth_a_look(entry, above):
                         if len(parts) < _MAX_DEPTH and len(waiting) < _MAX_ENTRIES:
                             waiting.append(parts)
                         else:
@@ -175,8 +175,8 @@ def _walk(root_fd: int, masks: Masks) -> Iterator[tuple[tuple[str, ...], os.DirE
             os.close(fd)
 
 
-def _is_worth_a_look(entry: os.DirEntry[str]) -> bool:
-    if entry.name in _SKIPPED or not entry.is_dir(follow_symlinks=False):
+def _is_worth_a_look(entry: os.DirEntry[str], above: tuple[str, ...]) -> bool:
+    if entry.name in _SKIPPED or (above and above[-1] in _TOP_ONLY) or not entry.is_dir(follow_symlinks=False):
         return False
     return folded(entry.name) not in PROTECTED_NAMES
 
