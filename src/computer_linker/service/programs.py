@@ -35,7 +35,10 @@ PROGRAMS = (
     Program("codex", "optional", "codex.* operations", "Install Codex: npm install -g @openai/codex"),
     Program("claude", "optional", "codex.* with agent claude", "Install it: npm install -g @anthropic-ai/claude-code"),
     Program(
-        "agent-browser", "optional", "browser.* operations", "npm install -g agent-browser; it needs Chromium too."
+        "agent-browser",
+        "optional",
+        "browser.* operations",
+        "npm install -g agent-browser@latest (0.41 or later); it needs Chromium too.",
     ),
     Program("ffmpeg", "optional", "videos of recordings", "Install ffmpeg: apt-get install ffmpeg", "-version"),
     Program("node", "optional", "package scripts", "Install Node.js from nodejs.org or your package manager."),

@@ -7,7 +7,12 @@ from typing import Any
 from computer_linker.errors import Conflict, ElementNotFound, ExecutionFailed, LinkError, ProviderUnavailable, TimedOut
 from computer_linker.policy.preview import escaped
 
+INSTALL = (
+    "Install agent-browser 0.41 or later (npm install -g agent-browser@latest) and Chromium (apt-get install chromium)."
+)
 _MAX_SAID = 300
+_NEWEST_WORD = "--omit-command"
+"""Of the words that every batch is called with, the one that only 0.41 and later know."""
 _GONE = re.compile(r"element not found|could not locate|unknown ref|no element|not attached|stale", re.IGNORECASE)
 
 
@@ -16,12 +21,19 @@ def results_of(out: str, wanted: int) -> list[dict[str, Any]]:
 
     Raises:
         ExecutionFailed: a command failed, or the answer is none that is known.
+        ProviderUnavailable: the program is too old.
     """
     try:
         told = json.loads(out)
     except ValueError:
         raise _not_understood() from None
     if type(told) is dict and told.get("success") is False:
+        if _NEWEST_WORD in str(told.get("error")):
+            # npm chooses an old version by itself where Node is older than the newest one asks for.
+            raise ProviderUnavailable(
+                "The agent-browser that is installed is older than 0.41.", program="agent-browser", reason="too_old",
+                remedy=INSTALL,
+            )  # fmt: skip
         raise fault_of(told.get("error"))
     if type(told) is not list or not all(type(step) is dict for step in told):
         raise _not_understood()

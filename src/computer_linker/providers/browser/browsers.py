@@ -17,6 +17,7 @@ from computer_linker.errors import LimitExceeded, NotFound, ProcessNotFound, Pro
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
+from computer_linker.providers.browser.answers import INSTALL
 from computer_linker.providers.browser.session import Command, Session
 from computer_linker.providers.child import find_program
 from computer_linker.providers.processes.keeping import Keeping
@@ -33,7 +34,6 @@ MAX_OPEN = 8
 IDLE_S = 900.0
 _PORT = 3128
 _ARGS = ("--disk-cache-size=67108864", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
-_INSTALL = "Install agent-browser (npm install -g agent-browser) and Chromium (apt-get install chromium)."
 Key = tuple[str, str]
 
 
@@ -234,7 +234,7 @@ class Browsers:
             if "program" not in error.details:
                 raise
             raise ProviderUnavailable(
-                "The program agent-browser is not installed.", program=PROGRAM, reason="missing", remedy=_INSTALL
+                "The program agent-browser is not installed.", program=PROGRAM, reason="missing", remedy=INSTALL
             ) from error
 
 
@@ -242,7 +242,7 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
     chrome = next((path for name in CHROMES if (path := find_program(name))), None)
     if chrome is None:
         raise ProviderUnavailable(
-            "No Chromium or Chrome is installed.", program="chromium", reason="missing", remedy=_INSTALL
+            "No Chromium or Chrome is installed.", program="chromium", reason="missing", remedy=INSTALL
         )
     env = {
         "HOME": str(folder),
