@@ -21,6 +21,8 @@ TICKET = 32
 _OFFSET = struct.Struct(">Q")
 _SILENT_S = 15.0
 """How long either side may say nothing before the connection counts as lost."""
+_AHEAD_S = 2.0
+"""How long a stream of a paired machine may be there before the call that carries its ticket is read."""
 _MAX_EXPECTED = 32
 
 
@@ -29,6 +31,7 @@ class Bulk:
 
     def __init__(self) -> None:
         self._expected: dict[bytes, tuple[str, queue.Queue[ssl.SSLSocket]]] = {}
+        self._news = threading.Condition()
 
     @contextmanager
     def expected(self, ticket: bytes, fingerprint: str) -> Iterator[Flow]:
@@ -36,7 +39,9 @@ class Bulk:
         if len(ticket) != TICKET or ticket in self._expected or len(self._expected) >= _MAX_EXPECTED:
             raise InvalidRequest("That stream cannot be taken.", rule="bad_ticket")
         arrived: queue.Queue[ssl.SSLSocket] = queue.Queue(4)
-        self._expected[ticket] = (fingerprint, arrived)
+        with self._news:
+            self._expected[ticket] = (fingerprint, arrived)
+            self._news.notify_all()
         flow = Flow()
         flow.carried_by(_arriving(arrived))
         try:
@@ -58,14 +63,21 @@ class Bulk:
             return "unpaired"
         try:
             shown, ticket = link.getpeercert(binary_form=True), _exactly(link, TICKET)
-            fingerprint, arrived = self._expected.get(ticket, ("", None))
-            if arrived is None or shown is None or sha256(shown).hexdigest() != fingerprint:
+            arrived = None if shown is None else self._awaited(ticket, sha256(shown).hexdigest())
+            if arrived is None:
                 link.close()
                 return "bad_ticket"
             arrived.put_nowait(link)
         except (OSError, queue.Full):
             link.close()
         return None
+
+    def _awaited(self, ticket: bytes, shown: str) -> "queue.Queue[ssl.SSLSocket] | None":
+        """Where a stream with this ticket and key belongs. The call comes on another connection, so it may be the later one."""
+        with self._news:
+            self._news.wait_for(lambda: ticket in self._expected, _AHEAD_S)
+            fingerprint, arrived = self._expected.get(ticket, ("", None))
+        return arrived if shown == fingerprint else None
 
 
 def _arriving(arrived: "queue.Queue[ssl.SSLSocket]") -> Connect:
