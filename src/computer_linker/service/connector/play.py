@@ -18,6 +18,7 @@ CONSENT = "/oauth/consent"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _SLOW_S = 2.0
 _SLOW = "Look at the proxy or tunnel in between: limits of rate, buffering, a far region."
+_SLOW_HERE = "Nothing is in between: this computer is busy."
 _CALLBACK = "http://127.0.0.1:9/computer-linker-diagnose"
 _SCOPE = "linker:read"
 _VERSION = "2026-07-28"
@@ -84,7 +85,8 @@ class Play:
         took_s = time.perf_counter() - started
         told["durationMs"] = round(took_s * 1000, 1)
         if told["ok"] and took_s >= _SLOW_S:
-            told["warning"] = f"{hop} took {took_s:.1f} seconds; clients that wait less give up. {_SLOW}"
+            remedy = _SLOW_HERE if urlsplit(self._base).hostname in LOOPBACK else _SLOW
+            told["warning"] = f"{hop} took {took_s:.1f} seconds; clients that wait less give up. {remedy}"
         self.steps.append(told)
         return bool(told["ok"])
 
@@ -161,11 +163,11 @@ class Play:
 
     def _consent(self, path: str) -> str:
         page = self._browser.send("GET", path)
-        hidden = dict(re.findall(r'name="(request|csrf)" value="([^"]+)"', page.text))
+        hidden = _hidden(page)
         if page.status != 200 or hidden.keys() != {"request", "csrf"}:
             raise unexpected(page, CONSENT, "the consent page", "the proxy must pass cookies on, both ways")
-        form = [*hidden.items(), ("answer", "allow")]
-        choice = self._browser.send("POST", CONSENT, [*form, ("owner_token", str(self.owner_token))])
+        allow = ("answer", "allow")
+        choice = self._browser.send("POST", CONSENT, [*hidden.items(), allow, ("owner_token", str(self.owner_token))])
         if choice.status == 403 and "owner token" in choice.text:
             raise HopFailed("the owner token is refused", "it was changed just now; try again")
         if choice.status != 200:
@@ -173,7 +175,8 @@ class Play:
         scopes = [("scope", name) for name in re.findall(r'name="scope" value="([^"]+)"', choice.text)]
         if not scopes:
             raise HopFailed("there is nothing to give access to", "computer-linker start FOLDER")
-        answer = self._browser.send("POST", CONSENT, [*form, ("group", _SCOPE), *scopes])
+        # The second page has hidden fields of its own: those of the first hold no longer.
+        answer = self._browser.send("POST", CONSENT, [*_hidden(choice).items(), allow, ("group", _SCOPE), *scopes])
         if answer.status != 302:
             raise unexpected(answer, CONSENT, "the consent", "no scope may read: computer-linker scope list")
         return answer.headers["location"]
@@ -255,3 +258,8 @@ class Play:
         if host in LOOPBACK and self._browser.host != host:
             return "the proxy must pass Host on as it came (in nginx: proxy_set_header Host $http_host)"
         return "set publicBaseUrl to the address clients use, exactly"
+
+
+def _hidden(page: Answer) -> dict[str, str]:
+    """What a form of the consent page sends back unseen."""
+    return dict(re.findall(r'name="(request|csrf)" value="([^"]+)"', page.text))
