@@ -1,15 +1,19 @@
 """An OAuth client with little tries for more: other scopes, other computers, others' work, and a yes that it gives itself."""
 
+import contextlib
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
+from support.fleet import until
 from support.oauth import Browser, tokens
 from support.road import computer_scope, folder_scope
 from support.service import META, TOKEN, Service, modern_headers, serving
@@ -111,3 +115,45 @@ async def test_nor_in_the_handshake_era(service: Service, asking: str) -> None:
     told = json.loads(result.content[0].text)  # type: ignore[union-attr]  # our replies begin with text
     assert told["error"]["code"] == "confirm_required" and shown == []
     assert (service.root.parent / "asked" / "a.txt").exists()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_call_that_reports_its_progress_ends_with_the_session_too(service: Service, mode: str) -> None:
+    """Such a call runs in the SDK's own task, which the end of the request alone would not reach."""
+    begun, ended = service.root / f"begun-{mode}", service.root / f"ended-{mode}"
+    browser, before = Browser(service.base), len(_outcomes(service))
+    client_id, issued = tokens(browser, scope=["app"], group=["linker:read", "linker:run"])
+    script = f"open('{begun.name}','w').close();import time;time.sleep(4);open('{ended.name}','w').close()"
+    given = {"scope": "app", "op": "command.run", "target": ".", "input": {"command": [sys.executable, "-c", script]}}
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        return None
+
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {issued['access_token']}"}, timeout=60) as http:
+
+        async def call() -> None:
+            # What the client makes of a connection that ends is its own affair.
+            with contextlib.suppress(Exception, ExceptionGroup):
+                async with Client(streamable_http_client(service.url, http_client=http), mode=mode) as client:
+                    await client.call_tool("computer_operation", given, progress_callback=progress)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call)
+            await until(begun.exists)
+            form = {"token": issued["access_token"], "client_id": client_id}
+            assert browser.send("POST", "/revoke", form)[0] == 200
+            await until(lambda: len(_outcomes(service)) > before, seconds=20)
+            group.cancel_scope.cancel()
+    assert _outcomes(service)[0] == "aborted"
+    assert not ended.exists()
+
+
+def _outcomes(service: Service) -> list[str | None]:
+    """How commands ended, the newest first, as the owner's history tells."""
+    owner = service.http()
+    try:
+        events = owner.control("get_operation_history", view="last", limit=50)["events"]
+    finally:
+        owner.close()
+    return [one["errorCode"] for one in events if one["op"] == "command.run" and one["ok"] is not None]

@@ -7,7 +7,7 @@ import hashlib
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -234,7 +234,8 @@ class HttpServer:
             has_begun = True
             await send(event)
 
-        with anyio.CancelScope() as call, self._oauth.state.during(scope["linker.family"], call.cancel):
+        during = scope["linker.during"] = partial(self._oauth.state.during, scope["linker.family"])
+        with anyio.CancelScope() as call, during(call.cancel):
             await self._serve_mcp(scope, receive, sending, headers, who, base)
         if call.cancelled_caught and not has_begun:
             challenge = bearer_challenge(base, error="invalid_token")

@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from computer_linker import __version__
 from computer_linker.model.principal import Principal
@@ -42,8 +45,14 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
             responses=_plain(params.input_responses),
         )
         talk = Talk("modern" if ctx.protocol_version == MODERN_VERSION else "handshake")
-        async with courier(ctx.session.report_progress) as report:
-            raw = await lane.run(call, talk, principal_of(ctx), report, _dialog_of(ctx))
+        raw: bytes | None = None
+        with anyio.CancelScope() as work, _until_ended(ctx, work.cancel):
+            async with courier(ctx.session.report_progress) as report:
+                raw = await lane.run(call, talk, principal_of(ctx), report, _dialog_of(ctx))
+        if raw is None:
+            from mcp.shared.exceptions import MCPError
+
+            raise MCPError(types.INVALID_REQUEST, "The session was ended.")
         result = json.loads(raw)
         if result.get("resultType") == "input_required":
             return types.InputRequiredResult.model_validate(result)
@@ -60,6 +69,13 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
     # No spans are exported, so none are made.
     server.middleware.clear()
     return server
+
+
+def _until_ended(ctx: Any, end: Callable[[], None]) -> AbstractContextManager[None]:
+    """Have `end` called when the caller's own session is ended: the SDK runs a call in a task that outlives its request."""
+    scope: dict[str, Any] = getattr(getattr(ctx, "request", None), "scope", None) or {}
+    during = scope.get("linker.during")
+    return nullcontext() if during is None else during(end)
 
 
 def _dialog_of(ctx: Any) -> Approver | None:
