@@ -15,9 +15,10 @@ from computer_linker.providers.refs.likeness import ENOUGH, likeness
 from computer_linker.providers.refs.store import Reference, References, difference
 
 _MAX_TEXT = 1_000_000
-_LINE = re.compile(
-    r"(?P<indent> *)- (?P<role>[^\s\"\[:]+).*?\[(?P<facts>[^\]]*\bref=(?P<ref>e\d+)[^\]]*)\](?:: (?P<value>.*))?\Z"
-)
+_MAX_NAME = 2000
+_HEAD = re.compile(r"(?P<indent> *)- (?P<role>[^\s\"\[:]+)")
+_FACTS = re.compile(r"\[([^\[\]]*)\](?=: |\Z)")
+"""Each bracket is read to the next one and no further: names are the page's, and a page may be made of brackets."""
 _REF = re.compile(r"\bref=(e\d+)\b")
 
 
@@ -113,18 +114,38 @@ def _seen(session: Session, outline: str, refs: dict[str, Any]) -> dict[str, See
     """The elements in reading order. Role and name come from the answer's own table, which a page cannot forge lines in."""
     seen: dict[str, Seen] = {}
     for line in outline.split("\n"):
-        found = _LINE.match(line)
-        known = refs.get(found["ref"]) if found is not None else None
-        if found is None or type(known) is not dict or found["ref"] in seen:
+        head, found = _HEAD.match(line), _facts_in(line, refs)
+        known = refs.get(found[0]) if found is not None else None
+        if head is None or found is None or type(known) is not dict or found[0] in seen:
             continue
-        states = tuple(fact.strip() for fact in found["facts"].split(",") if "ref=" not in fact)
+        ref, facts, value = found
         element = Element(
-            ElementId(session.app.id, found["ref"]),
+            ElementId(session.app.id, ref),
             None,
-            text_in(known, "role", 60) or found["role"],
+            text_in(known, "role", 60) or head["role"],
             text_in(known, "name", 400),
-            states,
-            value=found["value"],
+            tuple(fact.strip() for fact in facts.split(",") if "ref=" not in fact),
+            value=value,
         )
-        seen[found["ref"]] = Seen(element, len(found["indent"]) // 2)
+        seen[ref] = Seen(element, len(head["indent"]) // 2)
     return seen
+
+
+def _facts_in(line: str, refs: dict[str, Any]) -> tuple[str, str, str | None] | None:
+    """The reference in a line of the outline, what stands in brackets with it, and the value behind them.
+
+    A name may look like all of that. The line is of the element whose own name stands before the brackets.
+    """
+    chosen: tuple[str, re.Match[str]] | None = None
+    for facts in _FACTS.finditer(line):
+        if ref := _REF.search(facts[1]):
+            known = refs.get(ref[1])
+            name = text_in(known, "name", _MAX_NAME) if type(known) is dict else ""
+            if name and line.endswith(f'"{name}" ', 0, facts.start()):
+                chosen = ref[1], facts
+                break
+            chosen = chosen or (ref[1], facts)
+    if chosen is None:
+        return None
+    ref_of, facts = chosen
+    return ref_of, facts[1], line[facts.end() + 2 :] if facts.end() < len(line) else None
