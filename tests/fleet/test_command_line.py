@@ -1,6 +1,8 @@
 """A hub with a server of its own and two machines, as separate services, used from the command line and over MCP alone."""
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,6 +141,22 @@ def test_hub_serves_in_the_foreground_and_says_where(homes: dict[str, Path]) -> 
         for stream in (child.stdout, child.stderr):
             if stream is not None:
                 stream.close()
+    assert not is_alive(int((hub / "nats" / "nats-server.pid").read_text())), "its server ended with it"
+
+
+def test_ctrl_c_ends_the_hub_before_its_server(homes: dict[str, Path]) -> None:
+    hub = homes["hub"]
+    with subprocess.Popen(
+        [*PROGRAM, "hub", "--embedded", "--port", "0"], env=environment(hub), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            wait_for(lambda: (ask_service(hub, {"action": "hub.status"}) or {}).get("connected"))
+        finally:
+            # A terminal tells everything that runs in it.
+            os.killpg(child.pid, signal.SIGINT)
+            _, said = child.communicate(timeout=30)
+    assert "cannot be reached" not in said
     assert not is_alive(int((hub / "nats" / "nats-server.pid").read_text())), "its server ended with it"
 
 

@@ -78,9 +78,10 @@ class EmbeddedServer:
 
     async def _launch(self) -> None:
         with (self._folder / _LOG).open("wb") as log_file:
+            # In a session of its own: Ctrl-C in the hub's terminal is the hub's to handle, and it ends its server last.
             self._child = await asyncio.create_subprocess_exec(
                 "/bin/sh", "-c", _GUARD, "sh", server_program(), "-c", os.fspath(self._folder / _CONF),
-                stdin=asyncio.subprocess.PIPE, stdout=log_file, stderr=log_file,
+                stdin=asyncio.subprocess.PIPE, stdout=log_file, stderr=log_file, start_new_session=True,
             )  # fmt: skip
         try:
             async with asyncio.timeout(_START_S):

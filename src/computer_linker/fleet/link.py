@@ -130,11 +130,16 @@ class FleetLink:
         async def on_closed() -> None:
             closed.set()
 
+        async def on_down() -> None:
+            # One that we let go of ourselves was not lost.
+            if self._client is client:
+                await self._wants.down()
+
         await client.connect(
             self._place.url, name="computer-linker", inbox_prefix=self._inbox, tls=tls_of(self._place),
             connect_timeout=_CONNECT_S, ping_interval=_PING_S, max_outstanding_pings=2, reconnect_time_wait=0.25,  # type: ignore[arg-type]  # seconds, parts of them too
             max_reconnect_attempts=-1, error_cb=on_error, closed_cb=on_closed, reconnected_cb=self._wants.up,
-            disconnected_cb=self._wants.down, signature_cb=client.signature, user_jwt_cb=client.jwt,
+            disconnected_cb=on_down, signature_cb=client.signature, user_jwt_cb=client.jwt,
         )  # fmt: skip
 
 
