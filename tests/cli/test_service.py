@@ -28,6 +28,12 @@ def test_logs_shows_the_last_lines(home: Path) -> None:
     assert json.loads(run(home, "service", "logs", "--json").stdout) == {"lines": ["one", "two", "three"]}
 
 
+def test_an_empty_log_says_who_writes_there(home: Path) -> None:
+    done = run(home, "service", "logs")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Nothing is logged yet" in done.stderr
+
+
 def test_logs_follows_into_a_new_file(home: Path) -> None:
     log = home / "service.log"
     log.write_text("old\n")

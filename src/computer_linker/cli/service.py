@@ -79,6 +79,8 @@ def _logs(
     if as_json:
         print_json({"lines": found})
         return
+    if not found and not follow:
+        note("Nothing is logged yet. A service that was installed writes here; one in a terminal writes there.")
     for line in found:
         say(escaped(line))
     sys.stdout.flush()
