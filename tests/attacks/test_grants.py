@@ -26,10 +26,10 @@ YES = {"confirm": {"action": "accept", "content": {"decision": "Allow once"}}}
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("grants")
     scopes = [
-        folder_scope(folder / "root"), folder_scope(folder / "private", "private"), computer_scope("screen"),
-        folder_scope(folder / "asked", "asked", confirm="all"),
+        folder_scope(folder / "root"), folder_scope(folder / "private-p7", "private-p7"), computer_scope("screen"),
+        folder_scope(folder / "asked-q8", "asked-q8", confirm="all"),
     ]  # fmt: skip
-    for name in ("root", "private", "asked"):
+    for name in ("root", "private-p7", "asked-q8"):
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "a.txt").write_text(f"in {name}")
     with serving(folder, token=TOKEN, scopes=scopes) as running:
@@ -45,7 +45,9 @@ def narrow(service: Service) -> str:
 @pytest.fixture(scope="module")
 def asking(service: Service) -> str:
     """The access token of a client in whose scope a person is asked."""
-    return str(tokens(Browser(service.base), scope=["asked"], group=["linker:read", "linker:write"])[1]["access_token"])
+    return str(
+        tokens(Browser(service.base), scope=["asked-q8"], group=["linker:read", "linker:write"])[1]["access_token"]
+    )
 
 
 def tool(service: Service, token: str, name: str, arguments: dict[str, Any], **params: Any) -> tuple[int, Any]:
@@ -73,8 +75,8 @@ def envelope(service: Service, token: str, scope: str, op: str, target: Any = No
 
 def test_a_client_from_elsewhere_does_not_say_yes_to_itself(service: Service, asking: str) -> None:
     """Neither through a dialog it says it can show, nor by answering a question that was never put to it."""
-    keep = service.root.parent / "asked" / "a.txt"
-    delete = {"scope": "asked", "op": "file.delete", "target": "a.txt"}
+    keep = service.root.parent / "asked-q8" / "a.txt"
+    delete = {"scope": "asked-q8", "op": "file.delete", "target": "a.txt"}
     for _ in range(2):
         _, answer = tool(service, asking, "computer_operation", delete, meta=ASKS)
         result = answer["result"]
@@ -91,8 +93,8 @@ def test_a_client_from_elsewhere_does_not_say_yes_to_itself(service: Service, as
 
 
 def test_the_owners_client_answers_only_what_its_dialog_was_asked(service: Service) -> None:
-    keep = service.root.parent / "asked" / "a.txt"
-    delete = {"scope": "asked", "op": "file.delete", "target": "a.txt"}
+    keep = service.root.parent / "asked-q8" / "a.txt"
+    delete = {"scope": "asked-q8", "op": "file.delete", "target": "a.txt"}
     _, answer = tool(service, TOKEN, "computer_operation", delete)
     state = json.loads(answer["result"]["content"][0]["text"])["error"]["details"]["approvalId"]
     tool(service, TOKEN, "computer_operation", delete, requestState=state, inputResponses=YES)
@@ -110,11 +112,11 @@ async def test_nor_in_the_handshake_era(service: Service, asking: str) -> None:
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {asking}"}, timeout=60) as http:
         server = streamable_http_client(service.url, http_client=http)
         async with Client(server, mode="legacy", elicitation_callback=person) as client:
-            given = {"scope": "asked", "op": "file.delete", "target": "a.txt"}
+            given = {"scope": "asked-q8", "op": "file.delete", "target": "a.txt"}
             result = await client.call_tool("computer_operation", given)
     told = json.loads(result.content[0].text)  # type: ignore[union-attr]  # our replies begin with text
     assert told["error"]["code"] == "confirm_required" and shown == []
-    assert (service.root.parent / "asked" / "a.txt").exists()
+    assert (service.root.parent / "asked-q8" / "a.txt").exists()
 
 
 @pytest.mark.anyio
@@ -157,3 +159,64 @@ def _outcomes(service: Service) -> list[str | None]:
     finally:
         owner.close()
     return [one["errorCode"] for one in events if one["op"] == "command.run" and one["ok"] is not None]
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "private-p7",
+        "screen",
+        "asked-q8",
+        "laptop/app",
+        "/app",
+        "app/",
+        "[all]/app",
+        "app:fs:read",
+        "App",
+        " app",
+        "*",
+        "",
+    ],
+)
+def test_no_other_scope_or_computer_is_there_for_it(service: Service, narrow: str, scope: str) -> None:
+    for op, target in (("file.read", "a.txt"), ("history.last", None), ("artifact.list", None), ("batch.run", None)):
+        refused = envelope(
+            service, narrow, scope, op, target, **({"input": {"operations": []}} if op == "batch.run" else {})
+        )
+        assert refused["error"]["code"] in ("unknown_scope", "invalid_request"), refused
+
+
+def test_a_batch_a_copy_and_a_question_reach_no_further(service: Service, narrow: str) -> None:
+    inner = [
+        {"scope": other, "op": "file.read", "target": "a.txt"} for other in ("private-p7", "laptop/app", "[all]/app")
+    ]
+    told = envelope(service, narrow, "app", "batch.run", input={"operations": inner})
+    assert all(not one["ok"] for one in told["data"]["results"]) if told["ok"] else told["error"]
+    assert "in private-p7" not in json.dumps(told)
+    for other in ("private/app", "laptop/app", "app/private-p7"):
+        copy = {"destination": "x.txt", "sourceScope": other}
+        assert not envelope(service, narrow, "app", "file.copy", "a.txt", input=copy)["ok"]
+    explained = envelope(service, narrow, "app", "computer.explain", input={"op": "file.write", "target": "a.txt"})
+    assert explained["data"]["allowed"] is False
+
+
+def test_it_learns_nothing_of_what_it_was_not_given(service: Service, narrow: str) -> None:
+    """Neither names nor folders of other scopes, nor what others did there, by any way of asking."""
+    for op, scope in (("file.read", "private-p7"), ("file.read", "asked-q8"), ("file.stat", "app")):
+        owner = service.http()
+        call = {"scope": scope, "op": op, "target": "a.txt"}
+        assert owner.control("computer_operation", **call)["ok"]
+        owner.close()
+    parts = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
+    answers = [tool(service, narrow, "get_computer_info", {"include": [part]}) for part in parts]
+    for view in ("last", "timeline", "sessions", "connections", "failed_replay", "debug_bundle", "verify"):
+        answers.append(tool(service, narrow, "get_operation_history", {"view": view}))
+        answers.append(tool(service, narrow, "get_operation_history", {"view": view, "query": "scope:private-p7"}))
+        answers.append(tool(service, narrow, "get_operation_history", {"view": view, "scope": "private-p7"}))
+        answers.append(tool(service, narrow, "get_operation_history", {"view": view, "scope": "[all]/private-p7"}))
+        answers.append((200, envelope(service, narrow, "app", f"history.{view}")))
+    for status, answer in answers:
+        text = json.dumps(answer)
+        told = text.replace("'private-p7'", "").replace("'[all]/private-p7'", "").replace("scope:private-p7", "")
+        assert status == 200 and "private-p7" not in told and "asked-q8" not in told, text[:3000]
+        assert TOKEN not in text, text[:3000]

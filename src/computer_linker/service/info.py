@@ -41,12 +41,15 @@ async def computer_info(
             case "policy":
                 answer["policy"] = {scope.id: scope.policy.to_wire() for scope in _seen(config, principal)}
             case "status":
-                answer["status"] = await anyio.to_thread.run_sync(_status, app, config, local_url)
+                # Of the scopes this caller knows: a warning names the scope it is about.
+                known = config.model_copy(update={"scopes": _seen(config, principal)})
+                answer["status"] = await anyio.to_thread.run_sync(_status, app, known, local_url)
             case "operations":
                 answer["operations"] = [describe(op) for op in app.catalog.operations.values() if _is_here(app, op)]
                 answer["capabilities"] = _absent(app)
             case "exposure":
-                answer["exposure"] = _exposure(config, local_url) | _through_a_fleet(app)
+                others = _through_a_fleet(app) if principal.grants is None else {}
+                answer["exposure"] = _exposure(config, local_url) | others
     return answer
 
 

@@ -54,9 +54,10 @@ class ServiceIntrospection:
             include = _parts(arguments)
             url = self.http.local_url if self.http else None
             answer = await computer_info(self._app, principal, include, url)
-            if self.tunnels is not None and "exposure" in answer:
+            is_owner = principal.grants is None
+            if self.tunnels is not None and "exposure" in answer and is_owner:
                 answer["exposure"]["tunnel"] = self.tunnels.shown()
-            if self.elsewhere is not None and "scopes" in answer and principal.grants is None:
+            if self.elsewhere is not None and "scopes" in answer and is_owner:
                 answer["computers"] = self.elsewhere.computers()
             return answer
 
