@@ -1,6 +1,8 @@
 """A paired computer that turned: what it sends over its own, proven link reaches no further than what it was given."""
 
+import contextlib
 import os
+import resource
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.computer.facets.files import Change, Copy, Move, Remove, Restore, Write
+from computer_linker.computer.facets.files import Change, Copy, Move, Remove, Restore, Window, Write
 from computer_linker.computer.remote.computer import RemoteComputer
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
@@ -173,3 +175,22 @@ async def test_an_id_that_is_another_machines_name_means_neither(tmp_path: Path)
             told = await pair.desk.call("file.read", "a.txt", scope="laptop/app")
             assert told["error"]["code"] == "invalid_request"
         assert (await pair.desk.call("file.read", "a.txt", scope=f"{laptop.machine_id}/app"))["ok"]
+
+
+async def test_a_reader_from_afar_fills_no_memory(tmp_path: Path) -> None:
+    """A file that takes no room on the disk is gigabytes to whoever reads it whole."""
+    async with open_pair(tmp_path) as pair:
+        far = await _far(pair)
+        with (pair.laptop.root / "sparse").open("wb") as file:
+            file.truncate(8 << 30)
+        before = _peak()
+        with pytest.raises(LinkError):
+            await far.files.read_whole(_at("sparse"), 1 << 40)
+        for window in (Window(1 << 40), Window(1 << 40, start_byte=0, is_text=False), Window(1 << 40, tail_lines=9)):
+            with contextlib.suppress(LinkError):
+                await far.files.read(_at("sparse"), window)
+        assert _peak() - before < 400 << 20
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

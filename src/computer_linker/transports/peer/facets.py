@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from computer_linker.computer.facets.files import Change, Changed, Copy, Inverse, Move, Restore
+from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.remote.files import changed_adapter, paths_of, unpacked_change
 from computer_linker.computer.remote.methods import Method, methods
 from computer_linker.errors import InvalidRequest, NotFound, PathOutOfScope, PermissionDenied, UnknownOperation
@@ -19,11 +20,13 @@ from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context
 from computer_linker.registry.operation import Operation
+from computer_linker.transports.peer.frames import MAX_BLOBS
 from computer_linker.undo.journal import Entry, Journal
 from computer_linker.undo.steps import recover
 
 Give = Callable[[Any], Awaitable[None]]
 _FIELDS = frozenset({"scope", "method", "params", "confirm"})
+_MOST = {"limit": MAX_BLOBS, "max_bytes": MAX_REPLY, "max_entries": 100_000, "max_results": 100_000}
 
 
 @dataclass
@@ -140,6 +143,7 @@ async def _run_stream(ctx: Context) -> Plain:
         async with opened as changes:
             async for item in changes:
                 await give(method.to_answer(item)[0])
+        return Plain(None)
     async with aclosing(opened) as items:
         async for item in items:
             await give(method.to_answer(item)[0])
@@ -155,7 +159,17 @@ async def _run_files(ctx: Context) -> Plain:
         return await _run_changes(ctx, method.attribute, request.params)
     given = method.from_params(request.params)
     given["path"] = _rehomed(ctx, given["path"], for_writing=False)
+    _bound_reading(given)
     return _answered(ctx, method, await _bound(ctx, method)(**given))
+
+
+def _bound_reading(given: dict[str, Any]) -> None:
+    """How much is gathered for one answer is ours to say; more than this would not fit into one anyway."""
+    for name, most in _MOST.items():
+        if name in given:
+            given[name] = min(given[name], most)
+    if "window" in given:
+        given["window"] = replace(given["window"], max_bytes=min(given["window"].max_bytes, MAX_BLOBS))
 
 
 async def _run_changes(ctx: Context, what: str, params: dict[str, Any]) -> Plain:
