@@ -8,6 +8,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.acting import PageActed, PageActOptions, aimed, outcome
+from computer_linker.operations.browser.showing import show_page_act
 from computer_linker.registry import Context, Example, operation
 
 
@@ -20,6 +21,7 @@ class ClickInput(Model):
     needs={Capability.COMMAND_RUN},
     effect=Effect.ACT,
     boundary="sandboxed",
+    shows=show_page_act,
     examples=[Example("Press a control of the page.", {"target": "e12.k3f9"}, runs=False)],
 )
 async def browser_click(

@@ -10,6 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.acting import PageActed, PageActOptions, aimed, outcome
+from computer_linker.operations.browser.showing import show_page_act
 from computer_linker.registry import Context, Example, operation
 
 _KEY = re.compile(
@@ -27,6 +28,7 @@ class PressInput(Model):
     needs={Capability.COMMAND_RUN},
     effect=Effect.ACT,
     boundary="sandboxed",
+    shows=show_page_act,
     examples=[Example("Send a form.", {"target": "e7.k3f9", "input": {"key": "Enter"}}, runs=False)],
 )
 async def browser_press(

@@ -1,0 +1,37 @@
+"""Before an act on a page, a person sees which element of which page it is for."""
+
+from pathlib import Path
+
+import pytest
+
+from computer_linker.providers.approvals import Approvals
+from support.pages import browser_road, ref_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.clients]
+
+
+async def test_a_person_sees_the_element_and_the_page_and_not_only_a_reference(tmp_path: Path) -> None:
+    async with browser_road(tmp_path, confirm="act") as road:
+        people = road.app.services.use(Approvals)
+        await road.data("browser.open", "form.html")
+        send = await ref_of(road, "button", "Send")
+        refused = await road.call("browser.click", send)
+        assert refused["error"]["code"] == "confirm_required"
+        [asked] = people.waiting()
+        assert asked.about is not None
+        assert asked.about.lines == ('the button "Send"', 'on the page "A form" at form.html')
+        assert (await road.data("browser.text"))["title"] == "A form", "nothing was clicked"
+        people.answer(asked.id, "yes")
+        sent = await road.call("browser.click", send)
+        assert (sent["effect"], sent["data"]["title"]) == ("confirmed", "Sent")
+
+
+async def test_a_reference_that_holds_no_longer_is_said_so_to_the_person(tmp_path: Path) -> None:
+    async with browser_road(tmp_path, confirm="act") as road:
+        await road.data("browser.open", "form.html")
+        send = await ref_of(road, "button", "Send")
+        await road.data("browser.open", "two.html")
+        await road.call("browser.click", send)
+        [asked] = road.app.services.use(Approvals).waiting()
+        assert asked.about is not None
+        assert asked.about.lines[0].startswith("It cannot be shown now: ")
