@@ -21,12 +21,14 @@ _DESKTOPS = {"mutter": "GNOME", "kwin_wayland": "KDE"}
 
 
 @contextmanager
-def compositor(name: str) -> Iterator[Desktop]:
-    """A session of its own with one virtual monitor of 1280x800."""
+def compositor(name: str, *, portals: bool = False) -> Iterator[Desktop]:
+    """A session of its own with one virtual monitor of 1280x800; `portals` lets it have the backends installed here."""
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
     started: list[subprocess.Popen[bytes]] = []
     try:
         desktop = Desktop("", _environment(folder, name), folder)
+        if not portals:
+            desktop.env["XDG_DESKTOP_PORTAL_DIR"] = str(folder / "no-portals")
         started.append(start_bus(desktop))
         started.append(_started(name, desktop))
         desktop.env["WAYLAND_DISPLAY"] = str(_socket(folder / "run", started[-1], folder / "log"))
@@ -42,7 +44,7 @@ def compositor(name: str) -> Iterator[Desktop]:
 
 
 def _environment(folder: Path, name: str) -> dict[str, str]:
-    for part in ("run", "home"):
+    for part in ("run", "home", "no-portals"):
         (folder / part).mkdir(mode=0o700)
     return {
         "HOME": str(folder / "home"),

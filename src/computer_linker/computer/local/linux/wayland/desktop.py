@@ -26,6 +26,9 @@ _NEEDS: dict[FacetName, str] = {
     "keyboard": "zwp_virtual_keyboard_manager_v1",
     "clipboard": "zwlr_data_control_manager_v1",
 }
+_HANDS: tuple[FacetName, ...] = ("pointer", "keyboard")
+_MUTTER_ONLY = "gtk_shell1"
+"""What no other compositor offers."""
 
 
 def provide_wayland(computer: Computer, environ: Mapping[str, str]) -> None:
@@ -65,12 +68,37 @@ def _provide_eyes_and_hands(
     for facet, protocol in _NEEDS.items():
         if protocol in offered:
             computer.provide(facet, parts[facet](), backend="wlroots")
+        elif facet in _HANDS:
+            continue
         elif facet == "screen" and connection.environ.get("DBUS_SESSION_BUS_ADDRESS"):
             # GNOME and KDE show pixels only through the portal, which asks the person.
             computer.provide(facet, PortalScreen(connection), backend="portal", is_proven=False)
         else:
             reason = f"This compositor does not offer {protocol}."
             computer.provide(facet, Absent(facet, reason, _REMEDY, UnsupportedPlatform), backend="")
+    if lacking := [facet for facet in _HANDS if _NEEDS[facet] not in offered]:
+        _provide_remote_hands(computer, connection, lacking, is_mutter=_MUTTER_ONLY in offered)
+
+
+def _provide_remote_hands(
+    computer: Computer, connection: Connection, facets: list[FacetName], *, is_mutter: bool
+) -> None:
+    """GNOME and KDE: pointer and keyboard by a remote control session."""
+    from computer_linker.computer.local.linux.wayland.portal_hands import RemoteKeyboard, RemotePointer
+    from computer_linker.computer.local.linux.wayland.portal_probe import find_road
+    from computer_linker.computer.local.linux.wayland.portal_session import RemoteSession
+
+    found = find_road(connection.environ, is_mutter=is_mutter)
+    if found.road is None:
+        for facet in facets:
+            computer.provide(facet, Absent(facet, found.reason, found.remedy, UnsupportedPlatform), backend="")
+        return
+    session = RemoteSession(connection, found.road)
+    backend = "portal" if found.is_asking else "mutter"
+    for facet in facets:
+        part = RemotePointer(session) if facet == "pointer" else RemoteKeyboard(session)
+        computer.provide(facet, part, backend=backend, is_proven=not found.is_asking)
+    computer.on_close(session.aclose)
 
 
 def _offered(environ: Mapping[str, str]) -> set[str]:

@@ -15,7 +15,7 @@ from computer_linker.computer.local.linux.wayland.wire import Wire
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform
 from computer_linker.model.geometry import Point
 
-_BUTTONS: dict[Button, int] = {"left": 0x110, "right": 0x111, "middle": 0x112, "back": 0x113, "forward": 0x114}
+BUTTONS: dict[Button, int] = {"left": 0x110, "right": 0x111, "middle": 0x112, "back": 0x113, "forward": 0x114}
 _VERTICAL, _HORIZONTAL, _WHEEL = 0, 1, 0
 _NOTCH = 15.0
 _STEP = 12
@@ -90,7 +90,7 @@ class WaylandPointer:
             pointer = connection.part(VirtualPointer)
             with _modifiers(connection, modifiers):
                 for _ in range(count):
-                    with pointer.held(_BUTTONS[button]):
+                    with pointer.held(BUTTONS[button]):
                         pass
             connection.wire.roundtrip()
 
@@ -102,10 +102,10 @@ class WaylandPointer:
         def work(connection: Connection) -> None:
             self._go(connection, path[0])
             pointer = connection.part(VirtualPointer)
-            with _modifiers(connection, modifiers), pointer.held(_BUTTONS[button]):
+            with _modifiers(connection, modifiers), pointer.held(BUTTONS[button]):
                 connection.wire.roundtrip()
                 for start, end in pairwise(path):
-                    for point in _steps(start, end):
+                    for point in steps(start, end):
                         self._go(connection, point)
             connection.wire.roundtrip()
 
@@ -145,7 +145,7 @@ def _modifiers(connection: Connection, modifiers: Sequence[Modifier]) -> Iterato
         yield
 
 
-def _steps(start: Point, end: Point) -> list[Point]:
+def steps(start: Point, end: Point) -> list[Point]:
     dx, dy = end.x - start.x, end.y - start.y
     count = max(2, int(max(abs(dx), abs(dy)) // _STEP))
     return [Point(x=start.x + dx * step / count, y=start.y + dy * step / count) for step in range(1, count + 1)]

@@ -3,33 +3,25 @@
 Unproven: the portal asks the person, and no test here can answer its dialog.
 """
 
-import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-import anyio
 from anyio import to_thread
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.computer.local.linux.wayland.connection import Connection
 from computer_linker.computer.local.linux.wayland.outputs import Outputs
+from computer_linker.computer.local.linux.wayland.portal_bus import Answer, BusRefusal, SessionBus
 from computer_linker.errors import (
     InvalidRequest,
     OsPermissionRequired,
-    ProviderUnavailable,
     TimedOut,
     UnsupportedPlatform,
 )
 from computer_linker.model.geometry import Display, Rect
 
-if TYPE_CHECKING:
-    from dbus_fast.aio import MessageBus
-
-_BUS = "org.freedesktop.portal.Desktop"
-_PATH = "/org/freedesktop/portal/desktop"
-_SCREENSHOT = "org.freedesktop.portal.Screenshot"
+_SCREENSHOT = "org.freedesktop.portal.Screenshot.Screenshot"
 _CONSENT_S = 15.0
 
 
@@ -61,60 +53,31 @@ class PortalScreen:
         raise UnsupportedPlatform("Wayland does not tell programs what changed on the screen.")
 
     async def _screenshot(self) -> Path:
-        from dbus_fast.aio import MessageBus
-
-        address = self._connection.environ["DBUS_SESSION_BUS_ADDRESS"]
-        try:
-            bus = await MessageBus(bus_address=address).connect()
-        except OSError as error:
-            raise ProviderUnavailable("The session bus does not answer, so the portal cannot be asked.") from error
+        bus = await SessionBus.open(self._connection.environ["DBUS_SESSION_BUS_ADDRESS"])
         try:
             return await _asked(bus)
         finally:
-            bus.disconnect()
+            await bus.aclose()
 
 
-async def _asked(bus: "MessageBus") -> Path:
-    from dbus_fast import Message, MessageType, Variant
+async def _asked(bus: SessionBus) -> Path:
+    from dbus_fast import Variant
 
-    token = f"linker_{secrets.token_hex(6)}"
-    sender = (bus.unique_name or "").removeprefix(":").replace(".", "_")
-    request = f"/org/freedesktop/portal/desktop/request/{sender}/{token}"
-    answered, answer = anyio.Event(), list[Any]()
-
-    def seen(message: Any) -> bool:
-        if message.message_type is MessageType.SIGNAL and message.path == request and message.member == "Response":
-            answer.extend(message.body)
-            answered.set()
-            return True
-        return False
-
-    bus.add_message_handler(seen)
-    rule = f"type='signal',interface='org.freedesktop.portal.Request',path='{request}'"
-    await _call(bus, Message("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "AddMatch",
-                             signature="s", body=[rule]))  # fmt: skip
-    options = {"handle_token": Variant("s", token), "interactive": Variant("b", False)}
-    await _call(bus, Message(_BUS, _PATH, _SCREENSHOT, "Screenshot", signature="sa{sv}", body=["", options]))
-    with anyio.move_on_after(_CONSENT_S):
-        await answered.wait()
-    if not answer:
-        raise TimedOut("Nobody answered the system's question about capturing the screen.")
-    if answer[0] != 0:
-        raise OsPermissionRequired(
-            "Capturing the screen was not allowed. Allow it when the system asks.", grant="screen"
-        )
-    return Path(unquote(urlparse(answer[1]["uri"].value).path))
-
-
-async def _call(bus: "MessageBus", message: Any) -> None:
-    from dbus_fast import MessageType
-
-    reply = await bus.call(message)
-    if reply is None or reply.message_type is MessageType.ERROR:
+    answer = Answer()
+    try:
+        await bus.ask(_SCREENSHOT, "s", ("",), {"interactive": Variant("b", False)}, given=answer)
+    except BusRefusal as error:
         raise UnsupportedPlatform(
             "This desktop offers no screen capture: neither the compositor nor a desktop portal has it. "
             "Install xdg-desktop-portal and the backend of your desktop."
+        ) from error
+    if not await answer.within(_CONSENT_S):
+        raise TimedOut("Nobody answered the system's question about capturing the screen.")
+    if answer.code != 0:
+        raise OsPermissionRequired(
+            "Capturing the screen was not allowed. Allow it when the system asks.", grant="screen"
         )
+    return Path(unquote(urlparse(str(answer.results["uri"])).path))
 
 
 def _cut(path: Path, layout: Rect, wanted: Rect) -> Pixmap:

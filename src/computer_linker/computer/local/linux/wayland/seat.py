@@ -27,6 +27,10 @@ class Seat:
         if not had_before:
             time.sleep(_NOTICED_S)
 
+    def wait_for(self, devices: int) -> None:
+        """Wait until the seat has all of these; raises when the compositor says nothing for several seconds."""
+        self._wire.until(lambda: self._devices & devices == devices)
+
     def has(self, device: int) -> bool:
         """True when the seat has such a device now."""
         self._wire.roundtrip()

@@ -1,0 +1,110 @@
+"""Which road to remote control this desktop offers; found out once, by walking it where that asks nobody."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+
+import anyio
+
+from computer_linker.computer.local.linux.atspi.provide import session_address
+from computer_linker.computer.local.linux.wayland.connection import Connection
+from computer_linker.computer.local.linux.wayland.portal_bus import (
+    DBUS,
+    DBUS_PATH,
+    PORTAL,
+    PORTAL_PATH,
+    BusRefusal,
+    SessionBus,
+)
+from computer_linker.computer.local.linux.wayland.portal_consent import REMOTE, PortalRoad
+from computer_linker.computer.local.linux.wayland.portal_remote import MUTTER, MutterRoad, Road
+from computer_linker.computer.local.linux.wayland.portal_session import RemoteSession
+from computer_linker.errors import LinkError
+
+_PROBE_S = 6.0
+_NAMED_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A road, or the reason why there is none."""
+
+    road: Road | None = None
+    is_asking: bool = False
+    """True when a person has to agree first."""
+    reason: str = "Neither the compositor nor the desktop portal offers remote control."
+    remedy: str = "Install xdg-desktop-portal and the backend of your desktop, or use an X11 session."
+
+
+def find_road(environ: Mapping[str, str], *, is_mutter: bool) -> Found:
+    """The portal where it controls pointer and keyboard, else mutter's own interface when input by it really arrives."""
+    address = session_address(environ)
+    if address is None or find_spec("dbus_fast") is None:
+        return Found(
+            reason="Remote control needs the session bus and dbus-fast.",
+            remedy="Start the service inside the desktop session, with the desktop extra installed.",
+        )
+    found: list[Found] = []
+
+    def work() -> None:
+        # A loop of its own: whoever asks may be inside one already.
+        found.append(anyio.run(partial(_found, address, environ, is_mutter=is_mutter)))
+
+    thread = threading.Thread(target=work, name="remote-control-probe", daemon=True)
+    thread.start()
+    thread.join(_PROBE_S + 1)
+    return found[0] if found else Found(reason="The desktop did not answer in time.")
+
+
+async def _found(address: str, environ: Mapping[str, str], *, is_mutter: bool) -> Found:
+    with anyio.move_on_after(_PROBE_S):
+        try:
+            if await _portal_controls(address):
+                return Found(PortalRoad(address, environ), is_asking=True)
+            if is_mutter and await _offers_its_own(address):
+                return await _tried(address, environ)
+            return Found()
+        except LinkError as error:
+            return Found(reason=error.message)
+    return Found(reason="The desktop did not answer in time.")
+
+
+async def _portal_controls(address: str) -> bool:
+    bus = await SessionBus.open(address)
+    try:
+        return bool(await bus.get(PORTAL, PORTAL_PATH, f"{REMOTE}.AvailableDeviceTypes") & 3 == 3)
+    except BusRefusal:
+        return False
+    finally:
+        await bus.aclose()
+
+
+async def _offers_its_own(address: str) -> bool:
+    """Mutter takes its name on the bus a moment after it takes clients."""
+    bus = await SessionBus.open(address)
+    try:
+        taken = anyio.Event()
+        await bus.hear(DBUS_PATH, f"{DBUS}.NameOwnerChanged", lambda said: taken.set() if said[0] == MUTTER else None)
+        if await bus.has(MUTTER):
+            return True
+        with anyio.move_on_after(_NAMED_S):
+            await taken.wait()
+        return taken.is_set()
+    finally:
+        await bus.aclose()
+
+
+async def _tried(address: str, environ: Mapping[str, str]) -> Found:
+    """Open a session and see its devices arrive at the seat; nothing is moved or pressed."""
+    connection = Connection(environ)
+    session = RemoteSession(connection, MutterRoad(address))
+    try:
+        async with session.act():
+            return Found(MutterRoad(address))
+    except LinkError as error:
+        return Found(reason=error.message, remedy="Start pipewire in this session, then the service again.")
+    finally:
+        await session.aclose()
+        await connection.aclose()

@@ -1,0 +1,179 @@
+"""A remote control session of a desktop: one small set of events, said in the portal's words or in mutter's own."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from computer_linker.computer.local.linux.wayland.portal_bus import BusRefusal, SessionBus
+from computer_linker.errors import OsPermissionRequired, ProviderUnavailable
+from computer_linker.model.geometry import Rect
+
+MUTTER = "org.gnome.Mutter.RemoteDesktop"
+_CAST = "org.gnome.Mutter.ScreenCast"
+_SESSION = f"{MUTTER}.Session"
+_MUTTER_SIGNATURES = {
+    "NotifyPointerMotionAbsolute": "sdd",
+    "NotifyPointerMotionRelative": "dd",
+    "NotifyPointerButton": "ib",
+    "NotifyPointerAxisDiscrete": "ui",
+    "NotifyKeyboardKeysym": "ub",
+}
+_HIDDEN_CURSOR = 0
+_SHIFT = 0xFFE1
+_GONE = ("UnknownMethod", "UnknownObject", "AccessDenied")
+_AT = "/org/gnome/Mutter/RemoteDesktop"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One display as the session names it."""
+
+    id: str | int
+    area: Rect
+    """Its place on the desktop."""
+    pixels_a_unit: float = 1.0
+    """How the session counts: its own points for one unit of the desktop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A display that a session shall reach."""
+
+    name: str
+    area: Rect
+    pixels_a_unit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the events of a session are said on the bus."""
+
+    name: str
+    path: str
+    interface: str
+    signatures: dict[str, str]
+    lead: tuple[Any, ...] = ()
+    """What stands before an event's own values."""
+
+
+class RemoteInput:
+    """An open session. When its connection ends, the compositor ends it too and releases what it held."""
+
+    def __init__(self, bus: SessionBus, dialect: Dialect, streams: list[Stream]) -> None:
+        self.streams = streams
+        self.is_ended = False
+        """True once the desktop has ended it."""
+        self._bus = bus
+        self._dialect = dialect
+
+    @property
+    def is_open(self) -> bool:
+        return self._bus.is_connected and not self.is_ended
+
+    def end(self, _said: list[Any]) -> None:
+        """The compositor says that the session is over."""
+        self.is_ended = True
+
+    async def move(self, stream: Stream, x: float, y: float) -> None:
+        """Put the pointer at a desktop point of that display."""
+        at = ((place - start) * stream.pixels_a_unit for place, start in ((x, stream.area.x), (y, stream.area.y)))
+        await self._notify("NotifyPointerMotionAbsolute", stream.id, *at)
+
+    async def stir(self) -> None:
+        """Have both devices come to be, by a movement that moves nothing and by shift, which types nothing."""
+        await self._notify("NotifyPointerMotionRelative", 0.0, 0.0)
+        await self.keysym(_SHIFT, down=True)
+        await self.keysym(_SHIFT, down=False)
+
+    async def button(self, code: int, *, down: bool) -> None:
+        await self._notify("NotifyPointerButton", code, down)
+
+    async def turn(self, axis: int, steps: int) -> None:
+        """Turn the wheel by whole notches: axis 0 is down, 1 is right."""
+        await self._notify("NotifyPointerAxisDiscrete", axis, steps)
+
+    async def keysym(self, number: int, *, down: bool) -> None:
+        await self._notify("NotifyKeyboardKeysym", number, down)
+
+    async def aclose(self) -> None:
+        """End the session."""
+        await self._bus.aclose()
+
+    async def _notify(self, event: str, *values: Any) -> None:
+        if self.is_ended:
+            raise ended()
+        said = self._dialect
+        signature = said.signatures[event]
+        plain = [int(value) if isinstance(value, bool) and signature[-1] == "u" else value for value in values]
+        try:
+            await self._bus.call(said.name, said.path, f"{said.interface}.{event}", signature, *said.lead, *plain)
+        except BusRefusal as error:
+            if error.name.endswith(_GONE):
+                self.is_ended = True
+                raise ended() from error
+            raise
+
+
+class Road(Protocol):
+    """A way to a session."""
+
+    async def open(self, screens: list[Screen]) -> RemoteInput:
+        """Open a session that reaches these displays.
+
+        Raises:
+            OsPermissionRequired: the person has not allowed it, or not yet.
+            ProviderUnavailable: the desktop cannot.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of a question that is still open."""
+        ...
+
+
+class MutterRoad:
+    """Mutter's own interface: for sessions that have no portal to ask through, such as one without a screen."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    async def open(self, screens: list[Screen]) -> RemoteInput:
+        """A session over all displays. Absolute places need a stream of each, though nobody reads the pictures."""
+        bus = await SessionBus.open(self._address)
+        try:
+            return await _mutter_session(bus, screens)
+        except BaseException:
+            await bus.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Nothing stays open here."""
+
+
+async def _mutter_session(bus: SessionBus, screens: list[Screen]) -> RemoteInput:
+    from dbus_fast import Variant
+
+    session = await bus.call(MUTTER, _AT, f"{MUTTER}.CreateSession")
+    number = await bus.get(MUTTER, session, f"{_SESSION}.SessionId")
+    options = {"remote-desktop-session-id": Variant("s", number)}
+    cast = await bus.call(_CAST, "/org/gnome/Mutter/ScreenCast", f"{_CAST}.CreateSession", "a{sv}", options)
+    streams = []
+    for screen in screens:
+        shown = {"cursor-mode": Variant("u", _HIDDEN_CURSOR)}
+        path = await bus.call(_CAST, cast, f"{_CAST}.Session.RecordMonitor", "sa{sv}", screen.name, shown)
+        streams.append(Stream(path, screen.area, screen.pixels_a_unit))
+    opened = RemoteInput(bus, Dialect(MUTTER, session, _SESSION, _MUTTER_SIGNATURES), streams)
+    await bus.hear(session, f"{_SESSION}.Closed", opened.end)
+    try:
+        await bus.call(MUTTER, session, f"{_SESSION}.Start")
+    except BusRefusal as error:
+        raise ProviderUnavailable(
+            "GNOME's compositor did not start remote control; it needs PipeWire to run. Start pipewire, then retry."
+        ) from error
+    return opened
+
+
+def ended() -> OsPermissionRequired:
+    """The failure when the desktop, or the person at it, has ended the session."""
+    return OsPermissionRequired(
+        "Remote control of this desktop was ended, by the person or by the desktop.", grant="input"
+    )

@@ -1,0 +1,144 @@
+"""GNOME's compositor without a screen, used by remote control: a window that logs what reached it is the judge."""
+
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.local.probe import this_computer
+from computer_linker.errors import InvalidRequest, UnsupportedPlatform
+from computer_linker.model.geometry import Point
+from support.compositors import compositor
+from support.desktop import Desktop, missing
+from support.forms import lacking
+from support.harness import Harness
+
+pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
+PROGRAM = Path(__file__).parent.parent / "fixtures" / "apps" / "gtk3_log_window.py"
+_LEFT, _RIGHT = 1, 3
+
+
+@pytest.fixture(scope="module")
+def mutter() -> Iterator[Desktop]:
+    if lack := missing("mutter", "pipewire", "dbus-daemon"):
+        pytest.skip(f"not installed: {', '.join(lack)}")
+    if lack := lacking("gtk3"):
+        pytest.skip(f"not installed: {lack}")
+    with compositor("mutter") as desktop:
+        desktop.launch("pipewire")
+        yield desktop
+
+
+@pytest.fixture
+async def computer(mutter: Desktop) -> AsyncIterator[Computer]:
+    with anyio.fail_after(20):
+        while not (Path(mutter.env["XDG_RUNTIME_DIR"]) / "pipewire-0").exists():
+            await anyio.sleep(0.02)
+    opened = this_computer(mutter.env)
+    yield opened
+    await opened.aclose()
+
+
+@pytest.fixture
+async def window(mutter: Desktop, computer: Computer) -> AsyncIterator[Harness]:
+    """A GTK window over the whole display: its coordinates are the desktop's."""
+    argv = ["/usr/bin/python3", "-W", "ignore", str(PROGRAM), "Log", "336699", "fullscreen", "smooth"]
+    process = mutter.launch(*argv, stdout=subprocess.PIPE)
+    harness = Harness(process)
+    harness.next("placed", width=1280, height=800)
+    # A keyboard is there from the first act on; before, nothing has its focus.
+    await computer.pointer.move(Point(x=640, y=400))
+    harness.next("focus_in")
+    harness.quiet()
+    harness.seen.clear()
+    yield harness
+    mutter.end(process)
+
+
+def _pressed(event: dict[str, Any]) -> tuple[float, float, int]:
+    return event["x"], event["y"], event["button"]
+
+
+async def test_pointer_and_keyboard_are_there_because_input_was_seen_to_arrive(computer: Computer) -> None:
+    facets = computer.capabilities().facets
+    assert (facets["pointer"].state, facets["pointer"].backend, facets["pointer"].is_proven) == (
+        "present",
+        "mutter",
+        True,
+    )
+    assert (facets["keyboard"].state, facets["keyboard"].backend) == ("present", "mutter")
+
+
+async def test_a_click_reaches_the_window_where_it_was_meant(computer: Computer, window: Harness) -> None:
+    await computer.click(Point(x=321, y=234))
+    assert _pressed(window.next("button_down")) == (321, 234, _LEFT)
+    assert _pressed(window.next("button_up")) == (321, 234, _LEFT)
+    await computer.click(Point(x=900, y=100), button="right", modifiers=["ctrl"])
+    pressed = window.next("button_down")
+    assert (_pressed(pressed), pressed["ctrl"]) == ((900, 100, _RIGHT), True)
+    assert await computer.pointer.position() == Point(x=900, y=100)
+
+
+async def test_typed_text_and_chords_arrive(computer: Computer, window: Harness) -> None:
+    text = "Hello, World! (a_b) ~42% <x>\nZz"
+    assert await computer.keyboard.can_type(text)
+    await computer.keyboard.type_text(text)
+    window.next("text", text=text)
+    await computer.hotkey("ctrl", "a")
+    await computer.press("delete")
+    window.next("text", text="")
+
+
+async def test_what_the_layout_lacks_is_refused_and_nothing_is_typed(computer: Computer, window: Harness) -> None:
+    assert not await computer.keyboard.can_type("abc 你好")
+    with pytest.raises(UnsupportedPlatform):
+        await computer.keyboard.type_text("abc 你好")
+    with pytest.raises(InvalidRequest):
+        await computer.keyboard.press(["ctrl", "好"])
+    with pytest.raises(InvalidRequest):
+        await computer.click(Point(x=5000, y=10))
+    await computer.keyboard.type_text("z")
+    assert window.next("text")["text"] == "z"
+    assert [one for one in window.seen if one["event"] in ("key", "button_down")][:-1] == []
+
+
+async def test_the_wheel_turns_by_notches(computer: Computer, window: Harness) -> None:
+    await computer.scroll(Point(x=400, y=300), dy=2)
+    assert [(one["dx"], one["dy"]) for one in window.take("scroll", 2)] == [(0, 1), (0, 1)]
+    await computer.scroll(Point(x=400, y=300), dx=-1)
+    seen = window.next("scroll")
+    assert (seen["dx"], seen["dy"]) == (-1, 0)
+    assert [one for one in window.quiet() if one["event"] == "scroll"] == []
+
+
+async def test_a_drag_moves_while_it_is_held(computer: Computer, window: Harness) -> None:
+    await computer.drag(Point(x=200, y=200), Point(x=500, y=300))
+    assert _pressed(window.next("button_down")) == (200, 200, _LEFT)
+    assert window.next("motion")["x"] < 500
+    assert _pressed(window.next("button_up")) == (500, 300, _LEFT)
+
+
+async def test_who_is_stopped_lets_go_and_sends_nothing_more(computer: Computer, window: Harness) -> None:
+    await computer.pointer.move(Point(x=100, y=100))
+    async with anyio.create_task_group() as tasks:
+        path = [Point(x=100 + step % 900, y=100 + step % 500) for step in range(0, 90_000, 90)]
+        tasks.start_soon(computer.pointer.drag, path)
+        await anyio.to_thread.run_sync(window.next, "button_down")
+        await anyio.to_thread.run_sync(window.next, "motion")
+        tasks.cancel_scope.cancel()
+    window.next("button_up")
+    assert window.quiet() == []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(computer.keyboard.type_text, "abcdefghij" * 500)
+        await anyio.to_thread.run_sync(window.next, "text")
+        tasks.cancel_scope.cancel()
+    await computer.press("end")
+    assert window.next("key", keyval=0xFF57)
+    assert len([one for one in window.seen if one["event"] == "text"][-1]["text"]) < 5000
+    await computer.click(Point(x=300, y=300))
+    pressed = window.next("button_down")
+    assert (pressed["ctrl"], pressed["shift"]) == (False, False)
