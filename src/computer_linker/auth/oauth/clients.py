@@ -18,6 +18,8 @@ _MAX_BYTES = 5 * 1024
 _DEADLINE_S = 3.0
 _KEEP_S = 300.0
 _MAX_AT_ONCE = 8
+_ROUTED = ipaddress.ip_network("2000::/3")
+"""What of IPv6 is given out to networks; beside it lie ways to write an IPv4 address, any of them, as an IPv6 one."""
 
 
 class ClientDocuments:
@@ -94,11 +96,19 @@ class ClientDocuments:
         found = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
         addresses = [str(item[4][0]) for item in found]
         for address in addresses:
-            if not self._allow_private and not ipaddress.ip_address(address.split("%")[0]).is_global:
+            if not self._allow_private and not is_public(address):
                 raise ValueError("the host has an address that is not public")
         if not addresses:
             raise ValueError("the host has no address")
         return addresses[0]
+
+
+def is_public(address: str) -> bool:
+    """True for an address on the open internet that leads nowhere else: no translation or tunnel to an IPv4 address is in it."""
+    found = ipaddress.ip_address(address.split("%")[0])
+    if isinstance(found, ipaddress.IPv6Address) and (found not in _ROUTED or found.sixtofour or found.teredo):
+        return False
+    return found.is_global and not found.is_multicast
 
 
 def _client_of(url: str, document: Any) -> Client | None:
