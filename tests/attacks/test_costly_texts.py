@@ -55,6 +55,26 @@ def test_a_change_too_costly_to_compare_is_told_by_its_digest() -> None:
     assert told[0].startswith("a.txt: ") and "becomes sha256 " in told[1] and len(told) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("justfile", "a" + " " * 1_500_000), ("Makefile", "a" + " b" * 500_000 + "!")]
+)
+async def test_a_manifest_of_one_long_line_costs_little(tmp_path: Path, name: str, text: str) -> None:
+    async with Road.open(tmp_path) as road:
+        (tmp_path / "root" / name).write_text(text + "\nok:\n\ttrue\n")
+        with anyio.fail_after(WITHIN_S):
+            listed = await road.call("package.list", ".", scope="app")
+        assert [script["name"] for script in listed["data"]["scripts"]] == ["ok"]
+
+
+async def test_a_rule_with_several_stars_judges_a_long_argument_at_once(tmp_path: Path) -> None:
+    scope = folder_scope(tmp_path / "root", "app", allowedCommands=["echo *a*a*b"])
+    async with Road.open(tmp_path, scopes=[scope]) as road:
+        with anyio.fail_after(WITHIN_S):
+            refused = await road.call("command.run", ".", scope="app", input={"command": ["echo", "a" * 30_000]})
+        assert refused["error"]["code"] == "permission_denied"
+        assert (await road.call("command.run", ".", scope="app", input={"command": ["echo", "xaxaxb"]}))["ok"]
+
+
 def test_a_page_full_of_hard_names_is_judged_in_no_time() -> None:
     seen = Element(ElementId("app", "e0"), None, "button", hard(0x4E00, 66), ())
     crowd = [Element(ElementId("app", f"e{n}"), None, "button", hard(0x5000 + n, 66), ()) for n in range(1, 2000)]

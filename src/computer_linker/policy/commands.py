@@ -206,4 +206,14 @@ def _launcher_name(rule: Rule) -> str | None:
 def _fits(glob: str, given: str) -> bool:
     if "*" not in glob:
         return glob == given
-    return re.fullmatch(".*".join(map(re.escape, glob.split("*"))), given, re.DOTALL) is not None
+    # Each part at its nearest place, which never has to be given back: a caller chooses how long the text is.
+    first, *middle, last = glob.split("*")
+    if len(given) < len(first) + len(last) or not given.startswith(first) or not given.endswith(last):
+        return False
+    at, end = len(first), len(given) - len(last)
+    for part in middle:
+        at = given.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True

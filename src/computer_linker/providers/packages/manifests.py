@@ -12,7 +12,7 @@ MAX_SCRIPTS = 500
 
 _NAME = re.compile(r"[A-Za-z0-9_][\w.:@/+-]{0,99}")
 _TARGET = re.compile(r"^(?P<name>[A-Za-z0-9_][\w./-]*)(?:\s+[\w./-]+)*\s*::?(?![=:])")
-_RECIPE = re.compile(r"^@?(?P<name>[A-Za-z_][\w-]*)(?:\s+[^:\n]*)?:(?!=)")
+_RECIPE = re.compile(r"^@?(?P<name>[A-Za-z_][\w-]*)(?:\s[^:\n]*)?:(?!=)")
 _ENTRY = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<call>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 _KEYWORDS = frozenset({"set", "alias", "export", "import", "mod", "if", "else"})
 
