@@ -1,6 +1,10 @@
 """A person at a terminal says yes or no to exactly what they were shown."""
 
+import functools
 import json
+import os
+import pty
+import signal
 import subprocess
 import threading
 import time
@@ -48,6 +52,22 @@ def test_a_yes_from_the_command_line_lets_the_same_request_pass_once(service: Se
     assert delete(service)["ok"]
     assert not (service.root / "keep.txt").exists()
     assert "Nothing waits" in cli(service, "approvals", "allow", listed[0]["id"])
+
+
+def test_ctrl_c_ends_the_line_it_was_typed_in(service: Service) -> None:
+    parent, child = pty.openpty()
+    # A runner in the background may have told its children to ignore Ctrl-C.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    streams = {"stdin": child, "stdout": child, "stderr": child}
+    with subprocess.Popen([*PROGRAM, "approvals"], env=environment(service.home), preexec_fn=heed, **streams) as live:
+        seen = b""
+        while b"Ctrl-C ends.\r\n" not in seen:
+            seen += os.read(parent, 65536)
+        live.send_signal(signal.SIGINT)
+        assert live.wait(30) == 130
+    assert os.read(parent, 65536) == b"\r\n"
+    os.close(child)
+    os.close(parent)
 
 
 def test_a_yes_lets_the_command_lines_own_request_pass_too(service: Service) -> None:

@@ -30,6 +30,7 @@ Begin with:  computer-linker start FOLDER
 
 More commands (op, history, config, token, self-test, ...):  computer-linker --help-all
 """
+_INTERRUPTED = 130
 _FULL_HELP = "Controlled use of this computer for any MCP client: every command."
 
 
@@ -57,7 +58,14 @@ def main(argv: list[str]) -> int:
         fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return 1
     except KeyboardInterrupt:
-        return 130
+        return _interrupted()
+
+
+def _interrupted() -> int:
+    """The terminal has written ^C into the line; what comes next begins on one of its own."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\n")
+    return _INTERRUPTED
 
 
 def build(*, everything: bool) -> "typer.Typer":
@@ -116,7 +124,10 @@ def _run(app: "typer.Typer", arguments: list[str]) -> int:
         fail(_usage_text(error), f"{_command_path(error)} --help")
         return 2
     except typer.Abort:
-        return 130
+        return _interrupted()
+    if result == _INTERRUPTED:
+        # Typer makes an exit code of Ctrl-C by itself.
+        return _interrupted()
     return result if isinstance(result, int) else 0
 
 
