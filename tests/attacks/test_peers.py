@@ -14,7 +14,9 @@ import pytest
 from computer_linker.computer.facets.files import Change, Copy, Move, Remove, Restore, Window, Write
 from computer_linker.computer.remote.computer import RemoteComputer
 from computer_linker.computer.simulated import SimulatedComputer
+from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
+from computer_linker.model.envelope import Reply
 from computer_linker.model.geometry import Rect
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.transports.peer.identity import own_identity
@@ -194,3 +196,39 @@ async def test_a_reader_from_afar_fills_no_memory(tmp_path: Path) -> None:
 
 def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+class Liar(Dispatcher):
+    """A machine of another make, that answers with whatever it likes."""
+
+    told: dict[str, Any]
+
+    async def call(self, *given: Any, **named: Any) -> Reply:
+        return Reply(self.told)
+
+
+@pytest.mark.parametrize("told", [
+    {"effect": {"a": 1}}, {"effect": ["x"]}, {"effect": "great"}, {"operationId": 7}, {"operationId": None}, {"ok": 1},
+    {"ok": False, "error": "no"}, {"ok": False, "error": {"code": 5}}, {"ok": False},
+])  # fmt: skip
+async def test_an_answer_that_is_none_is_told_and_recorded_as_not_known(tmp_path: Path, told: dict[str, Any]) -> None:
+    """The history of the caller keeps its outcome, whatever the other machine says."""
+    async with open_pair(tmp_path) as pair:
+        await pair.paired("app")
+        liar = Liar(
+            *(getattr(pair.laptop.app.dispatcher, part) for part in ("catalog", "services", "computer", "audit"))
+        )
+        liar.told = {
+            "ok": True,
+            "operationId": "x",
+            "scope": "app",
+            "op": "file.write",
+            "data": {},
+            "warnings": [],
+            **told,
+        }
+        pair.server._roads = replace(pair.server._roads, operations=liar)
+        answer = await pair.desk.call("file.write", "x.txt", scope="laptop/app", input={"content": "x"})
+        assert (answer["ok"], answer["error"]["code"]) == (False, "provider_unavailable")
+        (event,) = await events_of(pair.desk, "file.write")
+        assert (event["ok"], event["effect"], event["outcome"]) == (False, "unverifiable", "failed")

@@ -6,7 +6,7 @@ import logging
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 from nats.aio.msg import Msg
 
@@ -28,8 +28,7 @@ from computer_linker.fleet.machines import Machine, Machines
 from computer_linker.fleet.messages import AnswerBody, Here, parsed
 from computer_linker.fleet.parts import Parts
 from computer_linker.fleet.seal import Signer, opened
-from computer_linker.model.effect import Known
-from computer_linker.model.envelope import Attachment, Reply
+from computer_linker.model.envelope import Attachment, Reply, is_envelope
 from computer_linker.model.principal import Principal
 
 log = logging.getLogger(__name__)
@@ -286,17 +285,12 @@ def _reply(machine: Machine, answer: AnswerBody) -> Reply:
 
 
 def _envelope(raw: bytes) -> dict[str, Any] | None:
-    """What a machine answered, if it has the shape of an envelope; a machine is trusted with its answers, not with our memory."""
+    """What a machine answered, if it has the shape of an envelope."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    if type(value) is not dict or type(value.get("ok")) is not bool or type(value.get("operationId")) is not str:
-        return None
-    error = value.get("error")
-    if not value["ok"] and (type(error) is not dict or type(error.get("code")) is not str):
-        return None
-    return value if value.get("effect") in (None, *get_args(Known)) else None
+    return value if is_envelope(value) else None
 
 
 def _unknown(machine: Machine, problem: str) -> ProviderUnavailable:

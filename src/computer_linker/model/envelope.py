@@ -1,7 +1,7 @@
 """The stable outer shape of every request and every answer."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable, wire_codes
 from computer_linker.model.effect import Known
@@ -98,6 +98,17 @@ def with_its_token(call: Call) -> Call:
 def failure_of(code: str, message: str, *, retryable: bool, details: dict[str, Any]) -> dict[str, Any]:
     """The `error` object of a failed envelope."""
     return {"code": code, "message": message, "retryable": retryable, "details": details}
+
+
+def is_envelope(value: Any) -> bool:
+    """True for what has the shape of an envelope: another computer is trusted with its answers, not with our memory of them."""
+    if type(value) is not dict or type(value.get("ok")) is not bool or type(value.get("operationId")) is not str:
+        return False
+    error = value.get("error")
+    if not value["ok"] and (type(error) is not dict or type(error.get("code")) is not str):
+        return False
+    effect = value.get("effect")
+    return effect is None or (type(effect) is str and effect in get_args(Known))
 
 
 def error_in(envelope: dict[str, Any]) -> LinkError:

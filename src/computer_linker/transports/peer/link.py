@@ -26,7 +26,7 @@ from computer_linker.errors import (
     TimedOut,
     wire_codes,
 )
-from computer_linker.model.envelope import Attachment, Reply, error_in
+from computer_linker.model.envelope import Attachment, Reply, error_in, is_envelope
 from computer_linker.registry.context import Progress
 from computer_linker.transports.peer.bulk import TICKET, dialer
 from computer_linker.transports.peer.door import PING_S, PONG_S, REFUSED, UNPAIRED
@@ -323,8 +323,8 @@ class PeerLink:
         try:
             async for raw in link:
                 frame = received(raw)
-                call_id = frame.call_id if isinstance(frame, Piece) else frame.get("id", -1)
-                exchange = self._waiting.get(call_id)
+                call_id = frame.call_id if isinstance(frame, Piece) else frame.get("id")
+                exchange = self._waiting.get(call_id) if type(call_id) is int else None
                 if exchange is not None:
                     exchange.take(frame)
         except ConnectionClosed:
@@ -368,9 +368,13 @@ def _reply(frame: dict[str, Any], blobs: list[bytes]) -> Reply:
         raise kind(str(frame.get("message"))[:500])
     told = frame.get("attachments") or []
     envelope = frame.get("envelope")
-    if type(envelope) is not dict or type(envelope.get("ok")) is not bool or [one.get("size") for one in told] != [
-        len(blob) for blob in blobs
-    ]:  # fmt: skip
+    is_told = type(told) is list and all(type(one) is dict for one in told)
+    if (
+        type(envelope) is not dict
+        or not is_envelope(envelope)
+        or not is_told
+        or [one.get("size") for one in told] != [len(blob) for blob in blobs]
+    ):
         raise ProviderUnavailable("The other computer's answer cannot be read.", effect="unverifiable")
     attachments = [Attachment(str(one.get("mime")), blob) for one, blob in zip(told, blobs, strict=True)]
     return Reply(envelope, attachments)
