@@ -58,8 +58,9 @@ def test_ctrl_c_ends_the_line_it_was_typed_in(service: Service) -> None:
     parent, child = pty.openpty()
     # A runner in the background may have told its children to ignore Ctrl-C.
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    streams = {"stdin": child, "stdout": child, "stderr": child}
-    with subprocess.Popen([*PROGRAM, "approvals"], env=environment(service.home), preexec_fn=heed, **streams) as live:
+    with subprocess.Popen(
+        [*PROGRAM, "approvals"], env=environment(service.home), preexec_fn=heed, stdin=child, stdout=child, stderr=child
+    ) as live:
         seen = b""
         while b"Ctrl-C ends.\r\n" not in seen:
             seen += os.read(parent, 65536)
