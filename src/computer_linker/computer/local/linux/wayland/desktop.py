@@ -95,9 +95,10 @@ def _provide_remote_hands(
         return
     session = RemoteSession(connection, found.road)
     backend = "portal" if found.is_asking else "mutter"
+    is_proven = is_mutter or not found.is_asking
     for facet in facets:
         part = RemotePointer(session) if facet == "pointer" else RemoteKeyboard(session)
-        computer.provide(facet, part, backend=backend, is_proven=not found.is_asking)
+        computer.provide(facet, part, backend=backend, is_proven=is_proven)
     computer.on_close(session.aclose)
 
 

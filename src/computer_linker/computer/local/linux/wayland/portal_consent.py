@@ -20,18 +20,18 @@ from computer_linker.model.geometry import Rect
 
 REMOTE = "org.freedesktop.portal.RemoteDesktop"
 _CAST = "org.freedesktop.portal.ScreenCast"
-_SIGNATURES = {
-    "NotifyPointerMotionAbsolute": "oa{sv}udd",
-    "NotifyPointerMotionRelative": "oa{sv}dd",
-    "NotifyPointerButton": "oa{sv}iu",
-    "NotifyPointerAxisDiscrete": "oa{sv}ui",
-    "NotifyKeyboardKeysym": "oa{sv}iu",
+_EVENTS = {
+    "place": ("NotifyPointerMotionAbsolute", "oa{sv}udd"),
+    "motion": ("NotifyPointerMotion", "oa{sv}dd"),
+    "button": ("NotifyPointerButton", "oa{sv}iu"),
+    "wheel": ("NotifyPointerAxisDiscrete", "oa{sv}ui"),
+    "key": ("NotifyKeyboardKeysym", "oa{sv}iu"),
 }
 _KEYBOARD_AND_POINTER = 1 | 2
 _MONITORS = 1
 _UNTIL_REVOKED = 2
 _PREPARED_S = 5.0
-_CONSENT_S = 12.0
+_CONSENT_S = 8.0
 _TOKEN_NAME = "portal-token"  # noqa: S105  # a file's name
 _LONGEST = 4096
 
@@ -109,7 +109,7 @@ class _Asked:
             await self.bus.aclose()
             raise _refused("The pointer or the keyboard was left out")
         streams = [_stream(one, screens) for one in results.get("streams", [])]
-        dialect = Dialect(PORTAL, PORTAL_PATH, REMOTE, _SIGNATURES, (self._session, {}))
+        dialect = Dialect(PORTAL, PORTAL_PATH, REMOTE, _EVENTS, (self._session, {}))
         remote = RemoteInput(self.bus, dialect, streams)
         await self.bus.hear(self._session, "org.freedesktop.portal.Session.Closed", remote.end)
         return remote

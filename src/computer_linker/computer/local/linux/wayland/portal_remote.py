@@ -10,12 +10,12 @@ from computer_linker.model.geometry import Rect
 MUTTER = "org.gnome.Mutter.RemoteDesktop"
 _CAST = "org.gnome.Mutter.ScreenCast"
 _SESSION = f"{MUTTER}.Session"
-_MUTTER_SIGNATURES = {
-    "NotifyPointerMotionAbsolute": "sdd",
-    "NotifyPointerMotionRelative": "dd",
-    "NotifyPointerButton": "ib",
-    "NotifyPointerAxisDiscrete": "ui",
-    "NotifyKeyboardKeysym": "ub",
+_MUTTER_EVENTS = {
+    "place": ("NotifyPointerMotionAbsolute", "sdd"),
+    "motion": ("NotifyPointerMotionRelative", "dd"),
+    "button": ("NotifyPointerButton", "ib"),
+    "wheel": ("NotifyPointerAxisDiscrete", "ui"),
+    "key": ("NotifyKeyboardKeysym", "ub"),
 }
 _HIDDEN_CURSOR = 0
 _SHIFT = 0xFFE1
@@ -50,7 +50,8 @@ class Dialect:
     name: str
     path: str
     interface: str
-    signatures: dict[str, str]
+    events: dict[str, tuple[str, str]]
+    """The method and the signature of each event."""
     lead: tuple[Any, ...] = ()
     """What stands before an event's own values."""
 
@@ -76,23 +77,23 @@ class RemoteInput:
     async def move(self, stream: Stream, x: float, y: float) -> None:
         """Put the pointer at a desktop point of that display."""
         at = ((place - start) * stream.pixels_a_unit for place, start in ((x, stream.area.x), (y, stream.area.y)))
-        await self._notify("NotifyPointerMotionAbsolute", stream.id, *at)
+        await self._notify("place", stream.id, *at)
 
     async def stir(self) -> None:
         """Have both devices come to be, by a movement that moves nothing and by shift, which types nothing."""
-        await self._notify("NotifyPointerMotionRelative", 0.0, 0.0)
+        await self._notify("motion", 0.0, 0.0)
         await self.keysym(_SHIFT, down=True)
         await self.keysym(_SHIFT, down=False)
 
     async def button(self, code: int, *, down: bool) -> None:
-        await self._notify("NotifyPointerButton", code, down)
+        await self._notify("button", code, down)
 
     async def turn(self, axis: int, steps: int) -> None:
         """Turn the wheel by whole notches: axis 0 is down, 1 is right."""
-        await self._notify("NotifyPointerAxisDiscrete", axis, steps)
+        await self._notify("wheel", axis, steps)
 
     async def keysym(self, number: int, *, down: bool) -> None:
-        await self._notify("NotifyKeyboardKeysym", number, down)
+        await self._notify("key", number, down)
 
     async def aclose(self) -> None:
         """End the session."""
@@ -102,10 +103,10 @@ class RemoteInput:
         if self.is_ended:
             raise ended()
         said = self._dialect
-        signature = said.signatures[event]
+        method, signature = said.events[event]
         plain = [int(value) if isinstance(value, bool) and signature[-1] == "u" else value for value in values]
         try:
-            await self._bus.call(said.name, said.path, f"{said.interface}.{event}", signature, *said.lead, *plain)
+            await self._bus.call(said.name, said.path, f"{said.interface}.{method}", signature, *said.lead, *plain)
         except BusRefusal as error:
             if error.name.endswith(_GONE):
                 self.is_ended = True
@@ -161,7 +162,7 @@ async def _mutter_session(bus: SessionBus, screens: list[Screen]) -> RemoteInput
         shown = {"cursor-mode": Variant("u", _HIDDEN_CURSOR)}
         path = await bus.call(_CAST, cast, f"{_CAST}.Session.RecordMonitor", "sa{sv}", screen.name, shown)
         streams.append(Stream(path, screen.area, screen.pixels_a_unit))
-    opened = RemoteInput(bus, Dialect(MUTTER, session, _SESSION, _MUTTER_SIGNATURES), streams)
+    opened = RemoteInput(bus, Dialect(MUTTER, session, _SESSION, _MUTTER_EVENTS), streams)
     await bus.hear(session, f"{_SESSION}.Closed", opened.end)
     try:
         await bus.call(MUTTER, session, f"{_SESSION}.Start")
