@@ -14,7 +14,7 @@ def test_an_agent_browser_before_0_41_is_said_to_be_too_old_and_what_to_install(
     with pytest.raises(ProviderUnavailable) as refused:
         results_of(said, 1)
     assert refused.value.details["reason"] == "too_old"
-    assert "agent-browser@latest" in refused.value.details["remedy"]
+    assert "agent-browser@latest" in str(refused.value.details["remedy"])
 
 
 def test_a_page_that_speaks_of_the_option_is_not_taken_for_an_old_program() -> None:
