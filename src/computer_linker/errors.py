@@ -9,7 +9,7 @@ class LinkError(Exception):
     code: ClassVar[str]
     retryable: ClassVar[bool] = False
 
-    def __init__(self, message: str, **details: object) -> None:
+    def __init__(self, message: str, /, **details: object) -> None:
         super().__init__(message)
         self.message = message
         self.details = details
