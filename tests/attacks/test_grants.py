@@ -18,7 +18,7 @@ from support.oauth import Browser, tokens
 from support.road import computer_scope, folder_scope
 from support.service import META, TOKEN, Service, modern_headers, serving
 
-ASKS = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+ASKS: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
 YES = {"confirm": {"action": "accept", "content": {"decision": "Allow once"}}}
 
 
@@ -129,7 +129,7 @@ async def test_a_call_that_reports_its_progress_ends_with_the_session_too(servic
     script = f"open('{begun.name}','w').close();import time;time.sleep(4);open('{ended.name}','w').close()"
     given = {"scope": "app", "op": "command.run", "target": ".", "input": {"command": [sys.executable, "-c", script]}}
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
+    async def progress(progress: float, total: float | None, message: str | None) -> None:
         return None
 
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {issued['access_token']}"}, timeout=60) as http:

@@ -134,7 +134,10 @@ async def test_unpairing_ends_what_the_machine_had_begun(tmp_path: Path) -> None
     script = "open('begun','w').close();import time;time.sleep(60);open('ended','w').close()"
     async with open_pair(tmp_path) as pair:
         await pair.paired("app")
-        asked = {"input": {"command": [sys.executable, "-c", script]}, "options": {"timeoutSeconds": 90}}
+        asked: dict[str, Any] = {
+            "input": {"command": [sys.executable, "-c", script]},
+            "options": {"timeoutSeconds": 90},
+        }
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: pair.desk.call("command.run", ".", scope="laptop/app", **asked))
             await until((pair.laptop.root / "begun").exists)
