@@ -24,6 +24,8 @@ def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Pa
     try:
         assert "does not listen" in run(laptop, "peer", "pair", ok=False)
         where = run(laptop, "peer", "listen", "--port", "0")["listening"]
+        assert "cannot listen" in run(laptop, "peer", "listen", "--host", "256.1.1.1", ok=False)
+        assert run(laptop, "computers")["listening"] == where, "it listens where it did"
         assert "no scope" in run(laptop, "peer", "pair", "--allow", "nope", ok=False)
         code = run(laptop, "peer", "pair", "--allow", "app:fs:read")["code"]
         assert "refused" in run(desk, "peer", "pair", where, "AAAAA-AAAAA-AAAAA-AAAAA-AAAAA-A", ok=False)
@@ -49,4 +51,17 @@ def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Pa
         assert gone["error"]["code"] == "permission_denied"
     finally:
         end_service(desk)
+        end_service(laptop)
+
+
+def test_the_command_for_the_other_computer_has_an_address_that_leads_here(tmp_path: Path) -> None:
+    laptop = tmp_path / "laptop"
+    write_config(laptop, tmp_path / "laptop-root", machineId="laptop-id", machineName="laptop")
+    try:
+        where = run(laptop, "peer", "listen", "--host", "0.0.0.0", "--port", "0")["listening"]
+        assert where.startswith("0.0.0.0:")
+        address = run(laptop, "peer", "pair")["address"]
+        assert address.endswith(where.removeprefix("0.0.0.0"))
+        assert not address.startswith("0.0.0.0")
+    finally:
         end_service(laptop)

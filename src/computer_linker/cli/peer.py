@@ -58,7 +58,7 @@ def _pair(
             return
         say(answer["code"])
         note(
-            f"Within five minutes, on the other computer: computer-linker peer pair {answer['listening']} {answer['code']}"
+            f"Within five minutes, on the other computer: computer-linker peer pair {answer['address']} {answer['code']}"
         )
         given = ", ".join(answer["grants"]) or "nothing (give it something with --allow SCOPE)"
         note(f"It may then use here: {given}")

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.config.store import write_whole
-from computer_linker.errors import InvalidRequest, ProviderUnavailable
+from computer_linker.errors import CannotServe, InvalidRequest, ProviderUnavailable
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry.context import Progress
 from computer_linker.service.app import App
@@ -82,9 +82,16 @@ class PeerDesk:
         host, port = str(request.get("host")), request.get("port")
         if type(port) is not int or not 0 <= port <= 65535:
             raise InvalidRequest("`port` is a port number.")
+        before = self._server.address if self._server is not None else None
         if self._server is not None:
             await self._server.aclose()
-        await self._listen(host, port)
+        try:
+            await self._listen(host, port)
+        except CannotServe:
+            # Where it cannot listen it has not moved to: paired computers find it where it was.
+            if before is not None:
+                await self._listen(*before)
+            raise
         wanted = {"host": host, "port": self._server.address[1] if self._server and self._server.address else port}
         write_whole(self._app.home, _FILE, json.dumps(wanted).encode())
         return {"ok": True, "listening": self._where()}
@@ -99,16 +106,18 @@ class PeerDesk:
         self._app.services.provide(PeerServer, server)
 
     def _invite(self, request: dict[str, Any]) -> dict[str, Any]:
+        from computer_linker.transports.http.own_address import base_for_others
         from computer_linker.transports.peer.pairing import grouped
 
-        if self._server is None:
+        if self._server is None or self._server.address is None:
             raise InvalidRequest("This computer does not listen for others yet. First: computer-linker peer listen")
         grants = tuple(str(grant) for grant in request.get("grants") or ())
         for grant in grants:
             if self._app.config.scope(grant.partition(":")[0]) is None:
                 raise InvalidRequest(f"There is no scope {grant.partition(':')[0]!r} to give.")
         invitation = self._server.invitations.make(grants)
-        return {"ok": True, "code": grouped(invitation.code), "listening": self._where(), "grants": list(grants)}
+        answer = {"ok": True, "code": grouped(invitation.code), "listening": self._where(), "grants": list(grants)}
+        return answer | {"address": base_for_others(f"http://{self._where()}").removeprefix("http://")}
 
     async def _join(self, request: dict[str, Any]) -> dict[str, Any]:
         from computer_linker.transports.peer.join import join
@@ -143,7 +152,9 @@ class PeerDesk:
     def _where(self) -> str | None:
         if self._server is None or self._server.address is None:
             return None
-        return f"{self._server.address[0]}:{self._server.address[1]}"
+        from computer_linker.transports.http.guards import authority
+
+        return authority(*self._server.address)
 
 
 def _is_installed() -> bool:
