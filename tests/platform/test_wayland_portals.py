@@ -10,34 +10,46 @@ import pytest
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.local.probe import this_computer
-from computer_linker.errors import InvalidRequest, UnsupportedPlatform
+from computer_linker.errors import InvalidRequest, OsPermissionRequired, UnsupportedPlatform
 from computer_linker.model.geometry import Point
 from support.compositors import compositor
 from support.desktop import Desktop, missing
 from support.forms import lacking
 from support.harness import Harness
+from support.road import Road, computer_scope
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 PROGRAM = Path(__file__).parent.parent / "fixtures" / "apps" / "gtk3_log_window.py"
 _LEFT, _RIGHT = 1, 3
 
 
-@pytest.fixture(scope="module")
-def mutter() -> Iterator[Desktop]:
+_FRACTIONS = "[org/gnome/mutter]\nexperimental-features=['scale-monitor-framebuffer']\n"
+
+
+def _needs() -> None:
     if lack := missing("mutter", "pipewire", "dbus-daemon"):
         pytest.skip(f"not installed: {', '.join(lack)}")
     if lack := lacking("gtk3"):
         pytest.skip(f"not installed: {lack}")
+
+
+@pytest.fixture(scope="module")
+def mutter() -> Iterator[Desktop]:
+    _needs()
     with compositor("mutter") as desktop:
         desktop.launch("pipewire")
         yield desktop
 
 
+async def _pipewire(desktop: Desktop) -> None:
+    with anyio.fail_after(20):
+        while not (Path(desktop.env["XDG_RUNTIME_DIR"]) / "pipewire-0").exists():
+            await anyio.sleep(0.02)
+
+
 @pytest.fixture
 async def computer(mutter: Desktop) -> AsyncIterator[Computer]:
-    with anyio.fail_after(20):
-        while not (Path(mutter.env["XDG_RUNTIME_DIR"]) / "pipewire-0").exists():
-            await anyio.sleep(0.02)
+    await _pipewire(mutter)
     opened = this_computer(mutter.env)
     yield opened
     await opened.aclose()
@@ -46,17 +58,21 @@ async def computer(mutter: Desktop) -> AsyncIterator[Computer]:
 @pytest.fixture
 async def window(mutter: Desktop, computer: Computer) -> AsyncIterator[Harness]:
     """A GTK window over the whole display: its coordinates are the desktop's."""
+    harness = await _opened(mutter, computer, width=1280, height=800)
+    yield harness
+    mutter.end(harness.process)
+
+
+async def _opened(desktop: Desktop, computer: Computer, *, width: int, height: int) -> Harness:
     argv = ["/usr/bin/python3", "-W", "ignore", str(PROGRAM), "Log", "336699", "fullscreen", "smooth"]
-    process = mutter.launch(*argv, stdout=subprocess.PIPE)
-    harness = Harness(process)
-    harness.next("placed", width=1280, height=800)
+    harness = Harness(desktop.launch(*argv, stdout=subprocess.PIPE))
+    harness.next("placed", width=width, height=height)
     # A keyboard is there from the first act on; before, nothing has its focus.
-    await computer.pointer.move(Point(x=640, y=400))
+    await computer.pointer.move(Point(x=640, y=300))
     harness.next("focus_in")
     harness.quiet()
     harness.seen.clear()
-    yield harness
-    mutter.end(process)
+    return harness
 
 
 def _pressed(event: dict[str, Any]) -> tuple[float, float, int]:
@@ -142,3 +158,66 @@ async def test_who_is_stopped_lets_go_and_sends_nothing_more(computer: Computer,
     await computer.click(Point(x=300, y=300))
     pressed = window.next("button_down")
     assert (pressed["ctrl"], pressed["shift"]) == (False, False)
+
+
+async def test_the_operations_reach_the_window(tmp_path: Path, computer: Computer, window: Harness) -> None:
+    async with Road.open(tmp_path, [computer_scope("desk")], computer) as road:
+        await road.data("desktop.hotkey", scope="desk", input={"keys": ["shift", "a"]})
+        window.next("text", text="A")
+        await road.data("desktop.press", scope="desk", input={"key": "b"})
+        window.next("text", text="Ab")
+
+
+async def test_a_long_text_is_typed_where_nothing_can_be_pasted(computer: Computer, window: Harness) -> None:
+    text = "The quick brown fox; jumps over 12 lazy dogs? " * 4
+    entered = await computer.type_text(text)
+    assert (entered.method, window.next("text", text=text)["text"]) == ("keys", text)
+
+
+async def test_a_session_the_desktop_ended_stays_ended(computer: Computer, mutter: Desktop, window: Harness) -> None:
+    await computer.click(Point(x=50, y=60))
+    window.next("button_up")
+    # Its picture streams end with PipeWire, as they do when the person presses stop.
+    (pipewire,) = [one for one in mutter.processes if one.args == ("pipewire",)]
+    mutter.end(pipewire)
+    try:
+        with anyio.fail_after(10):
+            while True:
+                try:
+                    await computer.pointer.move(Point(x=51, y=60))
+                except OsPermissionRequired:
+                    break
+        window.quiet()
+        with pytest.raises(OsPermissionRequired):
+            await computer.click(Point(x=50, y=60))
+        assert window.quiet() == []
+    finally:
+        mutter.launch("pipewire")
+
+
+async def test_a_click_on_a_scaled_display_lands_where_it_was_meant() -> None:
+    _needs()
+    with compositor("mutter", settings=_FRACTIONS) as desktop:
+        desktop.launch("pipewire")
+        await _pipewire(desktop)
+        _scale(desktop, 1.25)
+        computer = this_computer(desktop.env)
+        try:
+            (display,) = await computer.screen.displays()
+            assert (display.scale, display.bounds.width) == (1.25, 1024)
+            window = await _opened(desktop, computer, width=1024, height=640)
+            await computer.click(Point(x=1001, y=123))
+            assert _pressed(window.next("button_down")) == (1001, 123, _LEFT)
+        finally:
+            await computer.aclose()
+
+
+def _scale(desktop: Desktop, scale: float) -> None:
+    name = "org.gnome.Mutter.DisplayConfig"
+    desktop.run("gdbus", "wait", "--session", "--timeout", "20", name)
+    call = ["gdbus", "call", "--session", "-d", name, "-o", "/org/gnome/Mutter/DisplayConfig", "-m"]
+    state = desktop.run(*call, f"{name}.GetCurrentState").stdout.decode()
+    serial = state.removeprefix("(uint32 ").split(",")[0]
+    wanted = f"[(0, 0, {scale}, uint32 0, true, [('Meta-0', '1280x800@60.000', @a{{sv}} {{}})])]"
+    done = desktop.run(*call, f"{name}.ApplyMonitorsConfig", serial, "1", wanted, "@a{sv} {}")
+    assert done.returncode == 0, done.stderr

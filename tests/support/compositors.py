@@ -21,7 +21,7 @@ _DESKTOPS = {"mutter": "GNOME", "kwin_wayland": "KDE"}
 
 
 @contextmanager
-def compositor(name: str, *, portals: bool = False) -> Iterator[Desktop]:
+def compositor(name: str, *, portals: bool = False, settings: str = "") -> Iterator[Desktop]:
     """A session of its own with one virtual monitor of 1280x800; `portals` lets it have the backends installed here."""
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
     started: list[subprocess.Popen[bytes]] = []
@@ -29,6 +29,8 @@ def compositor(name: str, *, portals: bool = False) -> Iterator[Desktop]:
         desktop = Desktop("", _environment(folder, name), folder)
         if not portals:
             desktop.env["XDG_DESKTOP_PORTAL_DIR"] = str(folder / "no-portals")
+        if settings:
+            _keep_settings(desktop, settings)
         started.append(start_bus(desktop))
         started.append(_started(name, desktop))
         desktop.env["WAYLAND_DISPLAY"] = str(_socket(folder / "run", started[-1], folder / "log"))
@@ -58,6 +60,13 @@ def _environment(folder: Path, name: str) -> dict[str, str]:
         "LIBGL_ALWAYS_SOFTWARE": "1",
         "GSETTINGS_BACKEND": "memory",
     }
+
+
+def _keep_settings(desktop: Desktop, settings: str) -> None:
+    folder = Path(desktop.env["HOME"]) / ".config" / "glib-2.0" / "settings"
+    folder.mkdir(parents=True)
+    (folder / "keyfile").write_text(settings)
+    desktop.env["GSETTINGS_BACKEND"] = "keyfile"
 
 
 def _started(name: str, desktop: Desktop) -> "subprocess.Popen[bytes]":

@@ -90,9 +90,10 @@ async def _focused_field(computer: "Computer") -> Element | None:
 
 
 async def _best_by_keys(computer: "Computer", text: str, app: str) -> bool:
-    """Short texts, terminals (where a paste may run or be refused), and systems whose keyboard takes any character."""
+    """Short texts, terminals (where a paste may run or be refused), and where keys take any character or nothing can paste."""
     takes_all = getattr(computer.keyboard, "takes_any_character", False)
-    wanted = len(text) <= _BY_KEYS_AT_MOST or takes_all or app in _TERMINALS or app in _ONLY_KEYS
+    has_no_other = takes_all or not computer.capabilities().has("clipboard")
+    wanted = len(text) <= _BY_KEYS_AT_MOST or has_no_other or app in _TERMINALS or app in _ONLY_KEYS
     return wanted and await computer.keyboard.can_type(text)
 
 

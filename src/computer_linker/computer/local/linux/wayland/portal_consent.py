@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,14 @@ _LONGEST = 4096
 
 
 class PortalRoad:
-    """The portal. A question that nobody has answered yet stays open, and the next use finds its answer."""
+    """The portal. Mutter behind it counts places in a stream's pixels, others in the desktop's units.
 
-    def __init__(self, address: str, environ: Mapping[str, str]) -> None:
+    A question that nobody has answered yet stays open, and the next use finds its answer.
+    """
+
+    def __init__(self, address: str, environ: Mapping[str, str], *, counts_pixels: bool) -> None:
         self._address = address
+        self._counts_pixels = counts_pixels
         self._token = _Token(environ)
         self._asked: _Asked | None = None
 
@@ -56,6 +61,8 @@ class PortalRoad:
             await asked.bus.aclose()
             raise _refused("Remote control was not allowed")
         self._token.keep(asked.answer.results.get("restore_token"))
+        if not self._counts_pixels:
+            screens = [replace(screen, pixels_a_unit=1.0) for screen in screens]
         return await asked.opened(screens)
 
     async def aclose(self) -> None:

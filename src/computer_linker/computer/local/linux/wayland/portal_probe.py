@@ -62,7 +62,7 @@ async def _found(address: str, environ: Mapping[str, str], *, is_mutter: bool) -
     with anyio.move_on_after(_PROBE_S):
         try:
             if await _portal_controls(address):
-                return Found(PortalRoad(address, environ), is_asking=True)
+                return Found(PortalRoad(address, environ, counts_pixels=is_mutter), is_asking=True)
             if is_mutter and await _offers_its_own(address):
                 return await _tried(address, environ)
             return Found()

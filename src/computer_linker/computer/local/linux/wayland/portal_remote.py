@@ -175,6 +175,9 @@ async def _mutter_session(bus: SessionBus, screens: list[Screen]) -> RemoteInput
 
 def ended() -> OsPermissionRequired:
     """The failure when the desktop, or the person at it, has ended the session."""
+    remedy = "Start the service again to ask for it anew."
     return OsPermissionRequired(
-        "Remote control of this desktop was ended, by the person or by the desktop.", grant="input"
+        f"Remote control of this desktop was ended, by the person or by the desktop. {remedy}",
+        grant="input",
+        remedy=remedy,
     )

@@ -15,7 +15,7 @@ from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailabl
 from computer_linker.model.geometry import Point
 
 _RELEASE_S = 2.0
-_NOTICED_S = 0.15
+_NOTICED_S = 0.4
 
 
 class Stroke(NamedTuple):
