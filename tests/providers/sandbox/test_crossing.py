@@ -183,10 +183,31 @@ async def test_a_folder_above_a_denied_part_keeps_its_name(tmp_path: Path) -> No
         assert sorted(path.name for path in root.iterdir()) == [".config", "sub"]
 
 
-async def test_a_folder_too_large_to_look_through_is_told(tmp_path: Path) -> None:
-    for number in range(2100):
-        (tmp_path / "root" / f"d{number}").mkdir(parents=True)
+async def test_many_files_made_meanwhile_open_no_secret(tmp_path: Path) -> None:
+    """A flood would once have hidden a folder from the look: each that changed is looked at again, however many there are."""
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / ".env").write_text(CANARY)
     async with boundary(tmp_path, "bubblewrap") as road:
+        made = "for d in 1 2 3 4; do mkdir a$d; for n in $(seq 900); do : > a$d/f$n; done; done"
+        assert CANARY not in (await sh(road, f"cat sub/.env; {made}"))["stdout"]
+        (root / "a4" / ".env").write_text(CANARY)
+        assert CANARY not in (await sh(road, "cat sub/.env a4/.env; true"))["stdout"]
+        (root / "a4" / ".env").rename(root / "a1" / ".env")
+        ran = await road.call("command.run", ".", input={"command": ["cat", "sub/.env", "a1/.env"]})
+        assert CANARY not in ran["data"]["stdout"]
+        assert ran["warnings"] == []
+
+
+async def test_a_folder_too_deep_to_look_through_is_told_or_refused(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "/".join("x" * 40)).mkdir(parents=True)
+    async with boundary(tmp_path, "bubblewrap") as road:
+        ran = await road.call("command.run", ".", input={"command": ["touch", "ran"]})
+        assert ran["error"]["code"] == "provider_unavailable"
+        assert [path.name for path in root.iterdir()] == ["x"]
+    (tmp_path / "told").mkdir()
+    async with Road.open(tmp_path / "told", [folder_scope(root, allowedCommands=["*"], sandbox="auto")]) as road:
         ran = await road.call("command.run", ".", input={"command": ["true"]})
         assert any("too large" in warning for warning in ran["warnings"])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
@@ -122,6 +122,7 @@ class Preparation:
             confinement = Confinement(cwd=judged.where, cwd_fd=held[0], network=network)
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
+                await self._sandbox.look(confinement)
             plan, env = self._sandbox.wrap(
                 judged.argv, confinement, judged.env, boundary=judged.boundary, pty=request.pty
             )
@@ -129,6 +130,13 @@ class Preparation:
             _close(held)
             raise
         plan.closes.extend(held)
+        if plan.is_partial and request.scope.policy.sandbox == "required":
+            plan.release()
+            raise ProviderUnavailable(
+                "This scope runs commands only behind a whole boundary, and its folder holds too many folders to close every "
+                "secret in them. Narrow the scope to a smaller folder, or set its `sandbox` to `auto`.",
+                remedy="Narrow the scope to a smaller folder.",
+            )
         warnings = [*plan.warnings, *_warnings(request.scope, judged.boundary)]
         return Prepared(judged.argv, plan, env, plan.boundary, warnings)
 

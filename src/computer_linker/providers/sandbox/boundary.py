@@ -92,6 +92,8 @@ class SpawnPlan:
     kernel: KernelRules = field(default_factory=KernelRules)
     boundary: str = "none"
     warnings: list[str] = field(default_factory=list)
+    is_partial: bool = False
+    """True where a root holds more than was looked at: secrets deep inside it are not closed."""
     closes: list[int] = field(default_factory=list)
     """Descriptors that are of no more use once the process has its own."""
     releases: list[Callable[[], None]] = field(default_factory=list)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from computer_linker.computer.facets.processes import FIRST_KEPT_FD, GATE_FD, KernelRules
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.masks import masks_of, open_below
+from computer_linker.providers.sandbox.looks import Looks, open_below
+from computer_linker.providers.sandbox.masks import masks_of
 from computer_linker.providers.sandbox.placeholders import Held, Placeholders
 from computer_linker.providers.sandbox.places import (
     SYSTEM_FACTS,
@@ -31,11 +32,13 @@ _MAX_FDS = 40
 class _World:
     """Mounts in the making: each has a place in the order, so that what lies deeper is mounted later."""
 
+    looks: Looks
     mounts: list[tuple[int, int, tuple[str, ...]]] = field(default_factory=list)
     fds: list[int] = field(default_factory=list)
     opened: list[int] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    is_partial: bool = False
 
     def add(self, path: str, rank: int, *arguments: str) -> None:
         self.mounts.append((depth(path), rank, arguments))
@@ -50,10 +53,16 @@ class _World:
 
 
 def wrap(
-    bwrap: str, argv: tuple[str, ...], confinement: Confinement, placeholders: Placeholders, *, pty: bool
+    bwrap: str,
+    argv: tuple[str, ...],
+    confinement: Confinement,
+    placeholders: Placeholders,
+    looks: Looks,
+    *,
+    pty: bool,
 ) -> SpawnPlan:
     """The plan that runs `argv` inside bubblewrap. The argv itself is passed on untouched."""
-    world = _World()
+    world = _World(looks)
     try:
         _system(world, confinement)
         for folder in confinement.readable:
@@ -88,6 +97,7 @@ def wrap(
         wrapped=True,
         kernel=KernelRules(confine_signals=True),
         warnings=world.warnings,
+        is_partial=world.is_partial,
         closes=world.opened,
         releases=[lambda: placeholders.let_go(world.held)],
     )
@@ -118,7 +128,7 @@ def _root(world: _World, folder: Folder, option: str) -> None:
 
 
 def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, is_writable: bool) -> None:
-    masks = masks_of(folder, is_writable=is_writable)
+    masks = masks_of(folder, world.looks, is_writable=is_writable)
     for name in masks.empty_folders:
         path = f"{folder.path.rstrip('/')}/{name}"
         world.add(path, 4, "--perms", "0555", "--tmpfs", path)
@@ -132,6 +142,7 @@ def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, i
     for name in masks.read_only:
         _mount_again(world, folder, name, "--ro-bind")
     if masks.is_partial:
+        world.is_partial = True
         world.warnings.append(
             "The scope's folder is too large to look through: secrets deep inside it are not closed off."
         )

@@ -2,14 +2,13 @@
 
 import os
 import stat
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from computer_linker.model.paths import PathRules
-from computer_linker.policy.names import PROTECTED_NAMES, folded, is_protected, is_sensitive
+from computer_linker.policy.names import PROTECTED_NAMES, is_protected, is_sensitive
 from computer_linker.policy.paths import is_denied
 from computer_linker.providers.sandbox.boundary import Folder
+from computer_linker.providers.sandbox.looks import Looks, Parts, Seen, open_below
 from computer_linker.providers.sandbox.placeholders import PLACEHOLDER_MODE
 from computer_linker.providers.sandbox.places import home
 
@@ -24,11 +23,6 @@ _HOME_ONLY = frozenset(
 """Protected names that programs read from the home folder only; outside it they are closed when they exist."""
 _PROTECTED = tuple(sorted(PROTECTED_NAMES))
 _IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
-_SKIPPED = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".cache"})
-_TOP_ONLY = frozenset({"target", "dist", "build", "vendor"})
-"""What is made or copied there is too much to look through, but a copy of a secret lies at the top of it."""
-_MAX_DEPTH = 16
-_MAX_ENTRIES = 2000
 _MAX_REPOSITORIES = 4
 
 
@@ -51,20 +45,33 @@ class Masks:
     """How many more repositories there are, in which missing names stay open."""
 
 
-def masks_of(folder: Folder, *, is_writable: bool) -> Masks:
-    """What exists in the root and must stay closed: its top whole, the rest as far as a bounded look goes."""
-    masks = Masks()
-    seen: dict[tuple[str, ...], set[str]] = {(): set()}
-    standing: list[tuple[str, ...]] = []
-    for parts, entry in _walk(folder.fd, masks):
+def look_at(folder: Folder, looks: Looks) -> tuple[dict[Parts, Seen], bool]:
+    """What the folders of the root hold that matters, and whether all of them were looked at."""
+
+    def judge(seen: Seen, parts: Parts, entry: os.DirEntry[str]) -> None:
         if _is_placeholder(entry):
-            standing.append(parts)
-            continue
-        seen.setdefault(parts[:-1], set()).add(entry.name)
-        _judge(masks, folder.above, parts, entry, folder.rules)
+            seen.standing.append(parts)
+            return
+        if entry.name in PROTECTED_NAMES:
+            seen.names.add(entry.name)
+        if how := _how_closed((*folder.above, *parts), entry, folder.rules):
+            seen.closed.append((how, "/".join(parts)))
+
+    return looks.look(folder, judge)
+
+
+def masks_of(folder: Folder, looks: Looks, *, is_writable: bool) -> Masks:
+    """What exists in the root and must stay closed, as far as a bounded look goes."""
+    folders, is_whole = look_at(folder, looks)
+    masks = Masks(is_partial=not is_whole)
+    for seen in folders.values():
+        for how, path in seen.closed:
+            getattr(masks, how).append(path)
+    standing = [parts for seen in folders.values() for parts in seen.standing]
     _close_named(masks, folder)
+    _leave_out_the_inside(masks)
     if is_writable and not folder.rules.allow_protected:
-        _close_missing(masks, folder, seen)
+        _close_missing(masks, folder, {parts: seen.names for parts, seen in folders.items()})
     masks.empty_folders += ["/".join(parts) for parts in standing if parts[-1] not in masks.missing.get(parts[:-1], ())]
     if not is_writable:
         masks.read_only.clear()
@@ -101,24 +108,20 @@ def _folders_above(paths: list[str]) -> list[str]:
     return sorted({"/".join(parts[:size]) for parts in names for size in range(1, len(parts))})
 
 
-def _judge(
-    masks: Masks, above: tuple[str, ...], below: tuple[str, ...], entry: os.DirEntry[str], rules: PathRules
-) -> None:
-    path = "/".join(below)
-    parts = (*above, *below)
-    is_folder = entry.is_dir(follow_symlinks=False)
+def _how_closed(parts: Parts, entry: os.DirEntry[str], rules: PathRules) -> str | None:
+    """The list of `Masks` an entry belongs to; None for what stays open."""
     closed = (not rules.allow_sensitive and is_sensitive(parts)) or (
         bool(rules.denied) and is_denied(parts, rules.denied)
     )
     protected = not rules.allow_protected and is_protected(parts)
+    if not (closed or protected):
+        return None
     if entry.is_symlink():
         # What a link leads to is judged by its own name; only a trusted name could be turned elsewhere.
-        if protected:
-            masks.links.append(path)
-    elif closed:
-        (masks.empty_folders if is_folder else masks.empty_files).append(path)
-    elif protected:
-        masks.read_only.append(path)
+        return "links" if protected else None
+    if closed:
+        return "empty_folders" if entry.is_dir(follow_symlinks=False) else "empty_files"
+    return "read_only"
 
 
 def _close_named(masks: Masks, folder: Folder) -> None:
@@ -135,6 +138,20 @@ def _close_named(masks: Masks, folder: Folder) -> None:
             known.append("/".join(below))
 
 
+def _leave_out_the_inside(masks: Masks) -> None:
+    """What lies in a folder that is closed whole needs nothing more; mounted there, it would show its name."""
+    whole = set(masks.empty_folders)
+
+    def is_open(path: str) -> bool:
+        parts = path.split("/")
+        return not any("/".join(parts[:size]) in whole for size in range(1, len(parts)))
+
+    if whole:
+        masks.read_only = [path for path in masks.read_only if is_open(path)]
+        masks.empty_files = [path for path in masks.empty_files if is_open(path)]
+        masks.empty_folders = [path for path in masks.empty_folders if is_open(path)]
+
+
 def _kind_of(root_fd: int, parts: tuple[str, ...]) -> int:
     fd = open_below(root_fd, parts[:-1])
     if fd is None:
@@ -145,57 +162,6 @@ def _kind_of(root_fd: int, parts: tuple[str, ...]) -> int:
         return 0
     finally:
         os.close(fd)
-
-
-def _walk(root_fd: int, masks: Masks) -> Iterator[tuple[tuple[str, ...], os.DirEntry[str]]]:
-    """Entries of the root, breadth first and bounded, by descriptor and without following links."""
-    waiting: deque[tuple[str, ...]] = deque([()])
-    seen = 0
-    while waiting:
-        above = waiting.popleft()
-        # Opened only now: a folder of a thousand folders must not take a thousand descriptors.
-        fd = open_below(root_fd, above)
-        if fd is None:
-            continue
-        try:
-            with os.scandir(fd) as entries:
-                for entry in entries:
-                    seen += 1
-                    if above and seen > _MAX_ENTRIES:
-                        masks.is_partial = True
-                        return
-                    parts = (*above, entry.name)
-                    yield parts, entry
-                    if _is_worth_a_look(entry, above):
-                        if len(parts) < _MAX_DEPTH and len(waiting) < _MAX_ENTRIES:
-                            waiting.append(parts)
-                        else:
-                            masks.is_partial = True
-        finally:
-            os.close(fd)
-
-
-def _is_worth_a_look(entry: os.DirEntry[str], above: tuple[str, ...]) -> bool:
-    if entry.name in _SKIPPED or (above and above[-1] in _TOP_ONLY) or not entry.is_dir(follow_symlinks=False):
-        return False
-    return folded(entry.name) not in PROTECTED_NAMES
-
-
-def open_below(root_fd: int, parts: tuple[str, ...]) -> int | None:
-    """Hold a folder below the root, reached without following links; None when there is none."""
-    fd: int | None = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root_fd)
-    for name in parts:
-        above, fd = fd, _open_folder(name, fd) if fd is not None else None
-        if above is not None:
-            os.close(above)
-    return fd
-
-
-def _open_folder(name: str, fd: int) -> int | None:
-    try:
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
-    except OSError:
-        return None
 
 
 def _is_placeholder(entry: os.DirEntry[str]) -> bool:

@@ -13,6 +13,8 @@ from computer_linker.computer.base import Computer
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
+from computer_linker.providers.sandbox.looks import Looks
+from computer_linker.providers.sandbox.masks import look_at
 from computer_linker.providers.sandbox.placeholders import Placeholders
 
 
@@ -52,6 +54,7 @@ class Sandbox:
         self._boundary: Boundary | None = None
         self._probing = anyio.Lock()
         self._placeholders = Placeholders(state / "sandbox-placeholders")
+        self._looks = Looks()
         self._bwrap: str | None = None
 
     @classmethod
@@ -71,6 +74,12 @@ class Sandbox:
                     self._boundary = await self._best()
         return self._boundary
 
+    async def look(self, confinement: Confinement) -> None:
+        """Look through large or unknown folders beforehand, away from the event loop, so that `wrap` has little left to do."""
+        for folder in (*confinement.readable, *confinement.writable):
+            if self._looks.is_slow(folder):
+                await anyio.to_thread.run_sync(look_at, folder, self._looks)
+
     def wrap(
         self,
         argv: Sequence[str],
@@ -85,7 +94,7 @@ class Sandbox:
             case "bubblewrap":
                 assert self._bwrap is not None
                 confinement = self._without_state(confinement)
-                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, self._placeholders, pty=pty)
+                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty)
             case "landlock":
                 self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)

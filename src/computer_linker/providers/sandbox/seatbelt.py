@@ -11,6 +11,7 @@ from pathlib import Path
 
 from computer_linker.policy.names import PROTECTED_NAMES
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.masks import masks_of
 from computer_linker.providers.sandbox.places import tool_folders
 
@@ -83,7 +84,7 @@ def protected_names(folder: Folder) -> str:
 
 
 def _closed(folder: Folder, *, is_writable: bool) -> list[str]:
-    masks = masks_of(folder, is_writable=is_writable)
+    masks = masks_of(folder, Looks(), is_writable=is_writable)
     top = folder.path.rstrip("/")
     secret = [f"{top}/{name}" for name in (*masks.empty_files, *masks.empty_folders)]
     kept = [f"{top}/{name}" for name in masks.read_only]
