@@ -1,6 +1,7 @@
 """GNOME's compositor without a screen, used by remote control: a window that logs what reached it is the judge."""
 
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,31 @@ async def test_a_long_text_is_typed_where_nothing_can_be_pasted(computer: Comput
     text = "The quick brown fox; jumps over 12 lazy dogs? " * 4
     entered = await computer.type_text(text)
     assert (entered.method, window.next("text", text=text)["text"]) == ("keys", text)
+
+
+_DRAGS = """
+import anyio, os
+from computer_linker.computer.local.probe import this_computer
+from computer_linker.model.geometry import Point
+
+async def main():
+    path = [Point(x=100 + step % 900, y=100 + step % 500) for step in range(0, 900_000, 90)]
+    await this_computer(os.environ).pointer.drag(path)
+
+anyio.run(main)
+"""
+
+
+async def test_a_button_is_released_when_the_process_that_held_it_is_killed(
+    computer: Computer, mutter: Desktop, window: Harness
+) -> None:
+    drags = mutter.launch(sys.executable, "-c", _DRAGS)
+    window.next("button_down", timeout=20)
+    window.next("motion")
+    drags.kill()
+    window.next("button_up")
+    mutter.end(drags)
+    assert window.quiet() == []
 
 
 async def test_a_session_the_desktop_ended_stays_ended(computer: Computer, mutter: Desktop, window: Harness) -> None:

@@ -63,18 +63,23 @@ class VirtualPointer:
         self._wire.request(self._pointer, 4)
 
 
-class WaylandPointer:
-    """Pointer by a virtual device. Where the real pointer is, Wayland tells nobody."""
+class LastPlace:
+    """Where the pointer was last put. Where the real one is, Wayland tells nobody."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._last: Point | None = None
+    _last: Point | None = None
 
     async def position(self) -> Point:
         """Where we last put it."""
         if self._last is None:
             raise UnsupportedPlatform("Wayland does not tell where the pointer is before it was moved from here.")
         return self._last
+
+
+class WaylandPointer(LastPlace):
+    """Pointer by a virtual device."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     async def move(self, to: Point) -> None:
         """Move the pointer."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from computer_linker.computer.facets.keys import key_name, keysym_of
 from computer_linker.computer.facets.pointer import Button, Modifier
-from computer_linker.computer.local.linux.wayland.pointer import BUTTONS, steps
+from computer_linker.computer.local.linux.wayland.pointer import BUTTONS, LastPlace, steps
 from computer_linker.computer.local.linux.wayland.portal_layout import Layout
 from computer_linker.computer.local.linux.wayland.portal_session import RemoteSession, Stroke
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform
@@ -15,18 +15,11 @@ _VERTICAL, _HORIZONTAL = 0, 1
 _ENTER = 0xFF0D
 
 
-class RemotePointer:
-    """Pointer by remote control. Where the real pointer is, Wayland tells nobody."""
+class RemotePointer(LastPlace):
+    """Pointer by remote control."""
 
     def __init__(self, session: RemoteSession) -> None:
         self._session = session
-        self._last: Point | None = None
-
-    async def position(self) -> Point:
-        """Where we last put it."""
-        if self._last is None:
-            raise UnsupportedPlatform("Wayland does not tell where the pointer is before it was moved from here.")
-        return self._last
 
     async def move(self, to: Point) -> None:
         """Move the pointer."""

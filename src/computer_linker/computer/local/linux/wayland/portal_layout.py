@@ -39,7 +39,7 @@ class LayoutWatch:
     def now(self) -> Layout:
         """The layout in use."""
         self._wire.roundtrip()
-        return _read(self._keymap)
+        return read_layout(self._keymap)
 
     def _take(self, event: Event) -> None:
         if event.opcode != 0:
@@ -53,7 +53,12 @@ class LayoutWatch:
 
 
 @lru_cache(maxsize=2)
-def _read(keymap: bytes) -> Layout:
+def read_layout(keymap: bytes) -> Layout:
+    """What a keymap's text has.
+
+    Raises:
+        ProviderUnavailable: it cannot be read, or the library for it is missing.
+    """
     xkb = _library()
     context = xkb.xkb_context_new(_NO_DEFAULT_INCLUDES)
     compiled = xkb.xkb_keymap_new_from_string(context, keymap, _TEXT_V1, 0)
