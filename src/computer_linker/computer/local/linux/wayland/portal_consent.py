@@ -35,17 +35,20 @@ _PREPARED_S = 5.0
 _CONSENT_S = 8.0
 _TOKEN_NAME = "portal-token"  # noqa: S105  # a file's name
 _LONGEST = 4096
+_PLASMA_5_NOTCH = 10
+"""KDE 5.27 hands a step on as a distance of one, a tenth of what a wheel does; its distances go the wrong way."""
 
 
 class PortalRoad:
-    """The portal. Mutter behind it counts places in a stream's pixels, others in the desktop's units.
+    """The portal. Mutter behind it counts places in a stream's pixels, KDE in the desktop's units.
 
     A question that nobody has answered yet stays open, and the next use finds its answer.
     """
 
-    def __init__(self, address: str, environ: Mapping[str, str], *, counts_pixels: bool) -> None:
+    def __init__(self, address: str, environ: Mapping[str, str], *, is_mutter: bool) -> None:
         self._address = address
-        self._counts_pixels = counts_pixels
+        self._is_mutter = is_mutter
+        self._steps_a_notch = _PLASMA_5_NOTCH if environ.get("KDE_SESSION_VERSION") == "5" else 1
         self._token = _Token(environ)
         self._asked: _Asked | None = None
 
@@ -61,9 +64,9 @@ class PortalRoad:
             await asked.bus.aclose()
             raise _refused("Remote control was not allowed")
         self._token.keep(asked.answer.results.get("restore_token"))
-        if not self._counts_pixels:
+        if not self._is_mutter:
             screens = [replace(screen, pixels_a_unit=1.0) for screen in screens]
-        return await asked.opened(screens)
+        return await asked.opened(screens, self._steps_a_notch)
 
     async def aclose(self) -> None:
         """Take back a question that is still open."""
@@ -110,13 +113,13 @@ class _Asked:
         await bus.ask(f"{REMOTE}.Start", "os", (asked._session, ""), {}, given=asked.answer)
         return asked
 
-    async def opened(self, screens: list[Screen]) -> RemoteInput:
+    async def opened(self, screens: list[Screen], steps_a_notch: int) -> RemoteInput:
         results = self.answer.results
         if results.get("devices", 0) & _KEYBOARD_AND_POINTER != _KEYBOARD_AND_POINTER:
             await self.bus.aclose()
             raise _refused("The pointer or the keyboard was left out")
         streams = [_stream(one, screens) for one in results.get("streams", [])]
-        dialect = Dialect(PORTAL, PORTAL_PATH, REMOTE, _EVENTS, (self._session, {}))
+        dialect = Dialect(PORTAL, PORTAL_PATH, REMOTE, _EVENTS, (self._session, {}), steps_a_notch)
         remote = RemoteInput(self.bus, dialect, streams)
         await self.bus.hear(self._session, "org.freedesktop.portal.Session.Closed", remote.end)
         return remote

@@ -23,7 +23,7 @@ from computer_linker.computer.local.linux.wayland.portal_remote import MUTTER, M
 from computer_linker.computer.local.linux.wayland.portal_session import RemoteSession
 from computer_linker.errors import LinkError
 
-_PROBE_S = 6.0
+_PROBE_S = 4.0
 _NAMED_S = 3.0
 
 
@@ -36,6 +36,9 @@ class Found:
     """True when a person has to agree first."""
     reason: str = "Neither the compositor nor the desktop portal offers remote control."
     remedy: str = "Install xdg-desktop-portal and the backend of your desktop, or use an X11 session."
+
+
+_LATE = Found(reason="The desktop did not answer in time.", remedy="Start the service again once the desktop is up.")
 
 
 def find_road(environ: Mapping[str, str], *, is_mutter: bool) -> Found:
@@ -55,20 +58,20 @@ def find_road(environ: Mapping[str, str], *, is_mutter: bool) -> Found:
     thread = threading.Thread(target=work, name="remote-control-probe", daemon=True)
     thread.start()
     thread.join(_PROBE_S + 1)
-    return found[0] if found else Found(reason="The desktop did not answer in time.")
+    return found[0] if found else _LATE
 
 
 async def _found(address: str, environ: Mapping[str, str], *, is_mutter: bool) -> Found:
     with anyio.move_on_after(_PROBE_S):
         try:
             if await _portal_controls(address):
-                return Found(PortalRoad(address, environ, counts_pixels=is_mutter), is_asking=True)
+                return Found(PortalRoad(address, environ, is_mutter=is_mutter), is_asking=True)
             if is_mutter and await _offers_its_own(address):
                 return await _tried(address, environ)
             return Found()
         except LinkError as error:
             return Found(reason=error.message)
-    return Found(reason="The desktop did not answer in time.")
+    return _LATE
 
 
 async def _portal_controls(address: str) -> bool:

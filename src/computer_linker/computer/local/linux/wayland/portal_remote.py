@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import anyio
+
 from computer_linker.computer.local.linux.wayland.portal_bus import BusRefusal, SessionBus
 from computer_linker.errors import OsPermissionRequired, ProviderUnavailable
 from computer_linker.model.geometry import Rect
@@ -54,6 +56,8 @@ class Dialect:
     """The method and the signature of each event."""
     lead: tuple[Any, ...] = ()
     """What stands before an event's own values."""
+    steps_a_notch: int = 1
+    """How many steps of the wheel applications take for one."""
 
 
 class RemoteInput:
@@ -90,7 +94,7 @@ class RemoteInput:
 
     async def turn(self, axis: int, steps: int) -> None:
         """Turn the wheel by whole notches: axis 0 is down, 1 is right."""
-        await self._notify("wheel", axis, steps)
+        await self._notify("wheel", axis, steps * self._dialect.steps_a_notch)
 
     async def keysym(self, number: int, *, down: bool) -> None:
         await self._notify("key", number, down)
@@ -106,7 +110,9 @@ class RemoteInput:
         method, signature = said.events[event]
         plain = [int(value) if isinstance(value, bool) and signature[-1] == "u" else value for value in values]
         try:
-            await self._bus.call(said.name, said.path, f"{said.interface}.{method}", signature, *said.lead, *plain)
+            # To its end: portals take calls in any order, and a release must not overtake its press.
+            with anyio.CancelScope(shield=True):
+                await self._bus.call(said.name, said.path, f"{said.interface}.{method}", signature, *said.lead, *plain)
         except BusRefusal as error:
             if error.name.endswith(_GONE):
                 self.is_ended = True

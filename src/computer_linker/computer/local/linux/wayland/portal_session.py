@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from computer_linker.computer.local.linux.wayland.connection import Connection
 from computer_linker.computer.local.linux.wayland.outputs import Output, Outputs
@@ -44,10 +45,12 @@ class RemoteSession:
 
     async def move(self, to: Point) -> None:
         """Put the pointer at a desktop point."""
+        await checkpoint_if_cancelled()
         remote = self._live()
         await remote.move(self._stream(remote, to), float(to.x), float(to.y))
 
     async def turn(self, axis: int, steps: int) -> None:
+        await checkpoint_if_cancelled()
         await self._live().turn(axis, steps)
 
     async def layout(self) -> Layout:
@@ -60,7 +63,7 @@ class RemoteSession:
         remote, down = self._live(), list[Stroke]()
         try:
             for stroke in strokes:
-                # Before it is sent: who is cancelled meanwhile does not know whether it arrived.
+                await checkpoint_if_cancelled()
                 down.append(stroke)
                 await _send(remote, stroke, down=True)
             yield
