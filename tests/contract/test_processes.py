@@ -1,6 +1,7 @@
 """The processes facet's promises."""
 
 import os
+import signal
 from collections.abc import AsyncIterator
 
 import anyio
@@ -18,9 +19,12 @@ _KINDS = {"simulated": SimulatedProcesses, "linux": LinuxProcesses, "portable": 
 
 @pytest.fixture(params=list(_KINDS))
 async def processes(request: pytest.FixtureRequest) -> AsyncIterator[Processes]:
+    # A worker of pytest-xdist ignores interrupts, and a child would inherit that; the service handles them.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     opened: Processes = _KINDS[request.param]()
     yield opened
     await opened.aclose()
+    signal.signal(signal.SIGINT, before)
 
 
 async def everything(fd: int) -> bytes:

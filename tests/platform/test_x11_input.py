@@ -113,4 +113,4 @@ async def test_input_is_told_without_which_key(computer: Computer, harness: Harn
                 await computer.click(IN)
                 await computer.press("a")
                 await anyio.sleep(0.02)
-    assert {field for one in seen for field in one.to_wire()} == {"device", "kind", "atMs"}
+    assert {field for one in seen for field in one.to_wire()} == {"device", "kind", "by", "atMs"}

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 38, 36
 PR_CAPBSET_DROP = 24
 RUN_VARIABLE = "COMPUTER_LINKER_RUN"
-IGNORED = (1, 2, 15)
-"""Hangup, interrupt, terminate. By number, as everything here: the launcher imports no module it can do without."""
-_RESTORED = (13, 17, 25, *IGNORED)
-"""Broken pipe, child ended, file too large."""
+HELD_BACK = (1, 2, 3, 15)
+"""Hangup, interrupt, quit, terminate: nothing to the launcher. By number: it imports no module it can do without.
+
+They are blocked, not ignored: one sent to a child before it is itself waits for it, and is not lost.
+"""
+_RESTORED = tuple(number for number in range(1, 32) if number not in (9, 19))
+"""All that can be, whatever the service was started with; `nohup` and `&` in a script leave some ignored."""
 _SIG_SETMASK = 2
 _TIOCSCTTY = 0x540E
 _packet = bytearray(400_000)

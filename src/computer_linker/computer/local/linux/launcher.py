@@ -25,7 +25,7 @@ import sys
 import time
 
 from computer_linker.computer.local.linux.crowd import Crowd
-from computer_linker.computer.local.linux.launched import IGNORED, PR_SET_CHILD_SUBREAPER, RUN_VARIABLE, become, libc
+from computer_linker.computer.local.linux.launched import HELD_BACK, PR_SET_CHILD_SUBREAPER, RUN_VARIABLE, become, libc
 from computer_linker.computer.local.linux.proc_files import (
     SIGKILL,
     children,
@@ -41,15 +41,13 @@ from computer_linker.computer.local.linux.proc_files import (
 _LOOK_AFTER_S = 0.02
 _SIGCHLD = 17
 _SIG_BLOCK = 0
-_SIG_IGN = 1
 _SIGNAL_RECORD = 128
 
 
 def serve(control_fd: int) -> None:
     """Be the launcher until the service at the other end goes away."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    for ignored in IGNORED:
-        libc.signal(ignored, ctypes.c_void_p(_SIG_IGN))
+    libc.sigprocmask(_SIG_BLOCK, _mask(*HELD_BACK), None)
     os.set_inheritable(control_fd, False)
     gc.disable()
     gc.freeze()
@@ -230,9 +228,13 @@ class Launcher:
             return
 
 
+def _mask(*signals: int) -> bytes:
+    return sum(1 << (number - 1) for number in signals).to_bytes(128, sys.byteorder)
+
+
 def _ended_children() -> int:
     """A descriptor that is readable when a child has ended. Its signal is blocked: a child unblocks it for its program."""
-    wanted = (1 << (_SIGCHLD - 1)).to_bytes(128, sys.byteorder)
+    wanted = _mask(_SIGCHLD)
     libc.sigprocmask(_SIG_BLOCK, wanted, None)
     fd: int = libc.signalfd(-1, wanted, os.O_CLOEXEC)
     if fd < 0:
