@@ -110,6 +110,8 @@ def environment(display: str, folder: Path) -> dict[str, str]:
         "LC_ALL": "C.UTF-8",
         "PATH": os.environ["PATH"],
         "XDG_RUNTIME_DIR": str(run),
+        # None of the portal backends installed here: they belong to other desktops, and starting them takes seconds.
+        "XDG_DESKTOP_PORTAL_DIR": str(home),
         "XDG_SESSION_TYPE": "x11",
         "NO_AT_BRIDGE": "0",
         "LIBGL_ALWAYS_SOFTWARE": "1",
