@@ -81,7 +81,8 @@ async def stop_typing(computer: Computer, harness: Harness, key: str) -> int:
     end = await seen(harness, key, **last)
     # A shift that were still held would make it a capital Z, which is another key; the state says the same.
     assert end["state"] & 1 == 0
-    assert [one for one in harness.quiet() if one["event"] in (key, "text")] in ([], [harness.seen[-1]])
+    after = [one for one in harness.quiet() if one["event"] in (key, "text")]
+    assert [one["text"][-1] for one in after] in ([], ["z"]), "only the z itself may still show in the text"
     return sum(one["event"] == key for one in harness.seen[before:])
 
 
