@@ -14,7 +14,9 @@ _HANDLE = re.compile(r"[a-z]{2,12}_[0-9a-f]{24}\Z")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
 _BASE64 = re.compile(r"(?=.*[A-Z0-9])[A-Za-z0-9+=_-]{20,}\Z")
 _HEX = re.compile(r"(?:sha256:)?[0-9a-f]{16,64}\Z")
-_PLACE = re.compile(r"(?:primary|focused|desktop|screen|start|stop|:?\d{1,12}|0x[0-9a-fA-F]{1,12}|[a-z]{1,10}[:_-]?\d{1,10})\Z")
+_PLACE = re.compile(
+    r"(?:primary|focused|desktop|screen|start|stop|:?\d{1,12}|0x[0-9a-fA-F]{1,12}|[a-z]{1,10}[:_-]?\d{1,10})\Z"
+)
 _OPERATION = re.compile(r"[a-z]{2,12}\.[a-z][a-z_]{1,23}\Z")
 _NOUNS = frozenset(
     [
