@@ -18,7 +18,7 @@ from computer_linker.providers.refs.store import References
 from computer_linker.providers.shots import is_excluded
 from computer_linker.providers.ui.look import pick_one
 from computer_linker.providers.ui.presses import Presses
-from computer_linker.providers.ui.route import Route, is_out_of_reach
+from computer_linker.providers.ui.route import PERSONS_OWN, Route, is_out_of_reach
 from computer_linker.providers.ui.selector import Selector
 
 _FOCUS_S = 0.5
@@ -241,8 +241,8 @@ class Aiming:
         return next((app for app in apps if app.id == app_id), None)
 
     async def _refuse_excluded(self, place: Point) -> None:
-        patterns = self.scope.policy.excluded_applications
-        if not patterns or not self.computer.capabilities().has("windows"):
+        patterns = (*PERSONS_OWN, *self.scope.policy.excluded_applications)
+        if not self.computer.capabilities().has("windows"):
             return
         window = await self.computer.windows.at(place)
         if window is not None and is_excluded(window, patterns):

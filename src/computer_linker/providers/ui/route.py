@@ -42,6 +42,10 @@ class Place:
         return "" if self.window is None else self.window.name
 
 
+PERSONS_OWN = ("xdg-desktop-portal-gnome", "xdg-desktop-portal-kde", "*polkit*", "gcr-prompter", "pinentry*")
+"""Where a person says yes to more rights, or types a password to get them: no client answers in their place."""
+
+
 async def follow(computer: Computer, scope: Scope, route: Route | str | None) -> Place:
     """The place a route leads to.
 
@@ -69,11 +73,11 @@ async def follow(computer: Computer, scope: Scope, route: Route | str | None) ->
 async def is_out_of_reach(computer: Computer, scope: Scope, app: Application) -> bool:
     """True when the scope excludes this application, by its name, its program's name or its windows' class."""
     patterns = scope.policy.excluded_applications
+    names = {app.name.lower(), app.process.lower()} - {""}
+    if any(fnmatchcase(name, pattern.lower()) for pattern in (*PERSONS_OWN, *patterns) for name in names):
+        return True
     if not patterns:
         return False
-    names = {app.name.lower(), app.process.lower()} - {""}
-    if any(fnmatchcase(name, pattern.lower()) for pattern in patterns for name in names):
-        return True
     own = [window for window in await _windows(computer) if app.pid is not None and window.pid == app.pid]
     return any(is_excluded(window, patterns) for window in own)
 
