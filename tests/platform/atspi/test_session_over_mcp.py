@@ -65,7 +65,15 @@ def two_outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk
 
 
 @pytest.fixture(
-    params=[(toolkit, where) for where in _PLACES for toolkit in TOOLKITS], ids=lambda one: f"{one[1]}-{one[0]}"
+    params=[
+        # On scaled displays the suite tries two toolkits, `make soak` all four.
+        pytest.param(
+            (toolkit, where), marks=[pytest.mark.soak] if where.endswith("x2") and toolkit in ("gtk3", "qt6") else []
+        )
+        for where in _PLACES
+        for toolkit in TOOLKITS
+    ],
+    ids=lambda one: f"{one[1]}-{one[0]}",
 )
 async def session(request: pytest.FixtureRequest) -> AsyncIterator[Session]:
     """A form among the desktop's applications, not opened yet."""
