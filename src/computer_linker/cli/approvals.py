@@ -12,6 +12,7 @@ import typer
 
 from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.places import state_home
+from computer_linker.extras import remedy
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 Id = Annotated[str, typer.Argument(help="The id the list shows.")]
@@ -118,7 +119,7 @@ def _draw(url: str) -> None:
     try:
         import segno
     except ImportError:
-        note("For a picture to scan: pip install 'computer-linker[phone]'.")
+        note(f"There is no picture to scan without another package. {remedy('phone')}")
         return
     if sys.stdout.isatty():
         segno.make_qr(url, error="m").terminal(out=sys.stdout, compact=True)

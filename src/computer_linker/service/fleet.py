@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.errors import ConfigInvalid, InvalidRequest, LinkError, ProviderUnavailable, UnknownScope
+from computer_linker.extras import remedy
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry.context import Progress
 from computer_linker.registry.validation import explain_validation
@@ -238,4 +239,4 @@ def store_hub(home: Path, wanted: dict[str, Any]) -> dict[str, Any]:
 
 def _check_installed() -> None:
     if any(find_spec(name) is None for name in _NEEDED):
-        raise ProviderUnavailable("A fleet needs the extra `fleet`: pip install 'computer-linker[fleet]'.")
+        raise ProviderUnavailable(f"What a fleet needs is not installed. {remedy('fleet')}")

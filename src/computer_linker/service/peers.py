@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker.config.store import write_whole
 from computer_linker.errors import CannotServe, InvalidRequest, ProviderUnavailable
+from computer_linker.extras import remedy
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry.context import Progress
 from computer_linker.service.app import App
@@ -163,4 +164,4 @@ def _is_installed() -> bool:
 
 def _check_installed() -> None:
     if not _is_installed():
-        raise ProviderUnavailable("Other computers need the extra `peers`: pip install 'computer-linker[peers]'.")
+        raise ProviderUnavailable(f"Links to other computers are not installed. {remedy('peers')}")

@@ -9,6 +9,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.manifest import FacetName
 from computer_linker.errors import LinkError, ProviderUnavailable, UnsupportedPlatform
+from computer_linker.extras import remedy
 
 DESKTOP: tuple[FacetName, ...] = (
     "screen", "pointer", "keyboard", "windows", "apps", "clipboard", "accessibility", "notifications",
@@ -95,8 +96,8 @@ def _provide_windows(computer: Computer) -> None:
 
 
 def _without_extra(computer: Computer, package: str) -> None:
-    remedy = "Install the desktop extra: pip install 'computer-linker[desktop]'."
-    _without(computer, ProviderUnavailable, f"The desktop needs {package}, which is not installed.", remedy)
+    reason = f"The desktop needs {package}, which is not installed."
+    _without(computer, ProviderUnavailable, reason, remedy("desktop"))
 
 
 def _without(computer: Computer, error: type[LinkError], reason: str, remedy: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.extras import remedy
 from computer_linker.model.geometry import ImageMap
 from computer_linker.providers.images.png import encode_png
 
@@ -77,9 +78,7 @@ def to_image(pixmap: Pixmap) -> "Image":
     try:
         from PIL import Image
     except ImportError as error:
-        raise ProviderUnavailable(
-            "This image format needs Pillow. Install the desktop extra: pip install 'computer-linker[desktop]'."
-        ) from error
+        raise ProviderUnavailable(f"This image format needs Pillow. {remedy('desktop')}") from error
     size = (pixmap.width, pixmap.height)
     return Image.frombuffer("RGB", size, pixmap.data, "raw", "BGRX", pixmap.stride, 1)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.extras import remedy
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _TRUECOLOUR = 2
@@ -58,7 +59,5 @@ def _numpy() -> Any:  # the module itself, loaded late: it is large
     try:
         import numpy
     except ImportError as error:
-        raise ProviderUnavailable(
-            "Encoding needs numpy. Install the desktop extra: pip install 'computer-linker[desktop]'."
-        ) from error
+        raise ProviderUnavailable(f"Encoding needs numpy. {remedy('desktop')}") from error
     return numpy

@@ -12,9 +12,10 @@ from anyio import to_thread
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.extras import remedy
 from computer_linker.model.geometry import Rect
 
-_REMEDY = "Install the ocr extra: pip install 'computer-linker[ocr]', or the program tesseract (Debian: tesseract-ocr)."
+_REMEDY = f"{remedy('ocr')} Or install the program tesseract (Debian: tesseract-ocr)."
 _REMEMBERED = 32
 
 

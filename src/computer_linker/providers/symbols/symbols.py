@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
+from computer_linker.extras import remedy
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.child import Leash, on_leash
 from computer_linker.providers.held import Held, held
@@ -21,7 +22,6 @@ from computer_linker.providers.symbols.parsing import Source, parse
 _MAX_CANDIDATES = 20_000
 _MAX_FILE = 2 << 20
 _BATCH_BYTES = 32 << 20
-_REMEDY = "tree-sitter is not installed. Install the package with its extra: computer-linker[code]."
 
 
 class HasHome(Protocol):
@@ -92,7 +92,7 @@ class Symbols:
             raise InvalidRequest(f"{path.shown} is not in a language this service knows.", languages=sorted(BY_NAME))
         found = await on_leash(partial(self._outline, path))
         if found.missing:
-            raise ProviderUnavailable(f"The grammar for {', '.join(found.missing)} is not installed. " + _REMEDY)
+            raise ProviderUnavailable(f"The grammar for {', '.join(found.missing)} is not installed. {remedy('code')}")
         return found
 
     def _search(self, folder: Held, paths: list[str], query: SymbolQuery, leash: Leash) -> FoundSymbols:
@@ -193,4 +193,4 @@ def _is_wanted(path: str, query: SymbolQuery) -> bool:
 
 def _check_parser() -> None:
     if find_spec("tree_sitter") is None:
-        raise ProviderUnavailable(_REMEDY, extra="code")
+        raise ProviderUnavailable(f"tree-sitter is not installed. {remedy('code')}", extra="code")

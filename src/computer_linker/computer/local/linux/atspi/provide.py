@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent
 from computer_linker.errors import ProviderUnavailable, UnsupportedPlatform
+from computer_linker.extras import remedy
 
 
 def provide_accessibility(computer: Computer, environ: Mapping[str, str]) -> None:
@@ -17,8 +18,8 @@ def provide_accessibility(computer: Computer, environ: Mapping[str, str]) -> Non
         computer.provide("accessibility", absent, backend="")
     elif find_spec("dbus_fast") is None:
         reason = "Accessibility needs dbus-fast, which is not installed."
-        remedy = "Install the desktop extra: pip install 'computer-linker[desktop]'."
-        computer.provide("accessibility", Absent("accessibility", reason, remedy, ProviderUnavailable), backend="")
+        absent = Absent("accessibility", reason, remedy("desktop"), ProviderUnavailable)
+        computer.provide("accessibility", absent, backend="")
     else:
         from computer_linker.computer.local.linux.atspi.facet import AtspiAccessibility
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from computer_linker.computer.facets.accessibility import ElementId
 from computer_linker.computer.local.linux.atspi.names import PROPERTIES
 from computer_linker.errors import ElementNotFound, LinkError, ProviderUnavailable, TimedOut
+from computer_linker.extras import remedy
 
 if TYPE_CHECKING:
     from dbus_fast import Message
@@ -61,7 +62,7 @@ class Wire:
             from dbus_fast.aio import MessageBus
         except ImportError:
             raise ProviderUnavailable(
-                "Accessibility needs the package dbus-fast. Install computer-linker[desktop].", facet="accessibility"
+                f"Accessibility needs the package dbus-fast. {remedy('desktop')}", facet="accessibility"
             ) from None
         try:
             async with asyncio.timeout(_CONNECT_S):

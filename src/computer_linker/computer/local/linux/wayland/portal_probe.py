@@ -22,6 +22,7 @@ from computer_linker.computer.local.linux.wayland.portal_consent import REMOTE, 
 from computer_linker.computer.local.linux.wayland.portal_remote import MUTTER, MutterRoad, Road
 from computer_linker.computer.local.linux.wayland.portal_session import RemoteSession
 from computer_linker.errors import LinkError
+from computer_linker.extras import remedy
 
 _PROBE_S = 4.0
 _NAMED_S = 3.0
@@ -47,7 +48,7 @@ def find_road(environ: Mapping[str, str], *, is_mutter: bool) -> Found:
     if address is None or find_spec("dbus_fast") is None:
         return Found(
             reason="Remote control needs the session bus and dbus-fast.",
-            remedy="Start the service inside the desktop session, with the desktop extra installed.",
+            remedy=f"Start the service inside the desktop session. {remedy('desktop')}",
         )
     found: list[Found] = []
 

@@ -14,13 +14,13 @@ from computer_linker.errors import (
     OsPermissionRequired,
     ProviderUnavailable,
 )
+from computer_linker.extras import remedy
 
 if TYPE_CHECKING:
     from Xlib.display import Display
 
 T = TypeVar("T")
 _CONNECT_S = 2.0
-INSTALL = "Install the desktop extra: pip install 'computer-linker[desktop]'."
 
 
 class Connection:
@@ -88,7 +88,7 @@ def open_display(name: str) -> "Display":
         from Xlib.display import Display
         from Xlib.error import DisplayConnectionError, DisplayNameError, XauthError
     except ImportError as error:
-        raise ProviderUnavailable(f"X11 needs python-xlib. {INSTALL}") from error
+        raise ProviderUnavailable(f"X11 needs python-xlib. {remedy('desktop')}") from error
     _check_listening(name)
     try:
         return Display(name)
