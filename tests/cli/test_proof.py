@@ -48,6 +48,26 @@ def test_what_capture_lacks_is_told_as_a_command(tmp_path: Path) -> None:
     )
 
 
+def test_a_scope_that_keeps_nothing_says_how_to_let_it(tmp_path: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "root"
+    scopes = [
+        folder_scope(root) | {"capabilities": ["fs:read"]},
+        computer_scope("desk") | {"capabilities": ["screen:capture"]},
+    ]
+    write_config(home, root, scopes=scopes)
+    (root / "shot.png").write_bytes(PNG)
+    try:
+        for words, scope in ((("attach", str(root / "shot.png")), "app"), (("capture", "--scope", "desk"), "desk")):
+            told = run(home, *words)
+            assert told.returncode == 1
+            assert told.stderr.splitlines()[0].startswith("error: permission_denied: ")
+            granting = f"computer-linker scope edit {scope} --allow artifact:write"
+            assert told.stderr.splitlines()[1] == f"hint: to allow it: {granting}"
+        assert run(home, "list").stdout in ("", "Nothing is kept.\n")
+    finally:
+        end_service(home)
+
+
 def test_attach_list_show_and_export(home: Path, tmp_path: Path) -> None:
     shot = home.parent / "root" / "shot.png"
     kept = json.loads(run(home, "attach", str(shot), "--owner", "pr-7", "--title", "A <b>shot</b>", "--json").stdout)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from computer_linker.cli.output import CliError, note, print_json, say
-from computer_linker.cli.places import state_home
+from computer_linker.cli.places import control
 from computer_linker.extras import remedy
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
@@ -44,11 +44,11 @@ def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
     note("Waiting for requests. y allows once, s for this session and scope, n refuses, Enter skips. Ctrl-C ends.")
     known: list[str] = []
     while True:
-        waiting = _ask("approvals.wait", known=known)["waiting"]
+        waiting = control("approvals.wait", known=known)["waiting"]
         for item in waiting:
             if item["id"] not in known:
                 _decide(item)
-        known = [item["id"] for item in _ask("approvals.list")["waiting"]]
+        known = [item["id"] for item in control("approvals.list")["waiting"]]
 
 
 def _decide(item: dict[str, Any]) -> None:
@@ -59,7 +59,7 @@ def _decide(item: dict[str, Any]) -> None:
         note("Skipped; it still waits.")
         return
     try:
-        _ask("approvals.answer", id=item["id"], answer=_KEYS[key])
+        control("approvals.answer", id=item["id"], answer=_KEYS[key])
         note({"y": "Allowed once.", "s": "Allowed for this session and scope.", "n": "Refused."}[key])
     except CliError as error:
         note(error.message)
@@ -67,7 +67,7 @@ def _decide(item: dict[str, Any]) -> None:
 
 def _list(as_json: AsJson = False) -> None:
     """What waits for an answer now."""
-    answer = _ask("approvals.list")
+    answer = control("approvals.list")
     if as_json:
         print_json(answer)
         return
@@ -86,24 +86,24 @@ def _allow(
     ] = False,
 ) -> None:
     """Say yes to one request, exactly as it is shown."""
-    answer = _ask("approvals.answer", id=asked, answer="allow_for_session" if session else "allow")
+    answer = control("approvals.answer", id=asked, answer="allow_for_session" if session else "allow")
     say(f"Allowed {answer['op']} in {answer['scope']}{' for this session' if session else ' once'}.")
 
 
 def _deny(asked: Id) -> None:
     """Say no to one request."""
-    answer = _ask("approvals.answer", id=asked, answer="deny")
+    answer = control("approvals.answer", id=asked, answer="deny")
     say(f"Refused {answer['op']} in {answer['scope']}.")
 
 
 def _revoke() -> None:
     """Take back every yes that was given for a session."""
-    say(f"Took back {_ask('approvals.revoke')['revoked']}.")
+    say(f"Took back {control('approvals.revoke')['revoked']}.")
 
 
 def _phone(as_json: AsJson = False) -> None:
     """Make a link that opens the approval page once, for a phone on the same network."""
-    answer = _ask("approvals.link")
+    answer = control("approvals.link")
     if as_json:
         print_json(answer)
         return
@@ -148,7 +148,7 @@ def _staying() -> Iterator[None]:
     def stay() -> None:
         while not over.wait(_STAY_S):
             with suppress(CliError):
-                _ask("approvals.here")
+                control("approvals.here")
 
     thread = threading.Thread(target=stay, daemon=True)
     thread.start()
@@ -157,12 +157,3 @@ def _staying() -> Iterator[None]:
     finally:
         over.set()
         thread.join(5)
-
-
-def _ask(action: str, **request: Any) -> dict[str, Any]:
-    from computer_linker.client.socket_client import ask_or_start
-
-    answer = ask_or_start(state_home(), {"action": action, **request})
-    if not answer.get("ok"):
-        raise CliError(str(answer.get("error", "the service did not answer")))
-    return answer

@@ -1,11 +1,11 @@
 """halt and resume: take the desktop back from every client, and give it back."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from computer_linker.cli.output import CliError, note, print_json, say
-from computer_linker.cli.places import state_home
+from computer_linker.cli.output import note, print_json, say
+from computer_linker.cli.places import control
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 
@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def halt(as_json: AsJson = False) -> None:
         """Stop every act on the desktop now, release what is held, and refuse new ones until `resume`."""
-        answer = _ask("halt")
+        answer = control("halt")
         if as_json:
             print_json(answer)
         else:
@@ -27,17 +27,8 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def resume(as_json: AsJson = False) -> None:
         """Let clients act on the desktop again."""
-        answer = _ask("resume")
+        answer = control("resume")
         if as_json:
             print_json(answer)
         else:
             say("Clients may act on the desktop again." if answer["resumed"] else "Nothing was halted.")
-
-
-def _ask(action: str) -> dict[str, Any]:
-    from computer_linker.client.socket_client import ask_or_start
-
-    answer = ask_or_start(state_home(), {"action": action})
-    if not answer.get("ok"):
-        raise CliError(str(answer.get("error", "the service did not answer")))
-    return answer

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from computer_linker.cli.ask import refused
 from computer_linker.cli.join import Authority, Credentials, absolute
 from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.peer import AsJson
@@ -135,9 +136,9 @@ def _history(
     address = machines if "/" in machines or machines.startswith("[") else f"{machines}/"
     asked: dict[str, Any] = {"scope": address, "view": view, "limit": limit}
     answer = call_service(state_home(), "get_operation_history", asked if query is None else asked | {"query": query})
-    if answer.get("error"):
-        refusal = answer["error"]
-        raise CliError(refusal["message"] if isinstance(refusal, dict) else str(refusal))
+    error = answer.get("error")
+    if error:
+        raise refused(error, address) if isinstance(error, dict) else CliError(str(error))
     if as_json:
         print_json(answer)
     elif view == "verify":

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from computer_linker.cli.output import CliError, fail, note, print_json, say, table
+from computer_linker.cli.ask import answer_of, envelope_of
+from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.places import current_config, state_home
 from computer_linker.errors import InvalidRequest, UnknownOperation
 
@@ -76,27 +77,11 @@ def _arguments(operation: "Operation", target: str | None, inputs: list[str], op
 
 
 def _send(arguments: dict[str, Any], *, as_json: bool) -> None:
-    from computer_linker.client.socket_client import ServiceUnreachable, call_service
-
-    home = state_home()
-    # A config that cannot be used is told in its own words, before a service is started over it.
-    current_config(home)
-    try:
-        envelope = call_service(home, "computer_operation", arguments)
-    except ServiceUnreachable as error:
-        raise CliError(str(error), "computer-linker doctor says what is wrong") from None
     if as_json:
+        envelope = envelope_of(arguments)
         print_json(envelope)
         raise typer.Exit(0 if envelope.get("ok") else 1)
-    if "ok" not in envelope:
-        raise CliError(str(envelope.get("error", "the service refused the request")))
-    if not envelope["ok"]:
-        refusal = envelope["error"]
-        fail(f"{refusal['code']}: {refusal['message']}", _hint(refusal, arguments["scope"]))
-        raise typer.Exit(1)
-    for warning in envelope["warnings"]:
-        note(f"warning: {warning}")
-    _show(envelope["data"])
+    _show(answer_of(arguments))
 
 
 def _show(data: Any) -> None:
@@ -108,20 +93,6 @@ def _show(data: Any) -> None:
                 sys.stderr.write(str(data.get("stderr") or ""))
                 return
     print_json(data)
-
-
-def _hint(error: dict[str, Any], scope: str) -> str:
-    from computer_linker.config.defaults import EXECUTES
-
-    details = error.get("details") or {}
-    similar = details.get("similar")
-    if similar:
-        return f"did you mean {' or '.join(similar)}?"
-    missing = details.get("missing")
-    # What runs programs needs a list of commands too, and another computer's scopes are changed there.
-    if isinstance(missing, list) and missing and "/" not in scope and not EXECUTES & set(missing):
-        return f"to allow it: computer-linker scope edit {scope} --allow {' --allow '.join(missing)}"
-    return str(details.get("hint") or details.get("remedy") or "")
 
 
 def _list(catalog: "Catalog", *, as_json: bool) -> None:

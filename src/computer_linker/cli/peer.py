@@ -2,12 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from computer_linker.cli.output import CliError, note, print_json, say, table
-from computer_linker.cli.places import state_home
+from computer_linker.cli.places import control, state_home
 
 _COPY_S = 86_400.0
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
@@ -32,7 +32,7 @@ def _listen(
     as_json: AsJson = False,
 ) -> None:
     """Let paired computers reach this one. Nobody else gets past the handshake."""
-    answer = _ask("peer.listen", host=host, port=port)
+    answer = control("peer.listen", host=host, port=port)
     if as_json:
         print_json(answer)
     else:
@@ -52,7 +52,7 @@ def _pair(
 ) -> None:
     """Pair two computers: show a code on the one, type it on the other."""
     if address is None:
-        answer = _ask("peer.invite", grants=allow or [])
+        answer = control("peer.invite", grants=allow or [])
         if as_json:
             print_json(answer)
             return
@@ -65,7 +65,7 @@ def _pair(
         return
     if code is None:
         raise CliError("a code is needed", "on the other computer: computer-linker peer pair", 2)
-    answer = _ask("peer.join", address=address, code=code, name=name)
+    answer = control("peer.join", address=address, code=code, name=name)
     if as_json:
         print_json(answer)
     else:
@@ -74,7 +74,7 @@ def _pair(
 
 def _list(as_json: AsJson = False) -> None:
     """The computers this one is paired with."""
-    answer = _ask("peer.list")
+    answer = control("peer.list")
     if as_json:
         print_json(answer)
     elif not answer["computers"]:
@@ -90,7 +90,7 @@ def _list(as_json: AsJson = False) -> None:
 
 def _remove(name: Annotated[str, typer.Argument(help="The computer's name here.")], as_json: AsJson = False) -> None:
     """Forget a computer: its key opens nothing here from now on."""
-    answer = _ask("peer.remove", name=name)
+    answer = control("peer.remove", name=name)
     if as_json:
         print_json(answer)
     else:
@@ -99,7 +99,7 @@ def _remove(name: Annotated[str, typer.Argument(help="The computer's name here."
 
 def _accept(name: Annotated[str, typer.Argument(help="The computer's name here.")], as_json: AsJson = False) -> None:
     """Accept what a computer says of itself after it changed: until then it is refused."""
-    answer = _ask("peer.accept", name=name)
+    answer = control("peer.accept", name=name)
     if as_json:
         print_json(answer)
     else:
@@ -155,12 +155,3 @@ def _progress() -> Callable[[str, float, float | None], None] | None:
         sys.stderr.flush()
 
     return report
-
-
-def _ask(action: str, **request: Any) -> dict[str, Any]:
-    from computer_linker.client.socket_client import ask_or_start
-
-    answer = ask_or_start(state_home(), {"action": action, **request})
-    if not answer.get("ok"):
-        raise CliError(str(answer.get("error", "the service did not answer")))
-    return answer

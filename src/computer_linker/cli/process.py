@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from computer_linker.cli.ask import answer_of
 from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.places import current_config, running_service, state_home
 
@@ -104,17 +105,8 @@ def _find(process: str) -> dict[str, Any]:
 
 
 def _call(scope: str, op: str, target: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    from computer_linker.client.socket_client import call_service
-
     request: dict[str, Any] = {"scope": scope, "op": op, "options": options}
-    if target is not None:
-        request["target"] = target
-    envelope = call_service(state_home(), "computer_operation", request)
-    if not envelope.get("ok"):
-        refusal = envelope.get("error") or {}
-        raise CliError(f"{refusal.get('code')}: {refusal.get('message')}")
-    data: dict[str, Any] = envelope["data"]
-    return data
+    return answer_of(request if target is None else request | {"target": target})
 
 
 def _print(chunks: list[dict[str, str]]) -> None:

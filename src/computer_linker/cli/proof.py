@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from computer_linker.cli.ask import answer_of
 from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.places import current_config, state_home
 
@@ -47,7 +48,7 @@ def _capture(
     source = "window" if window else "process" if process else "display"
     where = _only(scope, "computer", ("screen:capture", "artifact:write"))
     given = {"source": source, "owner": owner, "title": title}
-    _told(_call(where, "artifact.capture", target, given)["artifact"], as_json=as_json)
+    _told(_kept(where, "artifact.capture", target, given), as_json=as_json)
 
 
 def _attach(
@@ -65,7 +66,7 @@ def _attach(
         given["text"] = sys.stdin.read()
     else:
         where, target = _inside(Path(file), scope)
-    _told(_call(where, "artifact.attach", target, given)["artifact"], as_json=as_json)
+    _told(_kept(where, "artifact.attach", target, given), as_json=as_json)
 
 
 def _list(
@@ -229,22 +230,13 @@ def _only(scope: str | None, kind: str, needs: tuple[str, ...]) -> str:
     raise CliError("which scope?", f"--scope {' or '.join(fitting)}", 2)
 
 
-def _call(scope: str, op: str, target: str | None, given: dict[str, Any]) -> dict[str, Any]:
-    from computer_linker.client.socket_client import call_service
-
+def _kept(scope: str, op: str, target: str | None, given: dict[str, Any]) -> dict[str, Any]:
     request: dict[str, Any] = {"scope": scope, "op": op}
     request["input"] = {name: value for name, value in given.items() if value is not None}
     if target is not None:
         request["target"] = target
-    envelope = call_service(state_home(), "computer_operation", request)
-    if not envelope.get("ok"):
-        refusal = envelope.get("error") or {}
-        details = refusal.get("details") or {}
-        raise CliError(f"{refusal.get('code')}: {refusal.get('message')}", str(details.get("remedy") or ""))
-    for warning in envelope.get("warnings", ()):
-        note(f"warning: {warning}")
-    data: dict[str, Any] = envelope["data"]
-    return data
+    artifact: dict[str, Any] = answer_of(request)["artifact"]
+    return artifact
 
 
 def _told(artifact: dict[str, Any], *, as_json: bool) -> None:
