@@ -95,7 +95,10 @@ def test_setup_with_a_folder_exposes_only_that(shell: Shell) -> None:
     answer = shell.json("setup", shell.folder)
     (scope,) = answer["scopes"]
     assert (scope["id"], scope["roots"]) == ("my-project", [str(shell.folder)])
-    assert set(scope["capabilities"]) == {"fs:read", "search:read", "git:read", "history:read", "fs:write"}
+    reads = {"fs:read", "search:read", "git:read", "history:read", "artifact:read"}
+    assert set(scope["capabilities"]) == reads | {"fs:write", "artifact:write"}
+    narrowed = shell.json("setup", shell.folder, "--read-only")["scopes"][0]
+    assert set(narrowed["capabilities"]) == reads
     assert (shell.home.stat().st_mode & 0o777, (shell.home / "config.json").stat().st_mode & 0o777) == (0o700, 0o600)
     assert load(shell.home).owner_token
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-READ = ("fs:read", "search:read", "git:read", "history:read")
-WRITE = ("fs:write",)
+READ = ("fs:read", "search:read", "git:read", "history:read", "artifact:read")
+WRITE = ("fs:write", "artifact:write")
 SHELL = ("command:run", "process:manage", "package:run")
 CODEX = ("codex:run",)
 SCREEN = ("screen:capture",)

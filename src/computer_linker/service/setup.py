@@ -68,7 +68,7 @@ def checked_folder(folder: Path, home: Path) -> str:
 
 
 def folder_scope(document: dict[str, Any], root: str, wishes: Wishes) -> dict[str, Any]:
-    """A new folder scope: read, search, git reading and history; writing unless narrowed; programs only when asked."""
+    """A new folder scope: reading, search, git and history; writing and evidence unless narrowed; programs only when asked."""
     capabilities = [*defaults.READ, *(() if wishes.write is False else defaults.WRITE), *_programs(wishes)]
     taken = {scope["id"].casefold() for scope in document.get("scopes", [])}
     scope: dict[str, Any] = {
