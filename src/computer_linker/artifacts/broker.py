@@ -7,12 +7,11 @@ from typing import Protocol, Self, TypeVar
 
 import anyio
 
-from computer_linker.artifacts.kinds import MIME_BY_KIND, REFUSED_TYPES, media_type
+from computer_linker.artifacts.kinds import HEAD, MIME_BY_KIND, REFUSED_TYPES, media_type
 from computer_linker.artifacts.store import ArtifactStore, Asked, Owner
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.artifact import Artifact
 
-_HEAD = 4096
 T = TypeVar("T")
 
 
@@ -41,7 +40,7 @@ class ArtifactBroker:
 
     async def keep(self, content: bytes, kind: str, title: str, owner: Owner) -> Artifact:
         """Keep bytes as a proof of this kind. Raises InvalidRequest when they are not what the kind needs."""
-        found = media_type(content[:_HEAD])
+        found = media_type(content[:HEAD])
         if found in REFUSED_TYPES:
             raise InvalidRequest("Programs and scripts are not kept as artifacts.", mediaType=found)
         wanted = MIME_BY_KIND.get(kind)

@@ -25,6 +25,11 @@ MIME_BY_KIND: dict[str, tuple[str, ...]] = {
 }
 """Kinds whose bytes must really be of these types. The others are taken as they are and served as attachments."""
 
+_BY_MEDIA: dict[str, ProofKind] = {
+    **dict.fromkeys(MIME_BY_KIND["screenshot"], "screenshot"),
+    **dict.fromkeys(MIME_BY_KIND["video_recording"], "video_recording"),
+    "application/pdf": "document", "text/plain": "document",
+}  # fmt: skip
 _MAGIC: tuple[tuple[bytes, int, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
     (b"\xff\xd8\xff", 0, "image/jpeg"),
@@ -40,6 +45,8 @@ _MAGIC: tuple[tuple[bytes, int, str], ...] = (
     (b"\xcf\xfa\xed\xfe", 0, "application/x-executable"),
     (b"#!", 0, "application/x-executable"),
 )
+HEAD = 4096
+"""As much of a file as its type is known by."""
 REFUSED_TYPES = frozenset({"application/x-executable"})
 
 
@@ -50,6 +57,14 @@ def normalised_kind(*names: Any, has_text: bool = False) -> ProofKind:
         if kind is not None:
             return kind
     return "console_logs" if has_text else "browser_verification"
+
+
+def kind_of_file(path: str, content: bytes) -> ProofKind:
+    """The kind of a file for which nobody named one: by its ending, its name, then what it holds."""
+    name, _, ending = path.rpartition("/")[2].rpartition(".")
+    # A text called image.txt is no picture: pictures and videos go by their ending or their bytes.
+    named = None if kind_named(name) in MIME_BY_KIND else kind_named(name)
+    return kind_named(ending) or named or _BY_MEDIA.get(media_type(content[:HEAD]), "evidence")
 
 
 def kind_named(name: Any) -> ProofKind | None:

@@ -36,6 +36,43 @@ async def test_a_file_is_kept_and_survives_its_original(road: Road) -> None:
     assert [item["id"] for item in listed["artifacts"]] == [kept["id"]]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("report.txt", b"all well", "document"), ("notes.md", b"# Notes", "document"), ("notes", b"plain", "document"),
+        ("out.log", b"ready", "console_logs"), ("console.txt", b"ready", "console_logs"), ("page.har", b"{}", "network_log"),
+        ("trace.zip", b"PK\x03\x04", "browser_trace"), ("a.pdf", b"%PDF-1.7", "document"), ("shot", PNG, "screenshot"),
+        ("shot.PNG", PNG, "screenshot"), ("image.txt", b"of words", "document"), ("result.json", b"{}", "evidence"),
+        ("data.bin", b"\0\1\2\3", "evidence"),
+    ],
+)  # fmt: skip
+async def test_a_file_without_a_kind_gets_the_one_that_fits_it(
+    road: Road, name: str, content: bytes, kind: str
+) -> None:
+    (road.root / name).write_bytes(content)
+    kept = (await road.data("artifact.attach", name))["artifact"]
+    assert kept["kind"] == kind
+
+
+async def test_who_may_not_read_a_file_may_not_keep_a_copy_of_it(tmp_path: Path) -> None:
+    scope = folder_scope(tmp_path / "root") | {"capabilities": ["artifact:read", "artifact:write"]}
+    async with Road.open(tmp_path, [scope]) as road:
+        (road.root / "a.txt").write_text("CANARY")
+        (road.root / "m.json").write_text('{"consoleLogs": "CANARY"}')
+        for op, target, given in (
+            ("artifact.attach", "a.txt", {}),
+            ("artifact.ingest", None, {"path": "a.txt"}),
+            ("artifact.ingest", None, {"manifest": {"consoleLogsPath": "a.txt"}}),
+            ("artifact.ingest", "m.json", {}),
+        ):
+            refused = await road.call(op, target, input=given)
+            assert (refused["error"]["code"], refused["error"]["details"]) == (
+                "permission_denied", {"missing": ["fs:read"]},
+            )  # fmt: skip
+        assert (await road.data("artifact.list"))["artifacts"] == []
+        assert (await road.call("artifact.attach", input={"text": "mine"}))["ok"]
+
+
 async def test_equal_bytes_lie_once_and_privately(road: Road) -> None:
     for _ in range(2):
         await road.data("artifact.attach", input={"text": "the same"})

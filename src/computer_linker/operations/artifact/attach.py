@@ -5,13 +5,14 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker
-from computer_linker.artifacts.kinds import normalised_kind
-from computer_linker.artifacts.store import MAX_BYTES, Owner
+from computer_linker.artifacts.kinds import kind_named, kind_of_file, normalised_kind
+from computer_linker.artifacts.store import Owner
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import Kept, Kind, Label, facts
+from computer_linker.operations.artifact.intake import file_content
 from computer_linker.registry import Context, Example, operation
 
 
@@ -32,12 +33,15 @@ class AttachInput(Model):
     ],
 )
 async def artifact_attach(ctx: Context, target: str | None = None, input: AttachInput = AttachInput()) -> Kept:
-    """Keep a copy of one file in the scope, or of a text, with its owner and digest. The file itself is not touched."""
+    """Keep a copy of one file in the scope, or of a text, with its owner and digest. The file itself is not touched.
+
+    A file also needs fs:read.
+    """
     if (target is None) == (input.text is None):
         raise InvalidRequest("Give either a target inside the scope, or input.text.")
     if target is not None:
-        content, _ = await ctx.computer.files.read_whole(ctx.path(target), MAX_BYTES)
-        kind = normalised_kind(input.kind, target.rpartition(".")[2])
+        content = await file_content(ctx, target)
+        kind = kind_named(input.kind) or kind_of_file(target, content)
     else:
         content = (input.text or "").encode()
         kind = normalised_kind(input.kind, has_text=True)

@@ -8,13 +8,14 @@ from computer_linker.artifacts.answers import entries_of, is_answer
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.kinds import normalised_kind
 from computer_linker.artifacts.manifest import Entry, parse_manifest
-from computer_linker.artifacts.store import MAX_BYTES, Owner
+from computer_linker.artifacts.store import Owner
 from computer_linker.errors import InvalidRequest, LimitExceeded
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.json_text import read_json
 from computer_linker.operations.artifact.answer import KeptMany, Kind, Label, facts
+from computer_linker.operations.artifact.intake import file_content
 from computer_linker.registry import Context, Example, operation
 
 _MAX_MANIFEST = 1_000_000
@@ -48,7 +49,7 @@ class IngestInput(Model):
 async def artifact_ingest(ctx: Context, target: str | None = None, input: IngestInput = IngestInput()) -> KeptMany:
     """Keep what a program made: a manifest (file), agent-browser's own answers, one path, or a text.
 
-    Only files inside the scope are opened.
+    Only files inside the scope are opened, and only with fs:read.
     """
     contents = [(entry, await _content(ctx, entry)) for entry in await _entries(ctx, target, input)]
     total = sum(len(content) for _, content in contents)
@@ -67,8 +68,7 @@ async def _entries(ctx: Context, target: str | None, input: IngestInput) -> list
     if (target is not None) + len(given) != 1:
         raise InvalidRequest("Give exactly one of a manifest file as target, input.manifest, input.path or input.text.")
     if target is not None:
-        raw, _ = await ctx.computer.files.read_whole(ctx.path(target), _MAX_MANIFEST)
-        return _parsed(read_json(raw))
+        return _parsed(read_json(await file_content(ctx, target, _MAX_MANIFEST)))
     if input.manifest is not None:
         return _parsed(input.manifest)
     kind = normalised_kind(input.kind, (input.path or "").rpartition(".")[2], has_text=input.text is not None)
@@ -82,5 +82,4 @@ def _parsed(payload: Any) -> list[Entry]:
 async def _content(ctx: Context, entry: Entry) -> bytes:
     if entry.text is not None:
         return entry.text.encode()
-    content, _ = await ctx.computer.files.read_whole(ctx.path(entry.path or ""), MAX_BYTES)
-    return content
+    return await file_content(ctx, entry.path or "")

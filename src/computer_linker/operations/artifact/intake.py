@@ -1,0 +1,20 @@
+"""What the artifact operations take of a scope's files."""
+
+from computer_linker.artifacts.store import MAX_BYTES
+from computer_linker.errors import PermissionDenied
+from computer_linker.model.capability import Capability
+from computer_linker.policy.engine import holds
+from computer_linker.registry import Context
+
+
+async def file_content(ctx: Context, target: str, most: int = MAX_BYTES) -> bytes:
+    """The whole of one file of the scope.
+
+    Raises:
+        PermissionDenied: the caller may keep evidence here but not read files; a copy would be a way around that.
+    """
+    if not holds(ctx.principal, ctx.scope, Capability.FS_READ):
+        needed = Capability.FS_READ.value
+        raise PermissionDenied(f"Keeping a file needs {needed} in scope {ctx.scope.id}.", missing=[needed])
+    content, _ = await ctx.computer.files.read_whole(ctx.path(target), most)
+    return content
