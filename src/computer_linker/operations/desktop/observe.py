@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, Field
 
 from computer_linker.computer.facets.accessibility import Limit
+from computer_linker.errors import ProviderUnavailable
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -75,14 +76,7 @@ async def desktop_observe(
 
     The screenshot also needs `screen:capture`; without it the controls come alone, with a warning.
     """
-    place = view = None
-    if options.include_tree and ctx.computer.capabilities().has("accessibility"):
-        view = await view_of(ctx, target, _limits(ctx, options))
-        place = view.place
-    elif ctx.computer.capabilities().has("accessibility"):
-        place = await follow(ctx.computer, ctx.scope, target)
-    elif options.include_tree:
-        ctx.warn("No application here describes its controls; there is only the screenshot.")
+    place, view = await _described(ctx, target, options)
     shot = await _screenshot(ctx, place) if options.include_screenshot else None
     if place is None and shot is None:
         # Neither eyes nor descriptions: the absent facet says why and what would help.
@@ -94,6 +88,26 @@ async def desktop_observe(
         frame_id=None if shot is None else str(shot["frameId"]),
         evidence=_evidence(view, shot),
     )
+
+
+async def _described(
+    ctx: Context, target: Route | str | None, options: ObserveOptions
+) -> tuple[Place | None, View | None]:
+    """Where the route leads, with the controls there when they are asked for; nothing where no application tells."""
+    has_descriptions = ctx.computer.capabilities().has("accessibility")
+    try:
+        if has_descriptions and options.include_tree:
+            view = await view_of(ctx, target, _limits(ctx, options))
+            return view.place, view
+        if has_descriptions:
+            return await follow(ctx.computer, ctx.scope, target), None
+    except ProviderUnavailable:
+        # No accessibility bus runs here: without it nothing that was named can be found, but all can be seen.
+        if target not in (None, "focused", Route()):
+            raise
+    if options.include_tree:
+        ctx.warn("No application here describes its controls; there is only the screenshot.")
+    return None, None
 
 
 def _limits(ctx: Context, options: ObserveOptions) -> TreeOptions:

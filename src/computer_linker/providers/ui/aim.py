@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.accessibility import Application, Element
-from computer_linker.errors import Conflict, LinkError, PermissionDenied
+from computer_linker.errors import Conflict, LinkError, PermissionDenied, ProviderUnavailable
 from computer_linker.model.base import Model
 from computer_linker.model.geometry import Coordinate, Point, Rect, Window
 from computer_linker.model.scope import Scope
@@ -105,11 +105,14 @@ class Aiming:
         return Aim(now, app, reference.ref, title, name=now.name)
 
     async def focused(self) -> Aim | None:
-        """The element with the keyboard focus, where an application tells."""
-        if not self.computer.capabilities().has("accessibility"):
-            return None
-        element = await self.computer.accessibility.focused()
+        """The element with the keyboard focus; None where nothing tells, for keys need no more than a focused window.
+
+        Raises:
+            PermissionDenied: the keyboard is in an application the scope keeps out of reach, or may be.
+        """
+        element = await self._focused_element()
         if element is None:
+            await self._refuse_excluded_front()
             return None
         app = await self._application(element.id.app)
         if app is not None and await is_out_of_reach(self.computer, self.scope, app):
@@ -240,11 +243,30 @@ class Aiming:
         apps = await self.computer.accessibility.applications()
         return next((app for app in apps if app.id == app_id), None)
 
+    async def _focused_element(self) -> Element | None:
+        if not self.computer.capabilities().has("accessibility"):
+            return None
+        try:
+            return await self.computer.accessibility.focused()
+        except ProviderUnavailable:
+            # No accessibility bus runs here.
+            return None
+
+    async def _refuse_excluded_front(self) -> None:
+        if self.computer.capabilities().has("windows"):
+            self._refuse_window(await self.computer.windows.focused())
+        elif self.scope.policy.excluded_applications:
+            raise PermissionDenied(
+                "This scope keeps applications out of reach, and nothing here tells which one has the keyboard.",
+                rule="excludedApplications",
+            )
+
     async def _refuse_excluded(self, place: Point) -> None:
+        if self.computer.capabilities().has("windows"):
+            self._refuse_window(await self.computer.windows.at(place))
+
+    def _refuse_window(self, window: Window | None) -> None:
         patterns = (*PERSONS_OWN, *self.scope.policy.excluded_applications)
-        if not self.computer.capabilities().has("windows"):
-            return
-        window = await self.computer.windows.at(place)
         if window is not None and is_excluded(window, patterns):
             raise PermissionDenied("This scope keeps that application out of reach.", rule="excludedApplications")
 
