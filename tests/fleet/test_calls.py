@@ -93,6 +93,9 @@ async def test_presence_tells_who_is_there_who_went_and_who_left(fleet: Fleet) -
     await until(lambda: fleet.state("laptop-id") == "offline")
     refused = await fleet.call("file.list", ".", scope="laptop/app")
     assert (refused["error"]["code"], refused["error"]["details"]["state"]) == ("provider_unavailable", "offline")
+    (listed,) = fleet.hub.machines.listing()
+    assert refused["error"]["details"]["lastSeenAt"] == listed["lastSeenAt"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", listed["lastSeenAt"])
     await fleet.restart(laptop)
     assert fleet.state("laptop-id") == "online"
     await laptop.member.aclose(leaving=True)

@@ -10,7 +10,7 @@ import pytest
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.archive import Archive
-from computer_linker.fleet.feed import Visible
+from computer_linker.fleet.feed import Visible, cursor_file
 from support.fleet import Fleet, Machine, until
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +66,8 @@ async def test_what_happened_while_the_machine_was_offline_comes_later_once(flee
     # As after a crash between the server's answer and the keeping of the cursor: everything is sent once more.
     await laptop.member.aclose()
     begin = {"segment": 1, "offset": 0, "number": 0, "seal": "0" * 32, "unfinished": [], "floor": 0}
-    (laptop.road.home / "fleet-history.json").write_text(json.dumps({"seat": laptop.joined.seat, **begin}))
+    began = {"url": fleet.server.url, "seat": laptop.joined.seat, **begin}
+    (laptop.road.home / cursor_file(fleet.signer.fingerprint)).write_text(json.dumps(began))
     await laptop.restart()
     last = await work(laptop, "e")
     assert ids(await fleet.told("laptop", 5)) == before + alone + last
@@ -143,9 +144,9 @@ async def test_batches_of_another_key_or_another_story_are_not_stored(fleet: Fle
     await work(laptop, "a", "b")
     await work(desk, "x")
     await fleet.told("[all]", 3)
-    archive, feed = fleet.history._archive, laptop.member.feed
+    archive, feed = fleet.history._archive, laptop.feed
     signer = laptop.member._signer
-    visible = Visible(frozenset({"app"}), frozenset())
+    visible = Visible(frozenset({"app"}), "")
     head = feed._store.journal.head
     honest, _ = feed._batch(feed._before(1, visible), (head.segment, head.offset), visible)
     sealed = desk.member._signer.sealed("history", honest.model_dump(by_alias=True))
@@ -154,7 +155,7 @@ async def test_batches_of_another_key_or_another_story_are_not_stored(fleet: Fle
     assert archive.take(signer.fingerprint, signer.sealed("history", honest.model_dump(by_alias=True))) == "known"
     other = honest.model_copy(update={"lines": [[b"f" * 32, line] for _, line in honest.lines]})
     assert archive.take(signer.fingerprint, signer.sealed("history", other.model_dump(by_alias=True))) == "changed"
-    later = honest.model_copy(update={"first": 500})
+    later = honest.model_copy(update={"first": 500, "after": "more"})
     assert archive.take(signer.fingerprint, signer.sealed("history", later.model_dump(by_alias=True))) == "gap"
     for lines in ([], [[b"f" * 32, b"no json"]], [[b"f" * 32, b'{"kind": "record"}']], [[None, b"{}"]], [[b"x"]]):
         strange = honest.model_copy(
@@ -180,20 +181,20 @@ async def test_batches_the_server_lost_are_sent_again(fleet: Fleet) -> None:
     first = await work(laptop, "a")
     await fleet.told("laptop", 1)
     # A server that says it stored a batch and did not.
-    feed = laptop.member.feed
+    feed = laptop.feed
     lost = await work(laptop, "b")
     head = feed._store.journal.head
-    _, feed._cursor = feed._batch(feed._cursor, (head.segment, head.offset), Visible(frozenset({"app"}), frozenset()))
+    _, feed._cursor = feed._batch(feed._cursor, (head.segment, head.offset), Visible(frozenset({"app"}), ""))
     then = await work(laptop, "c")
     assert ids(await fleet.told("laptop", 3)) == first + lost + then
 
 
 async def test_what_a_server_lost_is_missed_without_anything_new_to_tell(fleet: Fleet) -> None:
     laptop = await fleet.add("laptop")
-    feed = laptop.member.feed
+    feed = laptop.feed
     first = await work(laptop, "a")
     head = feed._store.journal.head
-    _, feed._cursor = feed._batch(feed._cursor, (head.segment, head.offset), Visible(frozenset({"app"}), frozenset()))
+    _, feed._cursor = feed._batch(feed._cursor, (head.segment, head.offset), Visible(frozenset({"app"}), ""))
     assert ids(await fleet.told("laptop", 1)) == first
 
 
@@ -201,14 +202,14 @@ async def test_what_came_before_joining_is_never_told(fleet: Fleet, tmp_path: Pa
     laptop = await fleet.add("laptop")
     await work(laptop, "a")
     await laptop.member.aclose()
-    (laptop.road.home / "fleet-history.json").unlink()
+    (laptop.road.home / cursor_file(fleet.signer.fingerprint)).unlink()
     await laptop.restart()
-    before = laptop.member.feed._cursor.floor
+    before = laptop.feed._cursor.floor
     assert before > 0
     later = await work(laptop, "b")
-    laptop.member.feed.rewind(1)
-    await until(lambda: laptop.member.feed.sent > before)
-    laptop.member.feed.rewind(1)
+    laptop.feed.rewind(1)
+    await until(lambda: laptop.feed.sent > before)
+    laptop.feed.rewind(1)
     again = await work(laptop, "c")
     told = ids(await fleet.told("laptop", 2))
     assert told[-2:] == later + again

@@ -119,7 +119,7 @@ async def test_each_machine_is_kept_to_its_own_subjects(tmp_path: Path) -> None:
             assert "ermission" in str(second.problem), "it listens to nothing of another's"
             await second.publish(subjects.presence("one00000"), b"a lie")
             await second.publish(calls, b"an order")
-            await second.publish(subjects.audit("one00000"), b"a story")
+            await second.publish(subjects.audit("hub00000", "one00000"), b"a story")
             await second.flush()
             await first.publish(subjects.presence("one00000"), b"here")
             await first.flush()

@@ -13,6 +13,7 @@ from computer_linker.audit.query import Filter
 from computer_linker.audit.store import AuditStore
 from computer_linker.config.schema import Config
 from computer_linker.fleet.archive import Archive
+from computer_linker.fleet.feed import Feed
 from computer_linker.fleet.history import FleetHistory
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.link import FleetLink, Wants
@@ -87,6 +88,11 @@ class Machine:
     def root(self) -> Path:
         return self.road.root
 
+    @property
+    def feed(self) -> Feed:
+        """The history for its first hub."""
+        return next(iter(self.member.feeds.values()))
+
     async def refusals(self, count: int = 0) -> list[str]:
         """Why this machine refused messages, as its own history tells; waits until there are so many."""
         return await refusals(self.road, count)
@@ -121,22 +127,44 @@ class Fleet:
         server = NatsServer(folder / "nats", **server_settings).start()
         try:
             async with AsyncExitStack() as stack:
-                desk = await stack.enter_async_context(road(folder / "hub", "hub-id", "hub"))
-                settings = HubSettings(place=Place(url=server.url))
-                file = FleetFile(desk.home)
-                signer = signer_of(desk)
-                machines = Machines(settings, signer.fingerprint, lambda kept: file.change(hub=kept))
-                hub = Hub(desk.app.dispatcher, signer, machines, resume_s)
-                hub.start()
-                desk.app.dispatcher.routes = FleetRoutes(hub, desk.app.catalog)
-                history = FleetHistory(hub, Archive(desk.home), fetch_s=0.5)
-                history.start()
-                stack.push_async_callback(hub.aclose)
-                stack.push_async_callback(history.aclose)
-                assert await hub.link.wait_up(DEADLINE_S)
-                yield Fleet(stack, folder, server, desk, hub, history)
+                yield await Fleet._opened(stack, folder, server, "hub", resume_s)
         finally:
             server.kill()
+
+    @staticmethod
+    async def _opened(stack: AsyncExitStack, folder: Path, server: NatsServer, name: str, resume_s: float) -> "Fleet":
+        desk = await stack.enter_async_context(road(folder / name, f"{name}-id", name))
+        settings = HubSettings(place=Place(url=server.url))
+        file = FleetFile(desk.home)
+        signer = signer_of(desk)
+        machines = Machines(settings, signer.fingerprint, lambda kept: file.change(hub=kept))
+        hub = Hub(desk.app.dispatcher, signer, machines, resume_s)
+        hub.start()
+        desk.app.dispatcher.routes = FleetRoutes(hub, desk.app.catalog)
+        history = FleetHistory(hub, Archive(desk.home, signer.fingerprint), fetch_s=0.5)
+        history.start()
+        stack.push_async_callback(hub.aclose)
+        stack.push_async_callback(history.aclose)
+        assert await hub.link.wait_up(DEADLINE_S)
+        return Fleet(stack, folder, server, desk, hub, history)
+
+    async def beside(self, name: str, server: NatsServer | None = None) -> "Fleet":
+        """Another hub with a state folder of its own, on this server or another."""
+        return await Fleet._opened(self._stack, self._folder, server or self.server, name, 5.0)
+
+    async def share(self, machine: Machine, *grants: str) -> None:
+        """A machine of another hub starts anew and lets this one use it too, and this one trusts it."""
+        hub = AllowedHub(
+            fingerprint=self.signer.fingerprint, name=self.hub_road.app.config.machine_name, grants=list(grants)
+        )
+        machine.joined = machine.joined.model_copy(update={"hubs": [*machine.joined.hubs, hub]})
+        await machine.restart()
+        key = machine.member._signer.fingerprint
+        known = self.hub.machines.by_key
+        await until(lambda: key in known and known[key].here is not None)
+        if not known[key].trusted:
+            self.hub.machines.trust(key)
+        await until(lambda: self.state(machine.road.app.config.machine_id) == "online")
 
     async def add(
         self,

@@ -11,12 +11,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from computer_linker.errors import InvalidRequest, LinkError
-from computer_linker.fleet.messages import HistoryBody, parsed
+from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
+from computer_linker.fleet.messages import HistoryBody, moment, parsed
 from computer_linker.fleet.seal import opened
 
 _FILE = "fleet-history.db"
 _SCHEMA = 1
+_MISSING = {
+    "pruned": "records were pruned on the machine before the fleet had them",
+    "joined": "the machine allowed this hub anew; what it did before then is not told",
+}
 Fate = Literal["stored", "known", "gap", "changed"]
 
 
@@ -33,13 +37,13 @@ class Verdict(NamedTuple):
 class Archive:
     """One SQLite file, machines by the fingerprint of their key. Every method blocks, so it is called from a worker thread."""
 
-    def __init__(self, home: Path) -> None:
-        self.path = home / _FILE
+    def __init__(self, home: Path, own: str) -> None:
+        self.path, self._own = home / _FILE, own
         self._making = threading.Lock()
 
     def take(self, machine: str, frame: bytes) -> Fate:
         """Store a batch of this machine, once. Raises LinkError for what its key did not sign, or what is no history."""
-        body = _body(frame, machine)
+        body = self._body(frame, machine)
         try:
             with self._changing() as database:
                 return self._taken(database, machine, frame, body)
@@ -49,14 +53,14 @@ class Archive:
     def _taken(self, database: sqlite3.Connection, machine: str, frame: bytes, body: HistoryBody) -> Fate:
         number, seal = self._head(database, machine)
         last = body.first + len(body.lines) - 1
-        if number and body.first > number + 1 and not body.pruned:
+        if body.first > number + 1 and body.after == "more":
             return "gap"
         if number and not self._joins(database, machine, body, number, seal):
             # What a machine said once is what it said: a second story is kept as a problem, not as history.
             _note(database, machine, body.first, "the machine told its history otherwise before")
             return "changed"
         if number and body.first > number + 1:
-            _note(database, machine, number + 1, "records were pruned on the machine before the fleet had them")
+            _note(database, machine, number + 1, _MISSING[body.after])
         if last <= number:
             return "known"
         database.execute("INSERT OR IGNORE INTO frames VALUES (?, ?, ?, ?)", (machine, body.first, last, frame))
@@ -81,7 +85,7 @@ class Archive:
             )
             for first, frame in rows:
                 try:
-                    body = _body(frame, machine)
+                    body = self._body(frame, machine)
                 except LinkError as error:
                     return Verdict(number, begins_at, number, first, error.message)
                 begins_at = begins_at or body.first
@@ -102,7 +106,7 @@ class Archive:
             rows = database.execute(
                 "SELECT at, number, problem FROM problems WHERE machine = ? ORDER BY at DESC LIMIT 20", (machine,)
             ).fetchall()
-        return [{"at": at, "number": number, "problem": problem} for at, number, problem in rows]
+        return [{"at": moment(at), "number": number, "problem": problem} for at, number, problem in rows]
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -148,8 +152,18 @@ class Archive:
         row = database.execute(
             "SELECT frame FROM frames WHERE machine = ? AND first <= ? AND last >= ? LIMIT 1", (machine, last, last)
         ).fetchone()
-        stored = _body(row[0], machine) if row is not None else None
+        stored = self._body(row[0], machine) if row is not None else None
         return stored is not None and _seal(stored, last - stored.first) == _seal(body, len(body.lines) - 1)
+
+    def _body(self, frame: bytes, machine: str) -> HistoryBody:
+        """What a batch says. Raises LinkError for one that this machine did not sign, or not for this hub."""
+        message = opened(frame, lambda signer: signer == machine)
+        body = parsed(HistoryBody, message.body) if message.kind == "history" else None
+        if body is None or not body.lines or any(len(line) != 2 or line[0] is None for line in body.lines):
+            raise _malformed()
+        if body.to != self._own:
+            raise PermissionDenied("This history is for another hub.", rule="another_hub")
+        return body
 
     def _differs(self, database: sqlite3.Connection, machine: str, body: HistoryBody) -> str | None:
         told = dict(
@@ -173,14 +187,6 @@ class Archive:
         return any(closing == line for (closing,) in rows)
 
 
-def _body(frame: bytes, fingerprint: str) -> HistoryBody:
-    message = opened(frame, lambda signer: signer == fingerprint)
-    body = parsed(HistoryBody, message.body) if message.kind == "history" else None
-    if body is None or not body.lines or any(len(line) != 2 or line[0] is None for line in body.lines):
-        raise _malformed()
-    return body
-
-
 def _malformed() -> InvalidRequest:
     return InvalidRequest("A batch of history does not have its shape.", rule="malformed")
 
@@ -191,7 +197,7 @@ def _seal(body: HistoryBody, at: int) -> bytes:
 
 def _follows(body: HistoryBody, number: int, seal: bytes) -> str | None:
     if not number:
-        return None
+        return "the oldest batches are gone" if body.after == "more" else None
     if body.first + len(body.lines) - 1 < number:
         # Sent again as part of a longer batch, which came later and has been checked against this one's place.
         return None
@@ -199,7 +205,7 @@ def _follows(body: HistoryBody, number: int, seal: bytes) -> str | None:
         return None if _seal(body, number - body.first) == seal else "a batch tells an older record otherwise"
     if body.first == number + 1:
         return None if body.previous == seal else "a batch does not follow the one before it"
-    return None if body.pruned else "a batch is missing"
+    return "a batch is missing" if body.after == "more" else None
 
 
 def _note(database: sqlite3.Connection, machine: str, number: int, problem: str) -> None:

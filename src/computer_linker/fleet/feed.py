@@ -1,4 +1,4 @@
-"""A machine's history, sent to its fleet: every record once, in order; of what a hub may not see, its seal alone."""
+"""A machine's history, sent to each of its hubs: every record once, in order; of what that hub may not see, its seal alone."""
 
 import asyncio
 import json
@@ -6,9 +6,9 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import anyio.to_thread
 from nats.js.errors import Error as JetStreamError
@@ -26,7 +26,7 @@ from computer_linker.fleet.seal import Signer
 
 log = logging.getLogger(__name__)
 
-_FILE = "fleet-history.json"
+_FILE = "fleet-history-{}.json"
 _MAX_LINES = 1000
 _MAX_BYTES = 256 * 1024
 _MAX_OPEN = 10_000
@@ -44,17 +44,28 @@ class Cursor(NamedTuple):
 
 
 class Visible(NamedTuple):
-    """What the hubs of this machine may see: events of these scopes, and what they did themselves."""
+    """What a hub may see: events of these scopes, and what it did itself."""
 
     scopes: frozenset[str]
-    principals: frozenset[str]
+    principal: str
+
+
+class Goal(NamedTuple):
+    """Whose history goes where: this machine's seat and key, and the one hub on one server that is told."""
+
+    seat: str
+    signer: Signer
+    hub: str
+    url: str
 
 
 class Feed:
-    """Sends the journal on. The cursor moves only when the server has stored a batch, and is kept over restarts."""
+    """Sends the journal on to one hub. The cursor moves only when the server has stored a batch, and is kept over restarts."""
 
-    def __init__(self, home: Path, store: AuditStore, signer: Signer, seat: str, link: FleetLink) -> None:
-        self._home, self._store, self._signer, self._seat, self._link = home, store, signer, seat, link
+    def __init__(self, home: Path, store: AuditStore, goal: Goal, link: FleetLink) -> None:
+        self._home, self._store, self._goal, self._link = home, store, goal, link
+        self._subject = subjects.audit(subjects.seat_of(goal.hub), goal.seat)
+        self._file = cursor_file(goal.hub)
         self._cursor = self._kept()
         self._stored: Cursor | None = None
         self._keep_at = 0.0
@@ -64,12 +75,15 @@ class Feed:
 
     @property
     def sent(self) -> int:
-        """The newest record the server has stored; 0 when it has none since the machine joined."""
+        """The newest record the server has stored; 0 when it has none since the hub was allowed."""
         return self._cursor.place.number if self._cursor.place.number > self._cursor.floor else 0
 
     async def send(self, visible: Visible) -> None:
         """Send everything the journal has gained. What cannot be sent now is sent later."""
         try:
+            if self._stored is None:
+                # Where it began must outlive a crash, whether or not anything could be sent.
+                self.keep()
             if self._again_from is not None:
                 first, self._again_from = self._again_from, None
                 # What the server stored once and lost since must not look to it like the same thing twice.
@@ -97,11 +111,11 @@ class Feed:
 
     async def _store_batch(self, body: HistoryBody) -> None:
         last = body.first + len(body.lines) - 1
-        sealed = self._signer.sealed("history", body.model_dump(by_alias=True))
+        sealed = self._goal.signer.sealed("history", body.model_dump(by_alias=True))
         # The server drops a batch that comes again soon; the hub one that comes again late.
-        named = {"Nats-Msg-Id": f"{self._seat}-{self._round}-{body.first}-{last}"}
+        named = {"Nats-Msg-Id": f"{self._goal.seat}-{self._round}-{body.first}-{last}"}
         js = self._link.jetstream(_ACK_S)
-        await js.publish(subjects.audit(self._seat), sealed, timeout=_ACK_S, headers=named)
+        await js.publish(self._subject, sealed, timeout=_ACK_S, headers=named)
         self.problem = None
 
     def _waits(self, problem: str) -> None:
@@ -116,16 +130,17 @@ class Feed:
             return
         place, self._stored = self._cursor.place, self._cursor
         kept = {
-            "seat": self._seat, "segment": place.segment, "offset": place.offset, "number": place.number,
-            "seal": place.seal.decode(), "unfinished": sorted(self._cursor.unfinished), "floor": self._cursor.floor,
+            "url": self._goal.url, "seat": self._goal.seat, "segment": place.segment, "offset": place.offset,
+            "number": place.number, "seal": place.seal.decode(), "unfinished": sorted(self._cursor.unfinished),
+            "floor": self._cursor.floor,
         }  # fmt: skip
-        write_whole(self._home, _FILE, json.dumps(kept).encode())
+        write_whole(self._home, self._file, json.dumps(kept).encode())
 
     def _kept(self) -> Cursor:
-        """Where an earlier run got to; a machine that joins begins with what happens from now on."""
+        """Where an earlier run got to; a hub that is allowed anew, or is on another server, is told what happens from now on."""
         try:
-            kept = json.loads((self._home / _FILE).read_text("utf-8"))
-            if kept["seat"] == self._seat:
+            kept = json.loads((self._home / self._file).read_text("utf-8"))
+            if (kept["url"], kept["seat"]) == (self._goal.url, self._goal.seat):
                 place = Place(kept["segment"], kept["offset"], kept["number"], kept["seal"].encode())
                 return Cursor(place, frozenset(kept["unfinished"]), kept["floor"])
         except (FileNotFoundError, ValueError, KeyError):
@@ -147,7 +162,10 @@ class Feed:
                 place, size = line.after, size + SEAL + len(shown or b"")
                 if len(lines) >= _MAX_LINES or size >= _MAX_BYTES:
                     break
-        body = HistoryBody(first=first, previous=previous, lines=lines, pruned=begin.number > cursor.place.number)
+        after: Literal["more", "pruned", "joined"] = "joined" if first == cursor.floor + 1 else "more"
+        if begin.number > cursor.place.number:
+            after = "pruned"
+        body = HistoryBody(to=self._goal.hub, first=first, previous=previous, lines=lines, after=after)
         return body, Cursor(place, frozenset(list(unfinished)[-_MAX_OPEN:]), cursor.floor)
 
     def _before(self, first: int, visible: Visible) -> Cursor:
@@ -186,7 +204,7 @@ class _Raw:
 def _is_visible(fields: dict[str, Any], visible: Visible, unfinished: set[str]) -> bool:
     match fields["kind"]:
         case "intent" | "record":
-            shown = fields["scope"] in visible.scopes or fields["principal"] in visible.principals
+            shown = fields["scope"] in visible.scopes or fields["principal"] == visible.principal
             if shown and fields["kind"] == "intent":
                 unfinished.add(fields["operationId"])
             return shown
@@ -197,6 +215,19 @@ def _is_visible(fields: dict[str, Any], visible: Visible, unfinished: set[str]) 
             return True
         case _:
             return False
+
+
+def cursor_file(hub: str) -> str:
+    """The name of the file in the state folder that says how far a hub has been told."""
+    return _FILE.format(subjects.seat_of(hub))
+
+
+def forget_cursors(home: Path, hubs: Iterable[str] = ()) -> None:
+    """Forget how far any hub but these was told, so that one that is allowed again later begins anew."""
+    kept = {cursor_file(hub) for hub in hubs}
+    for path in home.glob(_FILE.format("*")):
+        if path.name not in kept:
+            path.unlink(missing_ok=True)
 
 
 async def keep_sending(feed: Feed, visible: Callable[[], Visible], every_s: float) -> None:

@@ -35,6 +35,7 @@ _FETCH_S = 5.0
 _PAUSE_S = 0.5
 _RETRY_S = 5.0
 _MAX_TRIES = 20
+_CONSUMER = "hub"
 _KEEP_BYTES = 256 << 20
 """The stream is the way, not the archive: what it drops before a hub has it, the machine sends again."""
 
@@ -119,7 +120,7 @@ class FleetHistory:
             if self._hub.link.is_up:
                 try:
                     js = self._hub.link.jetstream()
-                    await _ensure_stream(js)
+                    await self._ensure_stream(js)
                     await self._follow(js)
                 except (*LOST, JetStreamError, LinkError, sqlite3.Error) as error:
                     if str(error) != self.problem:
@@ -128,9 +129,13 @@ class FleetHistory:
             await asyncio.sleep(_PAUSE_S)
 
     async def _follow(self, js: JetStreamContext) -> None:
-        name = f"hub-{self._hub.seat[:16]}"
-        wanted = ConsumerConfig(durable_name=name, ack_policy=AckPolicy.EXPLICIT, ack_wait=30, max_deliver=_MAX_TRIES)
-        consumer = await js.pull_subscribe(subjects.EVERY_AUDIT, durable=name, stream=subjects.STREAM, config=wanted)
+        wanted = ConsumerConfig(
+            durable_name=_CONSUMER, ack_policy=AckPolicy.EXPLICIT, ack_wait=30, max_deliver=_MAX_TRIES
+        )
+        seat = self._hub.seat
+        consumer = await js.pull_subscribe(
+            subjects.every_audit(seat), durable=_CONSUMER, stream=subjects.stream(seat), config=wanted
+        )
         self.problem = None
         while self._hub.link.is_up:
             try:
@@ -149,7 +154,7 @@ class FleetHistory:
                 continue
             key = machine.known.fingerprint
             last = await anyio.to_thread.run_sync(self._archive.last, key)
-            if machine.here.sent > last:
+            if machine.sent > last:
                 behind[key] = last
                 if self._behind.get(key) == last:
                     await self._hub.ask_history(machine, last + 1)
@@ -172,17 +177,16 @@ class FleetHistory:
             await self._hub.refuse(error)
         await batch.ack()
 
-
-async def _ensure_stream(js: JetStreamContext) -> None:
-    try:
-        await js.stream_info(subjects.STREAM)
-    except NotFoundError:
-        await js.add_stream(
-            StreamConfig(
-                name=subjects.STREAM, subjects=[subjects.EVERY_AUDIT], max_bytes=_KEEP_BYTES, discard=DiscardPolicy.OLD,
-                duplicate_window=120,
+    async def _ensure_stream(self, js: JetStreamContext) -> None:
+        name, wanted = subjects.stream(self._hub.seat), [subjects.every_audit(self._hub.seat)]
+        try:
+            await js.stream_info(name)
+        except NotFoundError:
+            await js.add_stream(
+                StreamConfig(
+                    name=name, subjects=wanted, max_bytes=_KEEP_BYTES, discard=DiscardPolicy.OLD, duplicate_window=120
+                )
             )
-        )  # fmt: skip
 
 
 def _after(database: sqlite3.Connection, found: query.Filter, cursor: str | None, *, newest_first: bool) -> None:

@@ -25,7 +25,7 @@ from computer_linker.fleet import subjects
 from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.link import FleetLink, Wants
 from computer_linker.fleet.machines import Machine, Machines
-from computer_linker.fleet.messages import AnswerBody, Here, parsed
+from computer_linker.fleet.messages import AnswerBody, Here, moment, parsed
 from computer_linker.fleet.parts import Parts
 from computer_linker.fleet.seal import Signer, opened
 from computer_linker.model.envelope import Attachment, Reply, is_envelope
@@ -117,7 +117,7 @@ class Hub:
         if state != "online":
             raise ProviderUnavailable(
                 f"{name} is not there; nothing was sent.", computer=name, state=state,
-                lastSeenAt=machine.known.last_seen_at,
+                lastSeenAt=moment(machine.known.last_seen_at),
             )  # fmt: skip
 
     async def _send(self, waiting: _Waiting) -> None:

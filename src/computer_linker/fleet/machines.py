@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied, UnknownScope
 from computer_linker.fleet.member import proof_of
-from computer_linker.fleet.messages import SKEW_S, Here, SharedScope
+from computer_linker.fleet.messages import SKEW_S, Here, SharedScope, moment
 from computer_linker.fleet.query import Query
 from computer_linker.fleet.settings import HubSettings, Invited, KnownMachine
 
@@ -30,6 +30,8 @@ class Machine:
     heard_at: float = 0.0
     """By this hub's own clock that never goes back."""
     scopes: list[SharedScope] = field(default_factory=list)
+    sent: int = 0
+    """The newest record of its history that it says the server has for this hub."""
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -65,7 +67,7 @@ class Machines:
         if (known.name, known.seat, known.facts, known.left) != tuple(said.values()):
             self._keep()
         machine.here, machine.heard_at = here, time.monotonic()
-        machine.scopes = here.scopes.get(self._own, [])
+        machine.scopes, machine.sent = here.scopes.get(self._own, []), here.sent.get(self._own, 0)
         return machine
 
     def trust(self, start: str) -> Machine:
@@ -137,7 +139,7 @@ class Machines:
         known = machine.known
         listed: dict[str, Any] = {
             "name": known.name, "machineId": known.machine_id, "via": "fleet", "state": self.state(machine),
-            "lastSeenAt": known.last_seen_at, "key": known.fingerprint, **known.facts.to_wire(),
+            "lastSeenAt": moment(known.last_seen_at), "key": known.fingerprint, **known.facts.to_wire(),
         }  # fmt: skip
         if machine.trusted:
             listed["scopes"] = [scope.to_wire() for scope in machine.scopes]

@@ -17,7 +17,7 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import Aborted, InvalidRequest, LinkError, PermissionDenied
 from computer_linker.fleet import subjects
 from computer_linker.fleet.facts import machine_facts
-from computer_linker.fleet.feed import Feed, Visible, keep_sending
+from computer_linker.fleet.feed import Feed, Goal, Visible, forget_cursors, keep_sending
 from computer_linker.fleet.lasting import bounded, end, lasting
 from computer_linker.fleet.ledger import Ledger
 from computer_linker.fleet.link import LOST, FleetLink, Wants
@@ -66,13 +66,19 @@ class Member:
         self._lasting: list[asyncio.Task[None]] = []
         listens = {subjects.calls(joined.seat): self._take, subjects.ASK: self._asked}
         self.link = FleetLink(joined.place, subjects.inbox(joined.seat), Wants(listens, self._up, self._down))
-        self.feed = Feed(services.home, services.use(AuditStore), signer, joined.seat, self.link)
+        forget_cursors(services.home, (hub.fingerprint for hub in joined.hubs))
+        self.feeds = {hub.fingerprint: self._feed(hub) for hub in joined.hubs}
 
     def start(self) -> None:
         """Begin to connect; the machine is reachable once the server is."""
         self.link.start()
-        sending = partial(keep_sending, self.feed, self._visible, self._times.history)
-        self._lasting = [lasting(self._beat, "the fleet's presence"), lasting(sending, "the fleet's history")]
+        self._lasting = [lasting(self._beat, "the fleet's presence")]
+        for hub in self._joined.hubs:
+            # Each by itself: one hub that is not there must not keep another from its history.
+            sending = partial(
+                keep_sending, self.feeds[hub.fingerprint], partial(self._visible, hub), self._times.history
+            )
+            self._lasting.append(lasting(sending, f"the history for {plain_name(hub.name)}"))
 
     async def aclose(self, *, leaving: bool = False) -> None:
         """Go, and say whether it is for good."""
@@ -83,7 +89,8 @@ class Member:
             await self._goodbye("leaves" if leaving else "stops")
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=5)
-        self.feed.keep()
+        for feed in self.feeds.values():
+            feed.keep()
         await self.link.aclose()
 
     async def _goodbye(self, going: Literal["stops", "leaves"]) -> None:
@@ -95,8 +102,12 @@ class Member:
 
     async def _send_rest(self) -> None:
         """The last records go with the machine, when the server takes them at once; else with its next run."""
+        told = [self._send_last(hub) for hub in self._joined.hubs]
+        await asyncio.gather(*told)
+
+    async def _send_last(self, hub: AllowedHub) -> None:
         try:
-            await bounded(self.feed.send(self._visible()), 2)
+            await bounded(self.feeds[hub.fingerprint].send(self._visible(hub)), 2)
         except (TimeoutError, LinkError) as error:
             log.info("the newest records wait for the next run: %s", error)
 
@@ -152,7 +163,7 @@ class Member:
             scopes={hub.fingerprint: self._shared(hub) for hub in self._joined.hubs},
             proofs=self._proofs(),
             history=self._services.use(AuditStore).journal.head.number,
-            sent=self.feed.sent,
+            sent={hub: feed.sent for hub, feed in self.feeds.items()},
         )
 
     def _shared(self, hub: AllowedHub) -> list[SharedScope]:
@@ -167,15 +178,20 @@ class Member:
             if sees_scope(who, scope.id)
         ]
 
-    def _visible(self) -> Visible:
-        """Hubs see the events of scopes they hold `history:read` for, and what they did themselves."""
-        hubs = [self._principal(hub) for hub in self._joined.hubs]
-        scopes = [
-            scope.id
-            for scope in self._services.config.scopes
-            if any(holds(hub, scope, Capability.HISTORY_READ) for hub in hubs)
-        ]
-        return Visible(frozenset(scopes), frozenset(hub.id for hub in hubs))
+    def _feed(self, hub: AllowedHub) -> Feed:
+        goal = Goal(self._joined.seat, self._signer, hub.fingerprint, self._joined.place.url)
+        return Feed(self._services.home, self._services.use(AuditStore), goal, self.link)
+
+    def _visible(self, hub: AllowedHub) -> Visible:
+        """A hub sees the events of scopes it holds `history:read` for, and what it did itself."""
+        who = self._principal(hub)
+        scopes = self._services.config.scopes
+        return Visible(frozenset(scope.id for scope in scopes if holds(who, scope, Capability.HISTORY_READ)), who.id)
+
+    @property
+    def history_problem(self) -> str | None:
+        """Why the history of this machine waits, if it does for any hub."""
+        return next((feed.problem for feed in self.feeds.values() if feed.problem is not None), None)
 
     def _proofs(self) -> dict[str, str]:
         secret = self._joined.proof_secret
@@ -202,7 +218,7 @@ class Member:
                 case CallBody():
                     self._run(request, hub)
                 case ResendBody():
-                    self.feed.rewind(request.first)
+                    self.feeds[hub.fingerprint].rewind(request.first)
                 case _:
                     self._ledger.cancel(f"{hub.fingerprint}:{request.key}")
         except LinkError as error:

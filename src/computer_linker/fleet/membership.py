@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from computer_linker.config.schema import Config
 from computer_linker.config.store import write_whole
 from computer_linker.errors import InvalidRequest
+from computer_linker.fleet.feed import forget_cursors
 from computer_linker.fleet.messages import plain_name
 from computer_linker.fleet.place import Credentials, checked_url, credentials_of, tls_of
 from computer_linker.fleet.settings import AllowedHub, Joined, Place
@@ -69,6 +70,7 @@ def forget_files(home: Path) -> None:
     """Remove what joining left behind."""
     for name in (CREDS, CA):
         (home / name).unlink(missing_ok=True)
+    forget_cursors(home)
 
 
 def told(joined: Joined | None) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
@@ -55,12 +56,14 @@ class ResendBody(Addressed):
 class HistoryBody(Model):
     """Records of a machine's history: each its seal and, where the hubs may see it, its bytes."""
 
+    to: Fingerprint
+    """The hub it is for: another one may not see as much."""
     first: Annotated[int, Field(ge=1)]
     previous: bytes
     """The seal of the record before the first, so that none can be left out between two batches."""
     lines: Annotated[list[list[bytes | None]], Field(max_length=5000)]
-    pruned: bool = False
-    """True when older records were pruned on the machine before the fleet got them."""
+    after: Literal["more", "pruned", "joined"] = "more"
+    """What came before the first: more records for this hub, or none, for they were pruned, or the hub was not allowed yet."""
 
 
 class AnswerBody(Model):
@@ -107,8 +110,8 @@ class Here(Model):
     """Proof of an invitation, by the fingerprint of the hub that gave it."""
     history: Annotated[int, Field(ge=0)] = 0
     """The number of its newest record, so that a missing one is noticed."""
-    sent: Annotated[int, Field(ge=0)] = 0
-    """The number of the newest record that the server said it has stored."""
+    sent: Annotated[dict[str, Annotated[int, Field(ge=0)]], Field(max_length=50)] = {}
+    """The number of the newest record that the server said it has stored for each hub, by the hub's fingerprint."""
 
 
 def parsed(kind: type[M], body: dict[str, Any]) -> M:
@@ -117,6 +120,13 @@ def parsed(kind: type[M], body: dict[str, Any]) -> M:
         return kind.from_wire(body)
     except ValidationError:
         raise InvalidRequest("A fleet message does not have its shape.", rule="malformed") from None
+
+
+def moment(seconds: float | None) -> str | None:
+    """A time as everything that is shown to people and clients writes it."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def plain_name(name: str) -> str:

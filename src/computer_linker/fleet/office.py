@@ -45,7 +45,7 @@ class HubOffice:
         assert settings is not None, "only a hub has an office"
         self.machines = Machines(settings, signer.fingerprint, lambda kept: self._file.change(hub=kept))
         self.hub = Hub(dispatcher, signer, self.machines)
-        self.history = FleetHistory(self.hub, Archive(home))
+        self.history = FleetHistory(self.hub, Archive(home, signer.fingerprint))
         self.routes = FleetRoutes(self.hub, catalog)
         self._server = EmbeddedServer(home, settings.embedded_port) if settings.embedded_port is not None else None
 

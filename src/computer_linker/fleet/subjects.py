@@ -6,8 +6,6 @@ PREFIX = "cl.v1"
 ASK = f"{PREFIX}.ask"
 """A hub asks every machine to say that it is there."""
 EVERY_PRESENCE = f"{PREFIX}.here.*"
-EVERY_AUDIT = f"{PREFIX}.audit.*"
-STREAM = "CL_AUDIT"
 _SEAT = re.compile(r"[a-z0-9]{8,64}\Z")
 
 
@@ -31,9 +29,19 @@ def calls(seat: str) -> str:
     return f"{PREFIX}.call.{seat}"
 
 
-def audit(seat: str) -> str:
-    """Where a machine's history goes."""
-    return f"{PREFIX}.audit.{seat}"
+def audit(hub: str, seat: str) -> str:
+    """Where a machine's history goes: to each hub its own, for each may see something else."""
+    return f"{PREFIX}.audit.{hub}.{seat}"
+
+
+def every_audit(hub: str) -> str:
+    """All that machines send to one hub's history."""
+    return f"{PREFIX}.audit.{hub}.*"
+
+
+def stream(hub: str) -> str:
+    """The store of what machines send to one hub, on the server. No other hub's absence fills it."""
+    return f"CL_AUDIT_{hub}"
 
 
 def reply(hub: str, seat: str, call_id: str) -> str:
@@ -54,14 +62,16 @@ def inbox(seat: str) -> str:
 def machine_permissions(seat: str) -> dict[str, list[str]]:
     """What the server lets a machine publish and hear: its own subjects alone."""
     return {
-        "publish": [presence(seat), audit(seat), f"{PREFIX}.reply.*.{seat}.>"],
+        "publish": [presence(seat), audit("*", seat), f"{PREFIX}.reply.*.{seat}.>"],
         "subscribe": [calls(seat), ASK, f"{inbox(seat)}.>"],
     }
 
 
 def hub_permissions(hub: str) -> dict[str, list[str]]:
     """What the server lets a hub publish and hear."""
+    own = stream(hub)
+    store = [f"$JS.API.*.*.{own}", f"$JS.API.*.*.{own}.>", f"$JS.API.CONSUMER.*.*.{own}.>", f"$JS.ACK.{own}.>"]
     return {
-        "publish": [f"{PREFIX}.call.*", ASK, "$JS.API.>", "$JS.ACK.>"],
+        "publish": [f"{PREFIX}.call.*", ASK, *store],
         "subscribe": [EVERY_PRESENCE, every_reply(hub), f"{inbox(hub)}.>"],
     }

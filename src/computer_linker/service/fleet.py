@@ -207,7 +207,7 @@ class FleetDesk:
             "joined": told(FleetFile(self._app.home).read().joined), "key": self._signer().fingerprint,
             "connected": member is not None and member.link.is_up,
             "problem": member.link.problem if member is not None else None,
-            "historyProblem": member.feed.problem if member is not None else None,
+            "historyProblem": member.history_problem if member is not None else None,
         }  # fmt: skip
 
     def _signer(self) -> "Signer":
