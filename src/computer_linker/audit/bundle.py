@@ -13,7 +13,10 @@ from computer_linker.config.schema import Config
 
 
 def build(store: History, config: Config | None, visible: frozenset[str] | None) -> dict[str, Any]:
-    """Everything beside the events. It holds no contents, no output, no token, and only the scopes one may see."""
+    """Everything beside the events. It holds no contents, no output, no token, and only the scopes one may see.
+
+    Where folders lie is told to the owner alone (`visible` is None): a client names files by their place in a scope.
+    """
     return {
         "versions": {
             "computerLinker": getattr(computer_linker, "__version__", "unknown"),
@@ -39,7 +42,7 @@ def _config(config: Config, store: History, visible: frozenset[str] | None) -> d
             {
                 "id": scope.id,
                 "type": scope.type,
-                "roots": [path_preview(root, store.key) for root in scope.roots],
+                "roots": [path_preview(one, store.key) for one in scope.roots] if visible is None else len(scope.roots),
                 "capabilities": scope.capabilities,
                 "policy": _policy(scope.policy.to_wire()),
             }

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from computer_linker.audit.layout import segment_path
-from computer_linker.audit.views import VIEWS
+from computer_linker.audit.store import AuditStore
+from computer_linker.audit.views import VIEWS, Question, answer_now
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -115,6 +116,16 @@ async def test_an_effect_whose_outcome_could_not_be_written_is_told_and_made_goo
     await road.call("file.stat", "a")
     told = {event["operationId"]: event for event in (await road.data("history.timeline"))["events"]}
     assert told[made.operation_id]["outcome"] == "done"
+
+
+async def test_the_bundle_tells_where_folders_lie_to_the_owner_alone(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root")]) as road:
+        told = await road.data("history.debug_bundle")
+        assert told["bundle"]["config"]["scopes"][0]["roots"] == 1
+        assert str(tmp_path) not in str(told)
+        asked = Question("debug_bundle", visible=None)
+        at_the_terminal = answer_now(road.app.services.use(AuditStore), asked, road.app.config)
+        assert at_the_terminal["bundle"]["config"]["scopes"][0]["roots"] == [str(tmp_path / "root")]
 
 
 async def test_the_bundle_holds_no_token_and_no_rule_text(tmp_path: Path) -> None:
