@@ -42,6 +42,7 @@ _LOOK_AFTER_S = 0.02
 _SIGCHLD = 17
 _SIG_BLOCK = 0
 _SIGNAL_RECORD = 128
+_MAX_EARLY = 256
 
 
 def serve(control_fd: int) -> None:
@@ -66,6 +67,8 @@ class Launcher:
         # While we hold this end a child never reads end-of-file at its gate: a dead service must not open it.
         self.gates: dict[int, _socket.socket] = {}
         self.strays_at: float | None = None
+        self.early: list[tuple[int, int]] = []
+        """Signals for programs that their sandbox has not started yet."""
 
     def serve(self) -> None:
         """Answer until the service goes away; then end everything."""
@@ -75,12 +78,16 @@ class Launcher:
         poll.register(ended, select.POLLIN)
         try:
             while True:
-                ready = dict(poll.poll(None if self.strays_at is None else _LOOK_AFTER_S * 1000))
+                is_idle = self.strays_at is None and not self.early
+                ready = dict(poll.poll(None if is_idle else _LOOK_AFTER_S * 1000))
                 if ended in ready:
                     os.read(ended, 32 * _SIGNAL_RECORD)
                     self.reap()
                 if self.strays_at is not None and time.monotonic() >= self.strays_at:
                     self.end_strays()
+                early, self.early = self.early, []
+                for child, number in early:
+                    self.signal(child, number, past_sandbox=True)
                 if self.control.fileno() in ready and not self.take():
                     return
         finally:
@@ -149,9 +156,11 @@ class Launcher:
         tree = descendants(pid)
         if past_sandbox:
             # The sandbox program and its first process would end everything at once.
-            for inner in tree:
-                if not is_sandbox_program(inner, pid):
-                    send(inner, number)
+            inside = [inner for inner in tree if not is_sandbox_program(inner, pid)]
+            for inner in inside:
+                send(inner, number)
+            if not inside and len(self.early) < _MAX_EARLY:
+                self.early.append((child, number))
             return
         send_to_group(pid, number)
         for inner in tree:
