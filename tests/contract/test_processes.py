@@ -2,7 +2,9 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -11,14 +13,39 @@ from computer_linker.computer.facets.processes import Child, Ended, Launch, Proc
 from computer_linker.computer.local.linux.processes import LinuxProcesses
 from computer_linker.computer.local.portable.processes import PortableProcesses
 from computer_linker.computer.simulated.processes import SimulatedProcesses
+from support.far import Far, far_process, reached
+from support.road import folder_scope
 
 pytestmark = pytest.mark.anyio
 ENV = {"PATH": "/usr/bin:/bin", "MARK": "here"}
 _KINDS = {"simulated": SimulatedProcesses, "linux": LinuxProcesses, "portable": PortableProcesses}
+_FAR: dict[str, dict[str, Any]] = {
+    "remote": {},
+    "remote-open": {"sandbox": "off", "allowedCommands": ["echo *", "env", "cat", "false", "sleep *"]},
+}
+"""Over a link, behind the far machine's own boundary and without one."""
 
 
-@pytest.fixture(params=list(_KINDS))
-async def processes(request: pytest.FixtureRequest) -> AsyncIterator[Processes]:
+@pytest.fixture(scope="module")
+def far_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Far]:
+    """This very system behind a service in another process."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with far_process(tmp_path_factory.mktemp("far-local"), "local") as far:
+        signal.signal(signal.SIGINT, before)
+        yield far
+
+
+@pytest.fixture(params=[*_KINDS, *_FAR])
+async def processes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Processes]:
+    if request.param in _FAR:
+        root = tmp_path / "far-root"
+        root.mkdir()
+        # The owner there lets callers set what these tests set.
+        scope = folder_scope(root, environment=["PATH", "MARK"], **_FAR[request.param])
+        async with reached(request.getfixturevalue("far_local"), tmp_path, [scope]) as computer:
+            yield computer.processes
+            await computer.processes.aclose()
+        return
     # A worker of pytest-xdist ignores interrupts, and a child would inherit that; the service handles them.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     opened: Processes = _KINDS[request.param]()

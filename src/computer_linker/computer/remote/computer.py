@@ -9,11 +9,10 @@ from computer_linker.computer.remote.controls import RemoteAccessibility
 from computer_linker.computer.remote.files import RemoteFiles
 from computer_linker.computer.remote.forward import Forwarded, RemoteKeyboard
 from computer_linker.computer.remote.link import Link
+from computer_linker.computer.remote.processes import RemoteProcesses
 from computer_linker.errors import OsPermissionRequired, UnsupportedPlatform
 
-_NOT_FORWARDED: dict[str, str] = {
-    "processes": "Programs on another computer are started by its own command.* operations, in a scope such as laptop/app."
-}
+_STARTS = frozenset({"command:run", "process:manage"})
 
 
 class RemoteComputer(Computer):
@@ -25,10 +24,10 @@ class RemoteComputer(Computer):
         self._scope = scope
         kinds: dict[str, type[Forwarded]] = {"keyboard": RemoteKeyboard, "accessibility": RemoteAccessibility}
         for facet in FACETS:
-            if facet in _NOT_FORWARDED:
-                self.provide(facet, Absent(facet, _NOT_FORWARDED[facet]), backend="")
-            elif facet == "files":
+            if facet == "files":
                 self._put(facet, RemoteFiles(link))
+            elif facet == "processes":
+                self._put(facet, RemoteProcesses(link, self._process_scope))
             else:
                 self._put(facet, kinds.get(facet, Forwarded)(facet, link, self._desktop_scope))
 
@@ -43,8 +42,6 @@ class RemoteComputer(Computer):
         states: dict[str, FacetState] = {
             facet: told.get(facet) or FacetState(state="missing", reason="It says nothing of it.") for facet in FACETS
         }
-        for facet, reason in _NOT_FORWARDED.items():
-            states[facet] = FacetState(state="missing", reason=reason)
         return Manifest(facets=states)
 
     def _put(self, facet: FacetName, part: Any) -> None:
@@ -65,5 +62,18 @@ class RemoteComputer(Computer):
         if found is None:
             raise UnsupportedPlatform(
                 "That computer gave this one no scope for its desktop. Its owner can: computer-linker peer pair --allow SCOPE."
+            )
+        return found
+
+    def _process_scope(self) -> str:
+        """The folder scope that was chosen; else the first in which programs may be started."""
+        folders = [scope for scope in self._link.offer.scopes if scope.type == "folder"]
+        if any(scope.id == self._scope for scope in folders):
+            return self._scope
+        found = next((scope.id for scope in folders if {*scope.capabilities} >= _STARTS), None)
+        if found is None:
+            raise UnsupportedPlatform(
+                "That computer gave this one no scope to start programs in. "
+                "Its owner can: computer-linker peer pair --allow SCOPE."
             )
         return found

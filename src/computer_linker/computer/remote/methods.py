@@ -21,6 +21,7 @@ from computer_linker.computer.facets import (
     windows,
 )
 from computer_linker.computer.manifest import FacetName
+from computer_linker.computer.remote.process_wire import ProcessesThere
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect, Known
@@ -49,7 +50,7 @@ class Method:
 
     @property
     def on(self) -> Literal["folder", "computer"]:
-        return "folder" if self.facet == "files" else "computer"
+        return "folder" if self.facet in ("files", "processes") else "computer"
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -133,6 +134,8 @@ _CLIP_READ = frozenset({Capability.CLIPBOARD_READ})
 _CLIP_WRITE = frozenset({Capability.CLIPBOARD_WRITE})
 _READ = frozenset({Capability.FS_READ})
 _WRITE = frozenset({Capability.FS_READ, Capability.FS_WRITE})
+_START = frozenset({Capability.COMMAND_RUN, Capability.PROCESS_MANAGE})
+_HELD = frozenset({Capability.PROCESS_MANAGE})
 
 
 def _rows() -> list[Method]:
@@ -193,6 +196,15 @@ def _rows() -> list[Method]:
         add(look, needs=_READ, has_blobs=look.startswith("read"))
     add("change", needs=_WRITE, effect=Effect.CHANGE)
     add("rehearse", needs=_WRITE)
+    add = row("processes", "processes", ProcessesThere)
+    add("spawn", needs=_START, effect=Effect.CHANGE, known="unverifiable")
+    # What runs once the gate opens was judged, asked about and recorded with `spawn`.
+    for look in ("go", "usage"):
+        add(look, needs=_HELD)
+    for look in ("output", "ending"):
+        add(look, needs=_HELD, is_stream=True)
+    for change in ("feed", "signal", "kill", "hang_up", "resize"):
+        add(change, needs=_HELD, effect=Effect.CHANGE, known="unverifiable")
     return made
 
 

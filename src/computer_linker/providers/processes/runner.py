@@ -16,7 +16,7 @@ from computer_linker.providers.sandbox.boundary import SpawnPlan
 _GRACE_S = 2.0
 _KILLED_WITHIN_S = 15.0
 _PROGRESS_EVERY_S = 0.25
-_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE",
+SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE",
             137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 159: "SIGSYS"}  # fmt: skip
 
 
@@ -151,7 +151,7 @@ class _Run:
         stderr, err_cut = self._err.text(err_limit)
         return Outcome(
             exit_code=ended.exit_code,
-            signal=ended.signal or _SIGNALS.get(ended.exit_code),
+            signal=ended.signal or SIGNALS.get(ended.exit_code),
             timed_out=timed_out,
             stdout=stdout,
             stderr=stderr,

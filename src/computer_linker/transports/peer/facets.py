@@ -19,7 +19,8 @@ from computer_linker.providers.ui.chords import MAX_STROKES, chord
 from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context
-from computer_linker.registry.operation import Operation
+from computer_linker.registry.operation import Operation, PathBoundary
+from computer_linker.transports.peer.children import ProcessesHere
 from computer_linker.transports.peer.frames import MAX_BLOBS
 from computer_linker.undo.journal import Entry, Journal
 from computer_linker.undo.steps import recover
@@ -84,11 +85,17 @@ def _operation(method: Method) -> FacetOperation:
     }.get(method.facet, _run)  # fmt: skip
     return FacetOperation(
         name=method.name, run=_run_stream if method.is_stream else run, needs=method.needs, needs_any=method.needs_any,
-        effect=method.effect, on=method.on, boundary="path-enforced" if method.on == "folder" else "desktop",
+        effect=method.effect, on=method.on, boundary=_boundary(method),
         lane="desktop" if method.effect is Effect.ACT else None, deadline_s=None if method.is_stream else 60,
         destructive=method.effect is not Effect.OBSERVE, instant=False, awaits_intent=method.effect is Effect.CHANGE,
         examples=(),
     )  # fmt: skip
+
+
+def _boundary(method: Method) -> PathBoundary:
+    if method.facet == "processes":
+        return "sandboxed"
+    return "path-enforced" if method.on == "folder" else "desktop"
 
 
 async def _run(ctx: Context) -> Plain:
@@ -269,7 +276,8 @@ def _refuse_unjudged(ctx: Context) -> None:
 
 
 def _bound(ctx: Context, method: Method) -> Callable[..., Any]:
-    bound: Callable[..., Any] = getattr(getattr(ctx.computer, method.facet), method.attribute)
+    facet = ProcessesHere(ctx) if method.facet == "processes" else getattr(ctx.computer, method.facet)
+    bound: Callable[..., Any] = getattr(facet, method.attribute)
     return bound
 
 
