@@ -5,25 +5,16 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.acting import PageActed, PageActOptions, aimed, outcome
-from computer_linker.operations.browser.showing import show_page_act
-from computer_linker.registry import Context, Example, operation
+from computer_linker.operations.browser.definition import page_act
+from computer_linker.registry import Context, Example
 
 
 class ClickInput(Model):
     count: Annotated[int, Field(ge=1, le=2, description="2 for a double click.")] = 1
 
 
-@operation(
-    "browser.click",
-    needs={Capability.COMMAND_RUN},
-    effect=Effect.ACT,
-    boundary="sandboxed",
-    shows=show_page_act,
-    examples=[Example("Press a control of the page.", {"target": "e12.k3f9"}, runs=False)],
-)
+@page_act("browser.click", Example("Press a control of the page.", {"target": "e12.k3f9"}, runs=False))
 async def browser_click(
     ctx: Context, target: str, input: ClickInput = ClickInput(), options: PageActOptions = PageActOptions()
 ) -> PageActed:

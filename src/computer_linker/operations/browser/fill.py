@@ -5,12 +5,11 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect, Known
+from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
-from computer_linker.operations.browser.showing import show_page_act
+from computer_linker.operations.browser.definition import page_act
 from computer_linker.providers.browser.page import look
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 _CHOICES = frozenset({"combobox", "listbox"})
 
@@ -21,14 +20,7 @@ class FillInput(Model):
     ]
 
 
-@operation(
-    "browser.fill",
-    needs={Capability.COMMAND_RUN},
-    effect=Effect.ACT,
-    boundary="sandboxed",
-    shows=show_page_act,
-    examples=[Example("Fill in a name.", {"target": "e7.k3f9", "input": {"text": "Ada"}}, runs=False)],
-)
+@page_act("browser.fill", Example("Fill in a name.", {"target": "e7.k3f9", "input": {"text": "Ada"}}, runs=False))
 async def browser_fill(
     ctx: Context, target: str, input: FillInput, options: PageActOptions = PageActOptions()
 ) -> PageActed:

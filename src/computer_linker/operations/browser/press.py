@@ -7,11 +7,9 @@ from pydantic import Field
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.acting import PageActed, PageActOptions, aimed, outcome
-from computer_linker.operations.browser.showing import show_page_act
-from computer_linker.registry import Context, Example, operation
+from computer_linker.operations.browser.definition import page_act
+from computer_linker.registry import Context, Example
 
 _KEY = re.compile(
     r"(?:(?:Control|Shift|Alt|Meta)\+){0,4}"
@@ -23,14 +21,7 @@ class PressInput(Model):
     key: Annotated[str, Field(max_length=60, description="A character or a key such as Enter, Control+a, ArrowDown.")]
 
 
-@operation(
-    "browser.press",
-    needs={Capability.COMMAND_RUN},
-    effect=Effect.ACT,
-    boundary="sandboxed",
-    shows=show_page_act,
-    examples=[Example("Send a form.", {"target": "e7.k3f9", "input": {"key": "Enter"}}, runs=False)],
-)
+@page_act("browser.press", Example("Send a form.", {"target": "e7.k3f9", "input": {"key": "Enter"}}, runs=False))
 async def browser_press(
     ctx: Context, target: str, input: PressInput, options: PageActOptions = PageActOptions()
 ) -> PageActed:

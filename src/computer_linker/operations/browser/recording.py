@@ -15,8 +15,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import keep, page_of
 from computer_linker.providers.browser.page import allowed
-from computer_linker.registry import Context, Example, operation
-from computer_linker.registry.operation import Operation
+from computer_linker.registry import Context, Example, Operation, operation
 
 Action = Literal["start", "stop"]
 _MAX_S = 300.0

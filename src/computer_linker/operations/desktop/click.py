@@ -5,13 +5,11 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.computer.facets.pointer import Button, Modifier
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, by_aim
-from computer_linker.operations.desktop.showing import show_act
+from computer_linker.operations.desktop.definition import desktop_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.pointing import Click, click
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
 class ClickInput(ActInput):
@@ -20,16 +18,9 @@ class ClickInput(ActInput):
     modifiers: Annotated[list[Modifier], Field(max_length=4, description="Keys held meanwhile.")] = []
 
 
-@operation(
+@desktop_act(
     "desktop.click",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_act,
-    deadline_s=20,
-    facets=("pointer",),
+    by="pointer",
     examples=[
         Example("Press a control by its reference.", {"target": "e12.k3f9"}, runs=False),
         Example(

@@ -5,14 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.computer.facets.pointer import Button, Modifier
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, by_aim
-from computer_linker.operations.desktop.showing import show_act
+from computer_linker.operations.desktop.definition import desktop_act
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.pointing import drag
 from computer_linker.providers.ui.witness import Witness
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
 class DragInput(ActInput):
@@ -21,16 +19,9 @@ class DragInput(ActInput):
     modifiers: Annotated[list[Modifier], Field(max_length=4, description="Keys held meanwhile.")] = []
 
 
-@operation(
+@desktop_act(
     "desktop.drag",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_act,
-    deadline_s=20,
-    facets=("pointer",),
+    by="pointer",
     examples=[
         Example(
             "Drag one element onto another.", {"target": "e12.k3f9", "input": {"to": {"ref": "e14.k3f9"}}}, runs=False

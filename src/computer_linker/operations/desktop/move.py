@@ -1,7 +1,5 @@
 """desktop.move: move the pointer."""
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.acting import (
     Acted,
     ActInput,
@@ -11,21 +9,14 @@ from computer_linker.operations.desktop.acting import (
     aiming_of,
     execution,
 )
-from computer_linker.operations.desktop.showing import show_act
+from computer_linker.operations.desktop.definition import desktop_act
 from computer_linker.providers.ui.aim import AimAt
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
-@operation(
+@desktop_act(
     "desktop.move",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_act,
-    deadline_s=20,
-    facets=("pointer",),
+    by="pointer",
     examples=[Example("Hover over a control.", {"target": "e12.k3f9"}, runs=False)],
 )
 async def desktop_move(

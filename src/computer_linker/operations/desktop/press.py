@@ -4,14 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions
+from computer_linker.operations.desktop.definition import desktop_act
 from computer_linker.operations.desktop.keys import strike
-from computer_linker.operations.desktop.showing import show_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.chords import MAX_STROKES, chord
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
 class PressInput(ActInput):
@@ -19,16 +17,9 @@ class PressInput(ActInput):
     count: Annotated[int, Field(ge=1, le=MAX_STROKES, description="How often.")] = 1
 
 
-@operation(
+@desktop_act(
     "desktop.press",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_act,
-    deadline_s=20,
-    facets=("keyboard",),
+    by="keyboard",
     examples=[Example("Press Enter.", {"input": {"key": "enter"}}, runs=False)],
 )
 async def desktop_press(

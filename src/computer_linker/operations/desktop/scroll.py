@@ -6,14 +6,12 @@ from pydantic import Field, model_validator
 
 from computer_linker.computer.facets.pointer import Modifier
 from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, by_aim
-from computer_linker.operations.desktop.showing import show_act
+from computer_linker.operations.desktop.definition import desktop_act
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.pointing import scroll
 from computer_linker.providers.ui.witness import Witness
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 Notches = Annotated[int, Field(ge=-100, le=100)]
 
@@ -34,16 +32,9 @@ class ScrollInput(ActInput):
     modifiers: Annotated[list[Modifier], Field(max_length=4, description="Keys held meanwhile.")] = []
 
 
-@operation(
+@desktop_act(
     "desktop.scroll",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_act,
-    deadline_s=20,
-    facets=("pointer",),
+    by="pointer",
     examples=[Example("Scroll a list down.", {"target": "e12.k3f9", "input": {"delta": {"y": 5}}}, runs=False)],
 )
 async def desktop_scroll(

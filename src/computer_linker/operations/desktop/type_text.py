@@ -4,8 +4,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.acting import (
     Acted,
     ActInput,
@@ -16,10 +14,10 @@ from computer_linker.operations.desktop.acting import (
     check_keyboard,
     execution,
 )
-from computer_linker.operations.desktop.showing import show_act
+from computer_linker.operations.desktop.definition import desktop_act
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.writing import write, write_blindly
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
 class TypeInput(ActInput):
@@ -30,16 +28,10 @@ class TypeOptions(ActOptions):
     clear_before: Annotated[bool, Field(description="Replace what the field holds.")] = False
 
 
-@operation(
+@desktop_act(
     "desktop.type_text",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_act,
+    by="keyboard",
     deadline_s=60,
-    facets=("keyboard",),
     aliases=("desktop.typeText",),
     examples=[
         Example(

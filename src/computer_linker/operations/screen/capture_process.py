@@ -1,24 +1,13 @@
 """screen.capture_process: a picture of a process's window."""
 
 from computer_linker.errors import PermissionDenied
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.operations.screen.reply import reply_with_window
+from computer_linker.operations.screen.reply import reply_with_window, window_capture
 from computer_linker.providers.capture_reply import Capture, CaptureOptions
 from computer_linker.providers.window_choice import window_of_process
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
-@operation(
-    "screen.capture_process",
-    needs={Capability.SCREEN_CAPTURE},
-    effect=Effect.OBSERVE,
-    on="computer",
-    boundary="desktop",
-    deadline_s=20,
-    facets=("screen", "windows"),
-    examples=[Example("Capture a program's window.", {"target": "xterm"}, runs=False)],
-)
+@window_capture("screen.capture_process", Example("Capture a program's window.", {"target": "xterm"}, runs=False))
 async def screen_capture_process(ctx: Context, target: str, options: CaptureOptions = CaptureOptions()) -> Capture:
     """Capture the active or topmost visible window of a process, by its id or its exact name."""
     if not ctx.scope.policy.allow_processes:

@@ -1,24 +1,13 @@
 """screen.capture_window: a picture of one window, also where others cover it."""
 
 from computer_linker.errors import PermissionDenied
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.operations.screen.reply import reply_with_window
+from computer_linker.operations.screen.reply import reply_with_window, window_capture
 from computer_linker.providers.capture_reply import Capture, CaptureOptions
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
-@operation(
-    "screen.capture_window",
-    needs={Capability.SCREEN_CAPTURE},
-    effect=Effect.OBSERVE,
-    on="computer",
-    boundary="desktop",
-    deadline_s=20,
-    facets=("screen", "windows"),
-    examples=[Example("Capture a window.", {"target": "0x1e00003"}, runs=False)],
-)
+@window_capture("screen.capture_window", Example("Capture a window.", {"target": "0x1e00003"}, runs=False))
 async def screen_capture_window(ctx: Context, target: str, options: CaptureOptions = CaptureOptions()) -> Capture:
     """Capture one window's content by its id from screen.list, also where other windows cover it."""
     if not ctx.scope.policy.allow_windows:

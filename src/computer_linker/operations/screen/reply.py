@@ -1,12 +1,15 @@
 """From a shot to a reply: cut, mark, encode, remember the frame."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from anyio import to_thread
 
 from computer_linker.errors import PermissionDenied
 from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.geometry import ImageMap, Rect, Window
 from computer_linker.providers.capture_reply import Capture, CaptureOptions, CaptureSource, as_base64, encoded
@@ -14,7 +17,7 @@ from computer_linker.providers.captures import Captures
 from computer_linker.providers.frames import Frames
 from computer_linker.providers.marks import MAX_MARKS, Marked, choose, draw
 from computer_linker.providers.shots import Shot, cut, is_excluded, shoot
-from computer_linker.registry import Context
+from computer_linker.registry import Context, Example, Operation, operation
 
 _MAX_APPS = 6
 Choose = Callable[[list[Window], str, Sequence[str]], Window]
@@ -45,6 +48,20 @@ async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: C
         bytes_base64=text, file_ref=path, hidden_areas=shot.hidden,
         marks=None if marks is None else [mark.in_image(image.map) for mark in marks],
     )  # fmt: skip
+
+
+def window_capture(name: str, example: Example) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+    """The definition of an operation that captures a window."""
+    return operation(
+        name,
+        needs={Capability.SCREEN_CAPTURE},
+        effect=Effect.OBSERVE,
+        on="computer",
+        boundary="desktop",
+        deadline_s=20,
+        facets=("screen", "windows"),
+        examples=[example],
+    )
 
 
 async def reply_with_window(ctx: Context, choose: Choose, target: str, options: CaptureOptions) -> Capture:

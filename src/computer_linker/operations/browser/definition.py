@@ -1,0 +1,21 @@
+"""What every act on a page has in common, so that none forgets to be shown before a yes."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.operations.browser.showing import show_page_act
+from computer_linker.registry import Example, Operation, operation
+
+
+def page_act(name: str, example: Example) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+    """The definition of an act on an element of the open page."""
+    return operation(
+        name,
+        needs={Capability.COMMAND_RUN},
+        effect=Effect.ACT,
+        boundary="sandboxed",
+        shows=show_page_act,
+        examples=[example],
+    )
