@@ -11,7 +11,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.local.probe import this_computer
 from computer_linker.errors import OsPermissionRequired
 from computer_linker.model.geometry import Point
-from support.compositors import compositor
+from support.compositors import compositor, is_on_the_bus
 from support.desktop import Desktop, missing
 from support.forms import lacking
 from support.harness import Harness
@@ -32,17 +32,12 @@ async def gnome() -> AsyncIterator[Desktop]:
         pytest.skip(f"not installed: {lack}")
     with compositor("mutter", portals=True) as desktop:
         desktop.launch("pipewire")
-        await _named(desktop, "org.gnome.Mutter.RemoteDesktop")
+        await is_on_the_bus(desktop, "org.gnome.Mutter.RemoteDesktop")
         desktop.launch(_BACKEND)
-        await _named(desktop, "org.freedesktop.impl.portal.desktop.gnome")
+        await is_on_the_bus(desktop, "org.freedesktop.impl.portal.desktop.gnome")
         desktop.launch(_PORTAL)
-        await _named(desktop, "org.freedesktop.portal.Desktop")
+        await is_on_the_bus(desktop, "org.freedesktop.portal.Desktop")
         yield desktop
-
-
-async def _named(desktop: Desktop, name: str) -> None:
-    waited = ["gdbus", "wait", "--session", "--timeout", "20", name]
-    assert (await anyio.run_process(waited, env=desktop.env, check=False)).returncode == 0, name
 
 
 @pytest.fixture

@@ -3,13 +3,15 @@
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from support.desktop import Desktop, start_bus, stop, tied
+import anyio
+
+from support.desktop import Desktop, start_bus, stopped_in_the_end, tied
 
 _STARTED_S = 30.0
 _COMMANDS = {
@@ -23,9 +25,8 @@ _DESKTOPS = {"mutter": "GNOME", "kwin_wayland": "KDE"}
 @contextmanager
 def compositor(name: str, *, portals: bool = False, settings: str = "") -> Iterator[Desktop]:
     """A session of its own with one virtual monitor of 1280x800; `portals` lets it have the backends installed here."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
-    started: list[subprocess.Popen[bytes]] = []
-    try:
+    with TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as place, stopped_in_the_end([]) as servers:
+        folder = Path(place)
         desktop = Desktop("", _environment(folder, name), folder)
         if portals:
             # A KDE session lets its portal in by a file of the system that only counts for a program of the system.
@@ -34,18 +35,17 @@ def compositor(name: str, *, portals: bool = False, settings: str = "") -> Itera
             desktop.env["XDG_DESKTOP_PORTAL_DIR"] = str(folder / "no-portals")
         if settings:
             _keep_settings(desktop, settings)
-        started.append(start_bus(desktop))
-        started.append(_started(name, desktop))
-        desktop.env["WAYLAND_DISPLAY"] = str(_socket(folder / "run", started[-1], folder / "log"))
-        try:
+        servers.append(start_bus(desktop))
+        servers.append(_started(name, desktop))
+        desktop.env["WAYLAND_DISPLAY"] = str(_socket(folder / "run", servers[-1], folder / "log"))
+        with stopped_in_the_end(desktop.processes):
             yield desktop
-        finally:
-            for process in reversed(desktop.processes):
-                stop(process)
-    finally:
-        for process in reversed(started):
-            stop(process)
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def is_on_the_bus(desktop: Desktop, name: str) -> None:
+    """Wait until a program has this name on the session bus."""
+    waited = ["gdbus", "wait", "--session", "--timeout", "20", name]
+    assert (await anyio.run_process(waited, env=desktop.env, check=False)).returncode == 0, name
 
 
 def _environment(folder: Path, name: str) -> dict[str, str]:

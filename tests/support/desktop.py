@@ -53,22 +53,25 @@ def x11_desktop(
     folder: Path, *, size: str = "1280x800x24", with_bus: bool = True, with_wm: bool = True, dpi: int = 96
 ) -> Iterator[Desktop]:
     """A session of its own on a free display number; everything in it is stopped at the end."""
-    started: list[subprocess.Popen[bytes]] = []
-    try:
+    with stopped_in_the_end([]) as servers:
         server, display = _start_xvfb(size, dpi)
-        started.append(server)
+        servers.append(server)
         desktop = Desktop(display, environment(display, folder), folder)
         if with_bus:
-            started.append(start_bus(desktop))
+            servers.append(start_bus(desktop))
         if with_wm:
-            started.append(start_openbox(desktop))
-        try:
+            servers.append(start_openbox(desktop))
+        with stopped_in_the_end(desktop.processes):
             yield desktop
-        finally:
-            for process in reversed(desktop.processes):
-                stop(process)
+
+
+@contextmanager
+def stopped_in_the_end(processes: list["subprocess.Popen[bytes]"]) -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """Whatever is in the list by then is stopped, the last first."""
+    try:
+        yield processes
     finally:
-        for process in reversed(started):
+        for process in reversed(processes):
             stop(process)
 
 

@@ -68,7 +68,9 @@ _BUTTONS = {1: "left", 2: "middle", 3: "right", 8: "back", 9: "forward"}
 
 
 @dataclass
-class X11Target:
+class HarnessTarget:
+    """A window of a process that tells what reached it."""
+
     harness: Harness
 
     @property
@@ -77,10 +79,12 @@ class X11Target:
 
     def clicks(self, count: int) -> list[dict[str, Any]]:
         return [
-            {"button": _BUTTONS[one["detail"]], "x": one["x"], "y": one["y"]}
+            {"button": _BUTTONS[one.get("detail") or one["button"]], "x": one["x"], "y": one["y"]}
             for one in self.harness.take("button_up", count)
         ]
 
+
+class X11Target(HarnessTarget):
     def typed(self, text: str) -> str:
         """As many characters as the text has, from the keys that reached the window."""
         found = ""
@@ -110,20 +114,7 @@ def x11_scene(folder: Path) -> Iterator[X11Scene]:
         yield X11Scene(desktop, this_computer(desktop.env))
 
 
-@dataclass
-class SwayTarget:
-    harness: Harness
-
-    @property
-    def id(self) -> str:
-        return self.harness.window
-
-    def clicks(self, count: int) -> list[dict[str, Any]]:
-        return [
-            {"button": _BUTTONS[one["button"]], "x": one["x"], "y": one["y"]}
-            for one in self.harness.take("button_up", count)
-        ]
-
+class SwayTarget(HarnessTarget):
     def typed(self, text: str) -> str:
         """The text of its field once it is as long as this one."""
         found: str = ""

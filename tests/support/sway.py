@@ -2,15 +2,14 @@
 
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from support.desktop import Desktop, start_bus, stop, tied
+from support.desktop import Desktop, start_bus, stopped_in_the_end, tied
 
 _NOBODY = 65534
 CONFIG = """output HEADLESS-1 resolution 1280x800 position 0 0
@@ -26,9 +25,8 @@ xwayland disable
 @contextmanager
 def sway_desktop(outputs: int = 1, *, with_bus: bool = False, config: str = CONFIG) -> Iterator[Desktop]:
     """sway on virtual outputs, by default the first 1280x800, the second 800x600 at twice the pixels."""
-    folder = Path(tempfile.mkdtemp(prefix="sway-"))
-    servers: list[subprocess.Popen[bytes]] = []
-    try:
+    with TemporaryDirectory(prefix="sway-", ignore_cleanup_errors=True) as place, stopped_in_the_end([]) as servers:
+        folder = Path(place)
         env = _environment(folder)
         servers.append(_started(folder, env, outputs, config))
         env.update(_addresses(folder / "run", servers[0]))
@@ -36,15 +34,8 @@ def sway_desktop(outputs: int = 1, *, with_bus: bool = False, config: str = CONF
         if with_bus:
             servers.append(start_bus(desktop))
             env["NO_AT_BRIDGE"] = "0"
-        try:
+        with stopped_in_the_end(desktop.processes):
             yield desktop
-        finally:
-            for process in reversed(desktop.processes):
-                stop(process)
-    finally:
-        for server in reversed(servers):
-            stop(server)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _environment(folder: Path) -> dict[str, str]:
