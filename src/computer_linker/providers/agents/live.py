@@ -12,7 +12,7 @@ from computer_linker.providers.agents.program import Parser
 from computer_linker.providers.agents.sessions import EventLog
 from computer_linker.providers.processes.records import now
 from computer_linker.providers.processes.runner import stopped
-from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_quietly, drained
+from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams, drained
 
 _MAX_LINE = 8 << 20
 _THREAD_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{7,63}")
@@ -70,12 +70,7 @@ class LiveTurn:
     def close(self) -> None:
         """Make sure nothing of it runs on, and let go of its pipes."""
         self._child.kill()
-        for pump in self._pumps:
-            pump.close()
-        if self._feed is not None:
-            self._feed.close()
-        else:
-            close_quietly(self._child.stdin)
+        close_streams(self._pumps, self._feed, self._child.stdin)
         self.log.close()
         self.tell()
 

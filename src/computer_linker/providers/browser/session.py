@@ -19,7 +19,7 @@ from computer_linker.providers.browser.answers import results_of
 from computer_linker.providers.held import held
 from computer_linker.providers.processes.prepare import Prepared
 from computer_linker.providers.processes.runner import stopped
-from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_quietly
+from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams
 
 if TYPE_CHECKING:
     from computer_linker.providers.browser.gate import Gate
@@ -187,12 +187,7 @@ class Session:
     def release(self) -> None:
         """Let go of its pipes and of what the boundary put in place."""
         self._child.kill()
-        for pump in self._pumps:
-            pump.close()
-        if self._feed is not None:
-            self._feed.close()
-        else:
-            close_quietly(self._child.stdin)
+        close_streams(self._pumps, self._feed, self._child.stdin)
         self._plan.release()
 
     def _take(self, data: memoryview) -> None:

@@ -10,7 +10,7 @@ from computer_linker.errors import Conflict
 from computer_linker.providers.processes.records import Record, Records, Status, now
 from computer_linker.providers.processes.ring import Ring, Stream
 from computer_linker.providers.processes.runner import stopped
-from computer_linker.providers.processes.streams import Feed, Pump, close_quietly
+from computer_linker.providers.processes.streams import Feed, Pump, close_streams
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 
 _DRAIN_S = 0.25
@@ -82,12 +82,7 @@ class Managed:
         """Let go of everything; the record stays."""
         if self._timer is not None:
             self._timer.cancel()
-        for pump in self._pumps:
-            pump.close()
-        if self._feed is not None:
-            self._feed.close()
-        else:
-            close_quietly(self.child.stdin)
+        close_streams(self._pumps, self._feed, self.child.stdin)
         self._plan.release()
         self.ring.close()
 

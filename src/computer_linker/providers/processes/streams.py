@@ -223,6 +223,16 @@ async def drained(pumps: list[Pump]) -> None:
             await pump.ended()
 
 
+def close_streams(pumps: list[Pump], feed: Feed | None, stdin: int | None) -> None:
+    """Let go of a process's pipes, that of its input too, whether or not something feeds it."""
+    for pump in pumps:
+        pump.close()
+    if feed is not None:
+        feed.close()
+    else:
+        close_quietly(stdin)
+
+
 def whole_characters(data: bytes) -> int:
     """How many bytes of `data` end on a whole UTF-8 character."""
     return len(_cut_end(data))
