@@ -48,3 +48,14 @@ class Clipboard(Protocol):
     async def taken(self, timeout_s: float) -> bool | None:
         """Wait until the focused application fetched what was last written. None where the system cannot tell."""
         ...
+
+
+async def every_form(clipboard: Clipboard, max_bytes: int) -> Clip:
+    """All a clipboard offers, one form after the other. Raises LimitExceeded when they are larger together."""
+    forms: dict[str, bytes] = {}
+    for media_type in await clipboard.types():
+        raw = await clipboard.read(media_type, max_bytes=max_bytes)
+        if raw is not None:
+            forms[media_type] = raw
+            max_bytes -= len(raw)
+    return Clip(forms)

@@ -2,7 +2,7 @@
 
 from anyio import to_thread
 
-from computer_linker.computer.facets.clipboard import Clip
+from computer_linker.computer.facets.clipboard import Clip, every_form
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
 _TYPES = {"text/plain": "public.utf8-plain-text", "text/html": "public.html", "image/png": "public.png"}
@@ -28,13 +28,7 @@ class MacClipboard:
 
     async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
         """The forms worth giving back."""
-        forms: dict[str, bytes] = {}
-        for media_type in await self.types():
-            raw = await self.read(media_type, max_bytes=max_bytes)
-            if raw is not None:
-                forms[media_type] = raw
-                max_bytes -= len(raw)
-        return Clip(forms)
+        return await every_form(self, max_bytes)
 
     async def taken(self, timeout_s: float) -> bool | None:
         """macOS does not tell."""

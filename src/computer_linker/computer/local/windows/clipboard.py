@@ -8,7 +8,7 @@ from ctypes import wintypes
 
 from anyio import to_thread
 
-from computer_linker.computer.facets.clipboard import Clip
+from computer_linker.computer.facets.clipboard import Clip, every_form
 from computer_linker.computer.local.windows.api import kernel32, user32
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
@@ -33,13 +33,7 @@ class WindowsClipboard:
 
     async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
         """The forms worth giving back."""
-        forms: dict[str, bytes] = {}
-        for media_type in await self.types():
-            raw = await self.read(media_type, max_bytes=max_bytes)
-            if raw is not None:
-                forms[media_type] = raw
-                max_bytes -= len(raw)
-        return Clip(forms)
+        return await every_form(self, max_bytes)
 
     async def taken(self, timeout_s: float) -> bool | None:
         """Windows does not tell."""
