@@ -1,8 +1,9 @@
-"""Group commit: one thread makes the journal durable for everyone who waits."""
+"""Group commit: one sync makes the journal durable for everyone who waits."""
 
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ from computer_linker.audit.faults import AuditUnavailable
 
 _HANDS = 8
 """Threads that share the work of one round; syncs of several files at once are one commit of the file system."""
+_QUICK_S = 0.001
+"""A sync that takes less than this is done by the loop itself: to hand it to a thread and back costs as much."""
+_WEIGHT = 1 / 8
+"""What the newest sync counts for in how quick the disk is thought to be: one stall keeps the loop away for about twenty."""
 
 
 @dataclass(slots=True)
@@ -32,7 +37,10 @@ _Round = tuple[asyncio.AbstractEventLoop, Sequence[_Waiter]]
 
 
 class GroupSync:
-    """Runs `sync` in its own thread. Those who come while one runs, or in the same turn of the loop, share the next."""
+    """Runs `sync` for all who wait. Those who come while one runs, or in the same turn of the loop, share the next.
+
+    It runs in a thread of its own, unless one call alone waits and the disk has been quick of late.
+    """
 
     def __init__(self, sync: Callable[[], None]) -> None:
         self._sync = sync
@@ -42,12 +50,14 @@ class GroupSync:
         self._hands: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_due = False
+        self._takes_s = 2 * _QUICK_S
+        """How long a sync has taken of late; slow until it is known."""
 
     def done(self, first: Callable[[], None] | None = None) -> asyncio.Future[None]:
         """Done once what was appended before survives a power cut; fails with AuditUnavailable when it cannot.
 
-        `first` waits for the disk too (the sync of another file). It runs in the same round, before the journal's own
-        sync, so that both are one wait; the future fails with whatever it raises.
+        `first` waits for the disk too (the sync of another, small file). It runs in the same round, before the journal's
+        own sync, so that both are one wait; the future fails with whatever it raises.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
@@ -78,22 +88,31 @@ class GroupSync:
     def _go(self) -> None:
         assert self._loop is not None
         waiting, self._waiting = self._waiting, []
-        self._rounds.put((self._loop, waiting))
+        if self._takes_s < _QUICK_S and _is_one_call(waiting):
+            self._release(waiting, self._round(waiting))
+        else:
+            self._rounds.put((self._loop, waiting))
 
     def _run(self) -> None:
         while (turn := self._rounds.get()) is not None:
             loop, waiting = turn
-            self._prepare(waiting)
-            failure: AuditUnavailable | None = None
-            try:
-                self._sync()
-            except AuditUnavailable as error:
-                failure = error
+            failure = self._round(waiting)
             try:
                 loop.call_soon_threadsafe(self._release, waiting, failure)
             except RuntimeError:
                 # The loop has ended, and with it everyone who waited.
                 continue
+
+    def _round(self, waiting: Sequence[_Waiter]) -> AuditUnavailable | None:
+        began = time.perf_counter()
+        self._prepare(waiting)
+        failure: AuditUnavailable | None = None
+        try:
+            self._sync()
+        except AuditUnavailable as error:
+            failure = error
+        self._takes_s += _WEIGHT * (time.perf_counter() - began - self._takes_s)
+        return failure
 
     def _prepare(self, waiting: Sequence[_Waiter]) -> None:
         busy = [waiter for waiter in waiting if waiter.first is not None]
@@ -119,3 +138,8 @@ class GroupSync:
                 waiter.told.set_exception(error)
                 # Whoever never comes to await it was stopped by something else, which is told instead.
                 waiter.told.exception()
+
+
+def _is_one_call(waiting: Sequence[_Waiter]) -> bool:
+    """True for an intent, alone or with the one file its operation prepared."""
+    return len(waiting) == 1 or (len(waiting) == 2 and (waiting[0].first is None) != (waiting[1].first is None))

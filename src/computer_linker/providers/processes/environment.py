@@ -42,7 +42,19 @@ _TAKES_OVER = re.compile(
 """Variables that choose what runs, where it looks, or who it is."""
 
 
+def kept(service: Mapping[str, str]) -> dict[str, str]:
+    """What every command gets of the service's own environment."""
+    env = {name: service[name] for name in _FROM_SERVICE if name in service}
+    env |= {name: value for name, value in service.items() if name.startswith("LC_")}
+    env.setdefault("LANG", "C.UTF-8")
+    env["TERM"] = "xterm-256color"
+    # Nothing here can answer a question asked on a screen or through another program.
+    env |= {"GIT_TERMINAL_PROMPT": "0", "PAGER": "cat", "GIT_PAGER": "cat"}
+    return env
+
+
 def build(
+    kept: Mapping[str, str],
     service: Mapping[str, str],
     given: Mapping[str, str],
     *,
@@ -51,23 +63,19 @@ def build(
     boundary_holds: bool,
 ) -> dict[str, str]:
     """The child's whole environment. Raises for a variable the caller may not set."""
-    env = {name: service[name] for name in _FROM_SERVICE if name in service}
-    env |= {name: value for name, value in service.items() if name.startswith("LC_")}
+    env = dict(kept)
     env["PATH"] = ":".join(search_path)
-    env.setdefault("LANG", "C.UTF-8")
-    env["TERM"] = "xterm-256color"
-    # Nothing here can answer a question asked on a screen or through another program.
-    env |= {"GIT_TERMINAL_PROMPT": "0", "PAGER": "cat", "GIT_PAGER": "cat"}
     for entry in passed:
         name, has_value, value = entry.partition("=")
         if has_value:
             env[name] = value
         elif name in service:
             env[name] = service[name]
-    names = {entry.partition("=")[0] for entry in passed}
-    for name, value in given.items():
-        _check(name, value, names, boundary_holds=boundary_holds)
-        env[name] = value
+    if given:
+        names = {entry.partition("=")[0] for entry in passed}
+        for name, value in given.items():
+            _check(name, value, names, boundary_holds=boundary_holds)
+            env[name] = value
     return env
 
 

@@ -1,6 +1,5 @@
 """From a request to a plan: one argv, judged, resolved and confined, before anything is started."""
 
-import asyncio
 import os
 import time
 from collections.abc import Mapping
@@ -76,6 +75,7 @@ class Preparation:
         self._sandbox = sandbox
         # A copy: what the service's own environment becomes later is no business of commands.
         self._environ = dict(os.environ if environ is None else environ)
+        self._kept = environment.kept(self._environ)
         self._programs: dict[tuple[str, ...], tuple[float, Programs]] = {}
 
     @classmethod
@@ -113,8 +113,6 @@ class Preparation:
 
     async def prepare(self, request: CommandRequest) -> Prepared:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
-        # One turn of the loop, with which the intent goes on its way to the disk: it gets there while this prepares.
-        await asyncio.sleep(0)
         held: list[int] = []
         try:
             judged = await self._judged(request, held)
@@ -153,6 +151,7 @@ class Preparation:
         if self._door is not None and boundary.holds and policy.network and request.keeping is None:
             self._door.refuse_network()
         env = environment.build(
+            self._kept,
             self._environ,
             request.env,
             passed=policy.environment,

@@ -1,5 +1,6 @@
 """Runner: one command from start to end, with a time limit, bounded output, and nothing left behind."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -45,10 +46,16 @@ class Runner:
 
     def __init__(self, computer: Computer) -> None:
         self._computer = computer
+        self._ended: list[SpawnPlan] = []
+        """Plans whose process has ended, to be released once its outcome was told."""
 
     @classmethod
     def open(cls, services: Any) -> Self:
         return cls(services.use(Computer))
+
+    async def aclose(self) -> None:
+        """Release what is left."""
+        self._release_ended()
 
     async def spawn(
         self, plan: SpawnPlan, env: dict[str, str], *, stdin: bool = False, pty: PtySize | None = None
@@ -87,13 +94,22 @@ class Runner:
             try:
                 if before_start is not None:
                     await before_start()
-                return await run.to_the_end(stdin)
+                outcome = await run.to_the_end(stdin)
             finally:
                 run.close()
                 if not run.is_over:
                     await _gone(child)
-        finally:
+        except BaseException:
             plan.release()
+            raise
+        # In the next turn of the loop: after the answer, and before the next request.
+        asyncio.get_running_loop().call_soon(self._release_ended)
+        self._ended.append(plan)
+        return outcome
+
+    def _release_ended(self) -> None:
+        while self._ended:
+            self._ended.pop().release()
 
 
 class _Run:

@@ -39,6 +39,11 @@ _REHEARSAL = marshal.dumps(
     }
 )
 libc = ctypes.CDLL(None, use_errno=True)
+_CLONE_VM, _CLONE_PARENT, _SIGCHLD = 0x100, 0x8000, 17
+_HELPER_US = ctypes.c_void_p(50_000)
+_sleep = ctypes.cast(libc.usleep, ctypes.c_void_p)
+_helper_stack = ctypes.create_string_buffer(16_384)
+_helper_stack_end = ctypes.c_void_p((ctypes.addressof(_helper_stack) + 16_384) & ~63)
 
 
 def become(number: int, link: _socket.socket, launcher: int, control: _socket.socket, *, is_counted: bool) -> None:
@@ -47,6 +52,7 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
     try:
         _stand_alone(launcher, is_counted=is_counted)
         _rehearse()
+        _keep_memory(link)
         data, fds = _receive(link)
         if not data:
             os._exit(127)
@@ -104,6 +110,18 @@ def _rehearse() -> None:
         os.execve("", order["argv"], _environment(order["env"], 0))  # noqa: S606  # no file has an empty name
     except OSError:
         return
+
+
+def _keep_memory(link: _socket.socket) -> None:
+    """Once an order is there, have a helper hold this memory for a moment, so that nobody waits while it is taken apart.
+
+    A process that becomes a program lets go of its old memory, and the last one to do so takes it apart page by page,
+    which is half of what a small program needs from its start to its end. The helper shares the memory, sleeps, and is
+    that last one. It knows none of the order's descriptors, belongs to this process's group, and is ended with it.
+    """
+    if link.recv_into(_packet, 1, _socket.MSG_PEEK):
+        # Where it cannot be had, the program starts a little later.
+        libc.clone(_sleep, _helper_stack_end, _CLONE_VM | _CLONE_PARENT | _SIGCHLD, _HELPER_US)
 
 
 def _environment(given: dict[str, str], number: int) -> dict[bytes, bytes]:
