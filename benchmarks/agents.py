@@ -1,17 +1,15 @@
 """Agents: a whole codex.run, with its snapshots, sandbox and records, against the bare `codex exec` it cannot be quicker than."""
 
 import asyncio
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio
+from benchmarks.ratio import Ratio, in_a_folder
 from computer_linker.providers.agents.codex import Codex
 from computer_linker.providers.agents.program import Ask
 from support import node
@@ -30,14 +28,10 @@ def run() -> list[Ratio]:
         node.codex()
     except node.NodeMissing:
         return []
-    folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).parents[1]))
-    try:
-        return [asyncio.run(_run(folder))]
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return in_a_folder(_run)
 
 
-async def _run(folder: Path) -> Ratio:
+async def _run(folder: Path) -> list[Ratio]:
     root = folder / "root"
     _project(root)
     ours: list[float] = []
@@ -51,13 +45,15 @@ async def _run(folder: Path) -> Ratio:
                 await road.data("codex.run", ".", input={"prompt": "go"})
                 ours.append(time.perf_counter() - started)
                 bare.append(await asyncio.to_thread(_bare, codex, root))
-    return Ratio(
-        job=f"codex.run in {_FILES} files",
-        ours=statistics.median(ours),
-        limit=statistics.median(bare),
-        reach=1.5,
-        note="against bare codex exec; ours adds two snapshots, a second sandbox, and durable records",
-    )
+    return [
+        Ratio(
+            job=f"codex.run in {_FILES} files",
+            ours=statistics.median(ours),
+            limit=statistics.median(bare),
+            reach=1.5,
+            note="against bare codex exec; ours adds two snapshots, a second sandbox, and durable records",
+        )
+    ]
 
 
 def _bare(codex: Program, root: Path) -> float:

@@ -6,7 +6,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio
+from benchmarks.ratio import Ratio, in_a_folder
 from support.road import LOCAL, Road, folder_scope
 
 _ROUNDS = 60
@@ -26,12 +25,7 @@ _BETWEEN_S = 0.004
 
 def run() -> list[Ratio]:
     """All figures of the family."""
-    # Beside the project rather than in /tmp, which may be memory: the history's sync must reach a disk.
-    folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path(__file__).parents[1]))
-    try:
-        return asyncio.run(_run(folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return in_a_folder(_run)
 
 
 async def _run(folder: Path) -> list[Ratio]:
@@ -60,7 +54,7 @@ async def _reply(road: Road, op: str, target: str | None, scope: str, **parts: A
 async def _compared(
     ours: Callable[[], Awaitable[object]], limit: Callable[[], Awaitable[object]], rounds: int
 ) -> tuple[float, float]:
-    """Medians of both, taken in turn."""
+    """Medians of both, taken in turn with a rest between: both start processes, which leave work behind."""
     mine: list[float] = []
     theirs: list[float] = []
     for _ in range(rounds + 3):
