@@ -82,10 +82,7 @@ def model_of(client: str, calls: int, *, hold: bool = False) -> Iterator[Model]:
 
 def start(service: Service, client: str, user: Path, model: Model) -> "subprocess.Popen[str]":
     """The real client, which talks to the scripted model and to our service over stdio."""
-    try:
-        command, env = (_codex if client == "codex" else _claude)(service, user, model)
-    except node.NodeMissing as error:
-        pytest.skip(str(error))
+    command, env = (_codex if client == "codex" else _claude)(service, user, model)
     plain = {"HOME": str(user), "PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb", "NO_COLOR": "1"}
     return subprocess.Popen(
         command, cwd=user / "work", env={**plain, **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -94,7 +91,7 @@ def start(service: Service, client: str, user: Path, model: Model) -> "subproces
 
 
 def _codex(service: Service, user: Path, model: Model) -> tuple[list[str], dict[str, str]]:
-    program = node.codex()
+    program = node.needed(node.codex)
     (user / ".codex").mkdir()
     server = {"command": PROGRAM[0], "args": [*PROGRAM[1:], "stdio"], "home": str(service.home)}
     (user / ".codex" / "config.toml").write_text(
@@ -111,7 +108,7 @@ def _codex(service: Service, user: Path, model: Model) -> tuple[list[str], dict[
 
 
 def _claude(service: Service, user: Path, model: Model) -> tuple[list[str], dict[str, str]]:
-    program = node.claude()
+    program = node.needed(node.claude)
     env = {"COMPUTER_LINKER_HOME": str(service.home), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     server = {"command": PROGRAM[0], "args": [*PROGRAM[1:], "stdio"], "env": env}
     (user / "mcp.json").write_text(json.dumps({"mcpServers": {"computer-linker": server}}))

@@ -80,13 +80,6 @@ def check(service: Service, model: Model, client: str) -> None:
     assert events[0]["op"] == "file.read" and client in str(events[0]["client"]).lower(), events
 
 
-def needed(program: Any) -> Any:
-    try:
-        return program()
-    except node.NodeMissing as error:
-        pytest.skip(str(error))
-
-
 def codex_settings(user: Path, model: Model) -> None:
     """A Codex that asks the scripted model, and keeps what it gets by signing in beside its settings."""
     (user / ".codex").mkdir()
@@ -99,7 +92,7 @@ def codex_settings(user: Path, model: Model) -> None:
 
 
 def test_codex_over_stdio(service: Service, user: Path) -> None:
-    program = needed(node.codex)
+    program = node.needed(node.codex)
     call = {"call": "computer_observe", "namespace": "mcp__computer_linker", "args": READ}
     with responses_model(call, DONE) as model:
         codex_settings(user, model)
@@ -110,7 +103,7 @@ def test_codex_over_stdio(service: Service, user: Path) -> None:
 
 def test_codex_signs_in_and_calls_over_http(service: Service, user: Path) -> None:
     """The whole of OAuth by a real client: it registers, opens the consent page, takes the code and the token, and calls."""
-    program = needed(node.codex)
+    program = node.needed(node.codex)
     call = {"call": "computer_observe", "namespace": "mcp__computer_linker", "args": READ}
     with responses_model(call, DONE) as model:
         codex_settings(user, model)
@@ -151,7 +144,7 @@ def sign_in(service: Service, user: Path, command: list[str], **env: str) -> Non
 
 
 def test_claude_code_over_stdio(service: Service, user: Path) -> None:
-    program = needed(node.claude)
+    program = node.needed(node.claude)
     tool = "mcp__computer-linker__computer_observe"
     with messages_model({"call": tool, "args": READ}, DONE) as model:
         set_up(service, user, "claude")
@@ -165,7 +158,7 @@ def test_claude_code_over_stdio(service: Service, user: Path) -> None:
 
 def test_what_claude_mcp_add_wrote_is_seen_and_taken_back(service: Service, user: Path) -> None:
     """Its default is an entry for the folder it was called in, and that is what our own welcome tells people to type."""
-    program = needed(node.claude)
+    program = node.needed(node.claude)
     env = {**os.environ, **environment_of(user), "COMPUTER_LINKER_HOME": str(service.home)}
 
     def ours(*words: str) -> Any:
@@ -184,7 +177,7 @@ def test_what_claude_mcp_add_wrote_is_seen_and_taken_back(service: Service, user
 
 
 def test_gemini_over_http_with_the_token(service: Service, user: Path) -> None:
-    program = needed(node.gemini)
+    program = node.needed(node.gemini)
     call = {"call": "mcp_computer-linker_computer_observe", "args": READ}
     with generate_model(call, DONE) as model:
         (user / ".gemini").mkdir()
@@ -201,7 +194,7 @@ def test_gemini_over_http_with_the_token(service: Service, user: Path) -> None:
 
 @pytest.mark.parametrize("signs_in", [False, True], ids=["with the token", "signed in"])
 def test_opencode_over_http(service: Service, user: Path, signs_in: bool) -> None:
-    program = needed(node.opencode)
+    program = node.needed(node.opencode)
     call = {"call": "computer-linker_computer_observe", "args": READ}
     with chat_model(call, DONE) as model:
         provider = {

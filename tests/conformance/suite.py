@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support import node
 
 _DEADLINE_S = 180
@@ -39,10 +37,7 @@ class Run:
 
 def command() -> list[str]:
     """The suite's command; skips the test, naming npm, where it cannot be installed."""
-    try:
-        return node.conformance()
-    except node.NodeMissing as missing:
-        pytest.skip(f"the conformance suite is not here: {missing}")
+    return node.needed(node.conformance)
 
 
 def run(url: str, results: Path, *arguments: str) -> Run:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
 from computer_linker.computer.base import Computer
 from computer_linker.providers.processes.prepare import Preparation
@@ -49,7 +48,7 @@ def codex_on(model: Model, config: str = "") -> Iterator[Program]:
     home = Path(tempfile.mkdtemp(prefix="codex-home-", dir="/var/tmp"))
     try:
         (home / "config.toml").write_text(_CONFIG.format(port=model.port) + config)
-        yield Program("codex", _needed("codex"), {"CODEX_HOME": str(home)})
+        yield Program("codex", node.needed(node.codex), {"CODEX_HOME": str(home)})
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -59,14 +58,7 @@ def claude_on(model: Model) -> Iterator[Program]:
     """Claude Code with a key that only the scripted model knows."""
     address = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.port}", "ANTHROPIC_API_KEY": "scripted"}
     address["CLAUDE_CODE_MAX_RETRIES"] = "0"
-    yield Program("claude", _needed("claude"), address)
-
-
-def _needed(name: str) -> Path:
-    try:
-        return node.codex() if name == "codex" else node.claude()
-    except node.NodeMissing as error:
-        pytest.skip(str(error))
+    yield Program("claude", node.needed(node.claude), address)
 
 
 def environ_for(program: Program) -> dict[str, str]:

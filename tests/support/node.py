@@ -4,10 +4,12 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 TOOLS = Path(__file__).resolve().parents[2] / ".tools"
 NODE = "node@22.23.3"
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
@@ -23,6 +25,16 @@ _INSTALL_DEADLINE_S = 600
 
 class NodeMissing(Exception):
     """A Node program cannot be had here; the message names what is missing."""
+
+
+def needed(program: Callable[[], T]) -> T:
+    """One of the programs below; skips the test where it cannot be had, naming the program and what is missing."""
+    import pytest
+
+    try:
+        return program()
+    except NodeMissing as error:
+        pytest.skip(f"not installed: {program.__name__.replace('_', '-')} ({error})")
 
 
 def node() -> Path:

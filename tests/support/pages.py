@@ -30,10 +30,7 @@ def needed() -> Path:
     missing = [name for name in ("chromium", "bwrap") if shutil.which(name) is None]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
-    try:
-        program = node.agent_browser()
-    except node.NodeMissing as error:
-        pytest.skip(str(error))
+    program = node.needed(node.agent_browser)
     folder = node.TOOLS / "agent-browser-bin" / "bin"
     folder.mkdir(parents=True, exist_ok=True)
     named = folder / "agent-browser"

@@ -24,10 +24,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def inspect(service: Service, way: str, *arguments: str) -> tuple[int, Any]:
     """The Inspector's exit code and its JSON."""
-    try:
-        command = [*node.inspector(), "--cli", "--format", "json", "-q"]
-    except node.NodeMissing as missing:
-        pytest.skip(f"the MCP Inspector is not here: {missing}")
+    command = [*node.needed(node.inspector), "--cli", "--format", "json", "-q"]
     if way == "stdio":
         words = [
             *command,
