@@ -239,6 +239,7 @@ async def test_two_clients_at_once_each_finish_their_whole_workflow(live: Host, 
             call = {"scope": "desk", "op": "desktop.type_text", "target": entry, "input": {"text": text}}
             reply = await live.app.dispatcher.call_wire({**call, "options": {"clearBefore": True}}, who)
             assert reply.envelope.get("effect") == "confirmed", reply.envelope
+            # A client thinks between its steps; the turn stays its own meanwhile.
             await anyio.sleep(0.05)
         finished.append(client)
 

@@ -41,7 +41,7 @@ async def test_one_at_a_time_also_within_a_session() -> None:
         async with lanes.hold("desktop", A):
             inside += 1
             most = max(most, inside)
-            await anyio.sleep(0.001)
+            await anyio.wait_all_tasks_blocked()
             inside -= 1
 
     async with anyio.create_task_group() as group:

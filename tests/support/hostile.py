@@ -26,18 +26,27 @@ _PROBES = (
     b"",
 )
 _RESTED_S = 0.02
+_GATHERED_S = 20
+_tried = asyncio.Semaphore(0)
+
+
+async def _connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        return await asyncio.open_connection("127.0.0.1", port)
+    finally:
+        _tried.release()
 
 
 async def _idle(port: int) -> None:
     """Connect and say nothing."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await _connected(port)
     with suppress(OSError):
         await reader.read()
     writer.close()
 
 
 async def _dripping(port: int, head: bytes, drop: bytes) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await _connected(port)
     ended = asyncio.ensure_future(reader.read())
     # However it ended is all the same to us.
     ended.add_done_callback(lambda it: it.cancelled() or it.exception())
@@ -60,7 +69,7 @@ async def _slow_body(port: int) -> None:
 
 
 async def _asking(port: int, request: bytes) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await _connected(port)
     writer.write(request)
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(2):
@@ -109,7 +118,9 @@ async def _crowd(port: int, kinds: list[str]) -> None:
         for kind in kinds
         for work in [KINDS[kind][1]] * KINDS[kind][0]
     ]
-    await asyncio.sleep(1)
+    async with asyncio.timeout(_GATHERED_S):
+        for _ in tasks:
+            await _tried.acquire()
     print("here", flush=True)
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()

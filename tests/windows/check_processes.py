@@ -44,7 +44,10 @@ async def output(processes: WindowsProcesses) -> None:
 async def gate(processes: WindowsProcesses) -> None:
     marker = os.path.join(os.environ.get("TEMP", "."), f"marker-{os.getpid()}")
     child = await processes.spawn(python(f"open({marker!r}, 'w')"))
-    await anyio.sleep(1)
+    # One that was started later and let go has ended by now; the first still waits.
+    other = await processes.spawn(python("pass"))
+    other.go()
+    await collect(other, 100)
     assert not os.path.exists(marker)
     child.kill()
     await child.wait()
@@ -65,8 +68,9 @@ async def tree(processes: WindowsProcesses) -> None:
     assert usage is not None and usage.pids >= 2, usage
     child.kill()
     await child.wait()
-    while runs(inner):
-        await anyio.sleep(0.05)
+    with anyio.fail_after(20):
+        while runs(inner):
+            await anyio.sleep(0.05)
     pump.close()
 
 
