@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.desktop.showing import show_act
+from computer_linker.operations.desktop.showing import show_act, show_window
 from computer_linker.registry import Example, Operation, operation
 
 
@@ -30,4 +30,23 @@ def desktop_act(
         facets=(by,),
         aliases=aliases,
         examples=examples,
+    )
+
+
+def window_act(
+    name: str, example: Example, *, destructive: bool = False
+) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+    """The definition of an act on a whole window."""
+    return operation(
+        name,
+        needs={Capability.DESKTOP_CONTROL},
+        effect=Effect.ACT,
+        on="computer",
+        boundary="desktop",
+        lane="desktop",
+        shows=show_window,
+        deadline_s=15,
+        destructive=destructive,
+        facets=("windows",),
+        examples=[example],
     )

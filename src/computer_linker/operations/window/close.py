@@ -5,11 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.operations.desktop.showing import show_window
+from computer_linker.operations.desktop.definition import window_act
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
 class ClosedWindow(Model):
@@ -17,19 +15,7 @@ class ClosedWindow(Model):
     closed: Annotated[bool, Field(description="False when it stayed: it may be asking whether to save.")]
 
 
-@operation(
-    "window.close",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_window,
-    deadline_s=15,
-    destructive=True,
-    facets=("windows",),
-    examples=[Example("Close a window.", {"target": "0x1e00003"}, runs=False)],
-)
+@window_act("window.close", Example("Close a window.", {"target": "0x1e00003"}, runs=False), destructive=True)
 async def window_close(ctx: Context, target: str) -> ClosedWindow:
     """Ask a window to close, as its title bar's button does. Nothing is forced: unsaved work may be asked about."""
     known = window_by_id(await ctx.computer.windows.list(), target, ctx.scope.policy.excluded_applications)

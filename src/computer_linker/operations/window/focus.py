@@ -1,30 +1,17 @@
 """window.focus: bring a window to the front."""
 
 from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.geometry import Window
-from computer_linker.operations.desktop.showing import show_window
+from computer_linker.operations.desktop.definition import window_act
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 
 class FocusedWindow(Model):
     window: Window
 
 
-@operation(
-    "window.focus",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_window,
-    deadline_s=15,
-    facets=("windows",),
-    examples=[Example("Bring a window to the front.", {"target": "0x1e00003"}, runs=False)],
-)
+@window_act("window.focus", Example("Bring a window to the front.", {"target": "0x1e00003"}, runs=False))
 async def window_focus(ctx: Context, target: str) -> FocusedWindow:
     """Raise a window, restore it when it is minimized, and give it the keyboard."""
     known = window_by_id(await ctx.computer.windows.list(), target, ctx.scope.policy.excluded_applications)

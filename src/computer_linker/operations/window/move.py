@@ -5,12 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.geometry import Rect, Whole, Window
-from computer_linker.operations.desktop.showing import show_window
+from computer_linker.operations.desktop.definition import window_act
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example
 
 Size = Annotated[int, Field(ge=1, le=32_767)]
 
@@ -28,23 +26,13 @@ class MovedWindow(Model):
     window: Window
 
 
-@operation(
+@window_act(
     "window.move",
-    needs={Capability.DESKTOP_CONTROL},
-    effect=Effect.ACT,
-    on="computer",
-    boundary="desktop",
-    lane="desktop",
-    shows=show_window,
-    deadline_s=15,
-    facets=("windows",),
-    examples=[
-        Example(
-            "Move and resize.",
-            {"target": "0x1e00003", "input": {"x": 10, "y": 40, "width": 800, "height": 600}},
-            runs=False,
-        )
-    ],
+    Example(
+        "Move and resize.",
+        {"target": "0x1e00003", "input": {"x": 10, "y": 40, "width": 800, "height": 600}},
+        runs=False,
+    ),
 )
 async def window_move(ctx: Context, target: str, input: MoveInput) -> MovedWindow:
     """Move a window's content to `x`, `y` and resize it; the answer says where it came to lie."""

@@ -11,7 +11,7 @@ import anyio
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize
 from computer_linker.errors import ExecutionFailed
-from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_quietly, drained
+from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams, drained
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 
 _GRACE_S = 2.0
@@ -148,12 +148,7 @@ class _Run:
         return self._outcome(ended, timed_out, (time.perf_counter() - started) * 1000)
 
     def close(self) -> None:
-        for pump in self._pumps:
-            pump.close()
-        if self._feed is not None:
-            self._feed.close()
-        else:
-            close_quietly(self._child.stdin)
+        close_streams(self._pumps, self._feed, self._child.stdin)
 
     def _take_out(self, data: memoryview) -> None:
         self._out.feed(data)
