@@ -5,13 +5,16 @@ import json
 import logging
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from nats.aio.msg import Msg
 
+from computer_linker.computer.remote.flow import Flow
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import (
+    Aborted,
     ExecutionFailed,
     InvalidRequest,
     LimitExceeded,
@@ -28,7 +31,8 @@ from computer_linker.fleet.machines import Machine, Machines
 from computer_linker.fleet.messages import AnswerBody, Here, moment, parsed
 from computer_linker.fleet.parts import Parts
 from computer_linker.fleet.seal import Signer, opened
-from computer_linker.model.envelope import Attachment, Reply, is_envelope
+from computer_linker.fleet.streams import Streams
+from computer_linker.model.envelope import Attachment, Reply, error_in, is_envelope
 from computer_linker.model.principal import Principal
 
 log = logging.getLogger(__name__)
@@ -37,6 +41,14 @@ RESUME_S = 20.0
 """How long a machine or the server may be away in the middle of a call before its outcome counts as not known."""
 _LOOK_S = 0.5
 _MAX_ENVELOPE = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The bytes beside a call: by which handle, and how to begin once the call is on its way."""
+
+    handle: str
+    begin: Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -49,6 +61,8 @@ class _Waiting:
     until: float
     call: dict[str, Any]
     answer: "asyncio.Future[AnswerBody]"
+    observes: bool
+    beside: "_Beside | None"
     nonces: set[str] = field(default_factory=set)
     parts: Parts = field(default_factory=Parts)
     epoch: str = ""
@@ -66,7 +80,12 @@ class Hub:
         self._waiting: dict[str, _Waiting] = {}
         self._heard = asyncio.Event()
         self._lasting: list[asyncio.Task[None]] = []
-        listens = {subjects.EVERY_PRESENCE: self._hear, subjects.every_reply(self.seat): self._take}
+        self._refusing: set[asyncio.Task[None]] = set()
+        self.streams = Streams(signer, self.seat, self._refuse_soon)
+        listens = {
+            subjects.EVERY_PRESENCE: self._hear, subjects.every_reply(self.seat): self._take,
+            self.streams.subject: self.streams.take,
+        }  # fmt: skip
         self.link = FleetLink(machines.settings.place, subjects.inbox(self.seat), Wants(listens, self._up, self._down))
         machines.is_connected = lambda: self.link.is_up
 
@@ -80,30 +99,58 @@ class Hub:
         await end(self._lasting)
         for waiting in self._waiting.values():
             if not waiting.answer.done():
-                waiting.answer.set_exception(_unknown(waiting.machine, "The hub was stopped"))
+                waiting.answer.set_exception(_unknown(waiting, "The hub was stopped"))
         await self.link.aclose()
 
-    async def call(self, machine: Machine, call: dict[str, Any], within_s: float, *, observes: bool) -> Reply:
-        """Run one call there. What was sent and not answered is said to be unknown, never done or not done."""
+    async def call(
+        self, machine: Machine, call: dict[str, Any], within_s: float, *, observes: bool, flow: Flow | None = None
+    ) -> Reply:
+        """Run one call there, with bytes beside it or not. What stays unanswered is unknown, never done or not done."""
         self._check_there(machine)
+        if flow is None:
+            return await self._called(machine, call, within_s, observes=observes)
+        handle, known = secrets.token_hex(16), machine.known
+        try:
+            with self.streams.dialling(self.link, handle, known.fingerprint, known.seat) as dial:
+                beside = _Beside(handle, lambda: flow.carried_by(dial))
+                reply = await self._called(machine, call, within_s, observes=observes, beside=beside)
+                if not reply.ok:
+                    flow.fail(error_in(reply.envelope))
+                return reply
+        except LinkError as error:
+            flow.fail(error)
+            raise
+        finally:
+            flow.fail(Aborted("The call was stopped."))
+
+    async def _called(
+        self,
+        machine: Machine,
+        call: dict[str, Any],
+        within_s: float,
+        *,
+        observes: bool,
+        beside: "_Beside | None" = None,
+    ) -> Reply:
         waiting = _Waiting(
             machine, secrets.token_hex(16), secrets.token_hex(16), time.time() + within_s, call,
-            asyncio.get_running_loop().create_future(),
+            asyncio.get_running_loop().create_future(), observes, beside,
         )  # fmt: skip
         self._waiting[waiting.call_id] = waiting
         try:
             async with asyncio.timeout(within_s):
                 await self._send(waiting)
                 answer = await waiting.answer
-                if answer.rule == "restarted" and observes:
+                # Not with bytes beside it: the machine would go on in what may be another state of the file.
+                if answer.rule == "restarted" and observes and beside is None:
                     await self._next_run(waiting)
                     waiting.answer = asyncio.get_running_loop().create_future()
                     await self._send(waiting)
                     answer = await waiting.answer
-            return _reply(machine, answer)
+            return _reply(waiting, answer)
         except TimeoutError:
             problem = f"{machine.known.name} did not answer within {within_s:g} seconds"
-            raise _late(machine, problem, within_s, observes=observes) from None
+            raise _late(waiting, problem, within_s) from None
         except asyncio.CancelledError:
             await self._cancel(waiting)
             raise
@@ -126,6 +173,8 @@ class Hub:
         assert here is not None, "only a machine that is there is asked"
         nonce = secrets.token_hex(16)
         body = self._addressed(waiting, nonce) | {"callId": waiting.call_id, "call": waiting.call}
+        if waiting.beside is not None:
+            body["stream"] = waiting.beside.handle
         sealed = self._signer.sealed("call", body)
         if len(sealed) > self.link.largest > 0:
             raise LimitExceeded("The fleet's server takes no message as large as this call.", limit=self.link.largest)
@@ -133,6 +182,8 @@ class Hub:
         waiting.epoch, waiting.link = here.epoch, here.link
         seat = waiting.machine.known.seat
         await self.link.publish(subjects.calls(seat), sealed, subjects.reply(self.seat, seat, waiting.call_id))
+        if waiting.beside is not None:
+            waiting.beside.begin()
 
     def _addressed(self, waiting: _Waiting, nonce: str) -> dict[str, Any]:
         here = waiting.machine.here
@@ -164,9 +215,9 @@ class Hub:
         if not is_there or here is None:
             waiting.away_since = waiting.away_since or time.monotonic()
             if time.monotonic() - waiting.away_since > self._resume_s:
-                raise _unknown(machine, f"{machine.known.name} was lost after the call was sent")
+                raise _unknown(waiting, f"{machine.known.name} was lost after the call was sent")
         elif here.epoch != waiting.epoch:
-            raise _unknown(machine, f"{machine.known.name} was started anew after the call was sent")
+            raise _unknown(waiting, f"{machine.known.name} was started anew after the call was sent")
         elif waiting.away_since is not None or here.link != waiting.link:
             waiting.away_since = None
             try:
@@ -189,12 +240,14 @@ class Hub:
         waiting.epoch = ""
 
     async def _up(self) -> None:
+        self.streams.again()
         for waiting in self._waiting.values():
             # Whatever was on its way when the connection broke may be lost: ask again once the machine is heard.
             waiting.away_since = waiting.away_since or time.monotonic()
         await self.link.publish(subjects.ASK, b"")
 
     async def _down(self) -> None:
+        self.streams.again()
         log.info("the fleet's server cannot be reached: %s", self.link.problem or "the connection ended")
 
     async def _hear(self, raw: Msg) -> None:
@@ -259,18 +312,23 @@ class Hub:
         }  # fmt: skip
         await self.link.publish(subjects.calls(machine.known.seat), self._signer.sealed("resend", body))
 
+    def _refuse_soon(self, error: LinkError) -> None:
+        task = asyncio.get_running_loop().create_task(self.refuse(error))
+        self._refusing.add(task)
+        task.add_done_callback(self._refusing.discard)
+
     async def refuse(self, error: LinkError) -> None:
         """What is not believed is an event of the hub's own history."""
         stranger = Principal("fleet:unknown", "peer", session="fleet", connection="fleet", grants=frozenset())
         await self._dispatcher.refuse({"op": "fleet.hub"}, stranger, error)
 
 
-def _reply(machine: Machine, answer: AnswerBody) -> Reply:
+def _reply(waiting: _Waiting, answer: AnswerBody) -> Reply:
+    machine = waiting.machine
     if answer.refused is not None:
         kind = wire_codes().get(answer.refused, ProviderUnavailable)
-        effect = (
-            {"effect": "unverifiable"} if answer.rule == "restarted" or kind.code in ("aborted", "conflict") else {}
-        )
+        may_be_done = answer.rule == "restarted" or kind.code in ("aborted", "conflict")
+        effect = _effect(waiting) if may_be_done else {}
         raise kind(f"{machine.known.name}: {answer.message[:300]}", computer=machine.known.name, **effect)
     if len(answer.envelope) > _MAX_ENVELOPE:
         raise LimitExceeded(f"{machine.known.name} answered with more than a client can take; ask for less.")
@@ -279,7 +337,7 @@ def _reply(machine: Machine, answer: AnswerBody) -> Reply:
         raise ExecutionFailed(
             f"{machine.known.name} answered with something that is no envelope.",
             computer=machine.known.name,
-            effect="unverifiable",
+            **_effect(waiting),
         )
     return Reply(envelope, [Attachment(str(mime), data) for mime, data in answer.attachments])
 
@@ -293,20 +351,23 @@ def _envelope(raw: bytes) -> dict[str, Any] | None:
     return value if is_envelope(value) else None
 
 
-def _unknown(machine: Machine, problem: str) -> ProviderUnavailable:
-    return ProviderUnavailable(
-        f"{problem}. Whether it was done there is not known; its own history tells.",
-        computer=machine.known.name,
-        effect="unverifiable",
+def _unknown(waiting: _Waiting, problem: str) -> ProviderUnavailable:
+    return ProviderUnavailable(_not_known(waiting, problem), computer=waiting.machine.known.name, **_effect(waiting))
+
+
+def _late(waiting: _Waiting, problem: str, within_s: float) -> TimedOut:
+    name = waiting.machine.known.name
+    return TimedOut(_not_known(waiting, problem), computer=name, seconds=within_s, **_effect(waiting))
+
+
+def _not_known(waiting: _Waiting, problem: str) -> str:
+    return (
+        f"{problem}."
+        if waiting.observes
+        else f"{problem}. Whether it was done there is not known; its own history tells."
     )
 
 
-def _late(machine: Machine, problem: str, within_s: float, *, observes: bool) -> TimedOut:
-    if observes:
-        return TimedOut(f"{problem}.", computer=machine.known.name, seconds=within_s)
-    return TimedOut(
-        f"{problem}. Whether it was done there is not known; its own history tells.",
-        computer=machine.known.name,
-        seconds=within_s,
-        effect="unverifiable",
-    )
+def _effect(waiting: _Waiting) -> dict[str, str]:
+    """What an error says of what was done: nothing where nothing could be."""
+    return {} if waiting.observes else {"effect": "unverifiable"}

@@ -5,7 +5,7 @@ import hmac
 import logging
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -25,8 +25,9 @@ from computer_linker.fleet.messages import Addressed, CallBody, Here, ResendBody
 from computer_linker.fleet.parts import split
 from computer_linker.fleet.seal import Message, Signer, opened
 from computer_linker.fleet.settings import AllowedHub, Joined
+from computer_linker.fleet.streams import Streams
 from computer_linker.model.capability import Capability
-from computer_linker.model.envelope import Reply
+from computer_linker.model.envelope import Reply, parse_call
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.services import Services
@@ -64,7 +65,11 @@ class Member:
         self._say_soon = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._lasting: list[asyncio.Task[None]] = []
-        listens = {subjects.calls(joined.seat): self._take, subjects.ASK: self._asked}
+        self._streams = Streams(signer, joined.seat, lambda error: self._spawn(self._refuse(error, None)))
+        listens = {
+            subjects.calls(joined.seat): self._take, subjects.ASK: self._asked,
+            self._streams.subject: self._streams.take,
+        }  # fmt: skip
         self.link = FleetLink(joined.place, subjects.inbox(joined.seat), Wants(listens, self._up, self._down))
         forget_cursors(services.home, (hub.fingerprint for hub in joined.hubs))
         self.feeds = {hub.fingerprint: self._feed(hub) for hub in joined.hubs}
@@ -117,9 +122,11 @@ class Member:
 
     async def _up(self) -> None:
         self._links += 1
+        self._streams.again()
         self._say_soon.set()
 
     async def _down(self) -> None:
+        self._streams.again()
         log.info("the fleet's server cannot be reached: %s", self.link.problem or "the connection ended")
 
     async def _asked(self, _: Msg) -> None:
@@ -240,9 +247,21 @@ class Member:
             # By the hub too: what one hub asked for is nothing that another may have the answer of, or end.
             f"{hub.fingerprint}:{request.key}",
             request.until + 300,
-            lambda: self._dispatcher.call_wire(request.call, self._principal(hub)),
+            lambda: self._performed(request, hub),
         )
         self._spawn(self._answer(request, hub, act))
+
+    async def _performed(self, request: CallBody, hub: AllowedHub) -> Reply:
+        who = self._principal(hub)
+        if request.stream is None:
+            return await self._dispatcher.call_wire(request.call, who)
+        seat = subjects.seat_of(hub.fingerprint)
+        try:
+            call = parse_call(request.call)
+            with self._streams.expected(self.link, request.stream, hub.fingerprint, seat) as flow:
+                return await self._dispatcher.call(replace(call, cargo=flow), who)
+        except LinkError as error:
+            return await self._dispatcher.refuse(request.call, who, error)
 
     async def _answer(self, request: CallBody, hub: AllowedHub, act: "asyncio.Task[Reply]") -> None:
         try:

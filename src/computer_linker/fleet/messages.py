@@ -17,6 +17,7 @@ MAX_WITHIN_S = 3600.0
 Handle = Annotated[str, Field(pattern=r"^[a-z0-9]{16,64}$")]
 MachineId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._:@-]{0,127}$")]
 """An id that can stand in an address and on a terminal."""
+Said = Literal["open", "opened", "data", "taken", "lost"]
 Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 M = TypeVar("M", bound=Model)
 
@@ -45,6 +46,20 @@ class CallBody(Addressed):
 
     call_id: Handle
     call: dict[str, Any]
+    stream: Handle | None = None
+    """The handle of the bytes that stream beside it, if any do."""
+
+
+class FlowBody(Model):
+    """One message of a stream: of one connection of it, so that what is left of an earlier one is told apart."""
+
+    to: Fingerprint
+    stream: Handle
+    attempt: Annotated[int, Field(ge=1, le=1_000_000)]
+    what: Said
+    at: Annotated[int, Field(ge=0, le=1 << 60)]
+    """How many bytes were sent before these, or are there, or were taken."""
+    data: bytes = b""
 
 
 class ResendBody(Addressed):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic_core import to_json
 
-from computer_linker.errors import LimitExceeded, LinkError, NotFound, ProviderUnavailable
+from computer_linker.errors import InvalidRequest, LimitExceeded, LinkError, NotFound
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.machines import Machine
 from computer_linker.fleet.query import is_query, parse
@@ -52,12 +52,14 @@ class FleetRoutes:
 
     async def call(self, computer: str, call: Call, report: Progress | None) -> Reply:
         """Run the call on the machine, or on all that a query means."""
-        if call.cargo is not None:
-            raise ProviderUnavailable("A fleet carries no streams. Pair the two computers: computer-linker peer pair")
         if is_query(computer):
+            if call.cargo is not None:
+                raise InvalidRequest("A file is copied to or from one machine at a time; name it.")
             return await self._fan_out(computer, call, report)
         machine = self._hub.machines.find(computer)
-        return await self._hub.call(machine, wire_call(call), _DEADLINE_S, observes=self._observes(call))
+        return await self._hub.call(
+            machine, wire_call(call), _DEADLINE_S, observes=self._observes(call), flow=call.cargo
+        )
 
     def _observes(self, call: Call) -> bool:
         op = self._catalog.by_name.get(call.op)

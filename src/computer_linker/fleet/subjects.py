@@ -54,6 +54,16 @@ def every_reply(hub: str) -> str:
     return f"{PREFIX}.reply.{hub}.>"
 
 
+def flow(to: str, by: str, handle: str) -> str:
+    """Where the bytes beside one call go, and what is said about them."""
+    return f"{PREFIX}.flow.{to}.{by}.{handle}"
+
+
+def every_flow(to: str) -> str:
+    """All bytes beside calls that are for one machine or hub."""
+    return f"{PREFIX}.flow.{to}.*.*"
+
+
 def inbox(seat: str) -> str:
     """What the client library's own answers begin with, so that the server can keep machines apart there too."""
     return f"_INBOX.{seat}"
@@ -62,8 +72,8 @@ def inbox(seat: str) -> str:
 def machine_permissions(seat: str) -> dict[str, list[str]]:
     """What the server lets a machine publish and hear: its own subjects alone."""
     return {
-        "publish": [presence(seat), audit("*", seat), f"{PREFIX}.reply.*.{seat}.>"],
-        "subscribe": [calls(seat), ASK, f"{inbox(seat)}.>"],
+        "publish": [presence(seat), audit("*", seat), f"{PREFIX}.reply.*.{seat}.>", flow("*", seat, "*")],
+        "subscribe": [calls(seat), every_flow(seat), ASK, f"{inbox(seat)}.>"],
     }
 
 
@@ -72,6 +82,6 @@ def hub_permissions(hub: str) -> dict[str, list[str]]:
     own = stream(hub)
     store = [f"$JS.API.*.*.{own}", f"$JS.API.*.*.{own}.>", f"$JS.API.CONSUMER.*.*.{own}.>", f"$JS.ACK.{own}.>"]
     return {
-        "publish": [f"{PREFIX}.call.*", ASK, *store],
-        "subscribe": [EVERY_PRESENCE, every_reply(hub), f"{inbox(hub)}.>"],
+        "publish": [f"{PREFIX}.call.*", flow("*", hub, "*"), ASK, *store],
+        "subscribe": [EVERY_PRESENCE, every_reply(hub), every_flow(hub), f"{inbox(hub)}.>"],
     }
