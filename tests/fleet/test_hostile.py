@@ -11,7 +11,8 @@ import msgpack
 import pytest
 
 from computer_linker.fleet import subjects
-from computer_linker.fleet.member import MAX_REQUEST, Member
+from computer_linker.fleet.large import MAX_REQUEST
+from computer_linker.fleet.member import Member
 from computer_linker.fleet.messages import CallBody
 from computer_linker.fleet.seal import Signer
 from computer_linker.fleet.settings import AllowedHub

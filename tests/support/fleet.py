@@ -27,7 +27,7 @@ from computer_linker.model.scope import Scope
 from computer_linker.service.app import open_app
 from computer_linker.transports.peer.identity import own_identity
 from support.nats import NatsServer
-from support.road import Road, folder_scope
+from support.road import Road, computer_scope, folder_scope
 
 BEAT = Times(heartbeat=0.25, history=0.1, asked_again=0.01)
 DEADLINE_S = 60.0
@@ -41,8 +41,8 @@ async def road(
     root, home = folder / "root", folder / "home"
     root.mkdir(parents=True, exist_ok=True)
     home.mkdir(mode=0o700, exist_ok=True)
-    scope = Scope.from_wire(folder_scope(root, **(policy or {})))
-    config = Config(machine_id=machine_id, machine_name=name, scopes=[scope])
+    scopes = [folder_scope(root, **(policy or {})), computer_scope()]
+    config = Config(machine_id=machine_id, machine_name=name, scopes=[Scope.from_wire(scope) for scope in scopes])
     async with open_app(home, lambda: config, computer) as app:
         yield Road(app, root, home)
 

@@ -25,6 +25,7 @@ from computer_linker.errors import (
     wire_codes,
 )
 from computer_linker.fleet import subjects
+from computer_linker.fleet.large import TooLarge, streamed
 from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.link import FleetLink, Wants
 from computer_linker.fleet.machines import Machine, Machines
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 RESUME_S = 20.0
 """How long a machine or the server may be away in the middle of a call before its outcome counts as not known."""
 _LOOK_S = 0.5
+_LARGE_AT_ONCE = 4
 _MAX_ENVELOPE = 8 * 1024 * 1024
 
 
@@ -49,6 +51,8 @@ class _Beside:
 
     handle: str
     begin: Callable[[], None]
+    is_call: bool
+    """Whether they are the call itself, which was too large for one message."""
 
 
 @dataclass(slots=True)
@@ -79,6 +83,7 @@ class Hub:
         self.seat = subjects.seat_of(signer.fingerprint)
         self._waiting: dict[str, _Waiting] = {}
         self._heard = asyncio.Event()
+        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._lasting: list[asyncio.Task[None]] = []
         self._refusing: set[asyncio.Task[None]] = set()
         self.streams = Streams(signer, self.seat, self._refuse_soon)
@@ -107,13 +112,23 @@ class Hub:
     ) -> Reply:
         """Run one call there, with bytes beside it or not. What stays unanswered is unknown, never done or not done."""
         self._check_there(machine)
-        if flow is None:
+        if flow is not None:
+            return await self._beside(machine, call, within_s, flow, observes=observes)
+        try:
             return await self._called(machine, call, within_s, observes=observes)
+        except TooLarge:
+            async with self._large, streamed(call) as whole:
+                return await self._beside(machine, None, within_s, whole, observes=observes)
+
+    async def _beside(
+        self, machine: Machine, call: dict[str, Any] | None, within_s: float, flow: Flow, *, observes: bool
+    ) -> Reply:
+        """Run a call with bytes beside it; without one, those bytes are the call."""
         handle, known = secrets.token_hex(16), machine.known
         try:
             with self.streams.dialling(self.link, handle, known.fingerprint, known.seat) as dial:
-                beside = _Beside(handle, lambda: flow.carried_by(dial))
-                reply = await self._called(machine, call, within_s, observes=observes, beside=beside)
+                beside = _Beside(handle, lambda: flow.carried_by(dial), is_call=call is None)
+                reply = await self._called(machine, call or {}, within_s, observes=observes, beside=beside)
                 if not reply.ok:
                     flow.fail(error_in(reply.envelope))
                 return reply
@@ -174,10 +189,10 @@ class Hub:
         nonce = secrets.token_hex(16)
         body = self._addressed(waiting, nonce) | {"callId": waiting.call_id, "call": waiting.call}
         if waiting.beside is not None:
-            body["stream"] = waiting.beside.handle
+            body |= {"stream": waiting.beside.handle, "isLarge": waiting.beside.is_call}
         sealed = self._signer.sealed("call", body)
         if len(sealed) > self.link.largest > 0:
-            raise LimitExceeded("The fleet's server takes no message as large as this call.", limit=self.link.largest)
+            raise TooLarge
         waiting.nonces.add(nonce)
         waiting.epoch, waiting.link = here.epoch, here.link
         seat = waiting.machine.known.seat
@@ -222,7 +237,7 @@ class Hub:
             waiting.away_since = None
             try:
                 await self._send(waiting)
-            except LinkError:
+            except (LinkError, TooLarge):
                 # It was sent before, so this says nothing of its outcome: the next look tries again, or gives up as not known.
                 waiting.away_since = time.monotonic()
 
@@ -327,7 +342,7 @@ def _reply(waiting: _Waiting, answer: AnswerBody) -> Reply:
     machine = waiting.machine
     if answer.refused is not None:
         kind = wire_codes().get(answer.refused, ProviderUnavailable)
-        may_be_done = answer.rule == "restarted" or kind.code in ("aborted", "conflict")
+        may_be_done = answer.rule in ("restarted", "too_large") or kind.code in ("aborted", "conflict")
         effect = _effect(waiting) if may_be_done else {}
         raise kind(f"{machine.known.name}: {answer.message[:300]}", computer=machine.known.name, **effect)
     if len(answer.envelope) > _MAX_ENVELOPE:

@@ -14,16 +14,17 @@ from pydantic_core import to_json
 
 from computer_linker.audit.store import AuditStore
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import Aborted, InvalidRequest, LinkError, PermissionDenied
+from computer_linker.errors import Aborted, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.fleet import subjects
 from computer_linker.fleet.facts import machine_facts
 from computer_linker.fleet.feed import Feed, Goal, Visible, forget_cursors, keep_sending
+from computer_linker.fleet.large import MAX_REQUEST, received
 from computer_linker.fleet.lasting import bounded, end, lasting
 from computer_linker.fleet.ledger import Ledger
 from computer_linker.fleet.link import LOST, FleetLink, Wants
 from computer_linker.fleet.messages import Addressed, CallBody, Here, ResendBody, SharedScope, parsed, plain_name
 from computer_linker.fleet.parts import split
-from computer_linker.fleet.seal import Message, Signer, opened
+from computer_linker.fleet.seal import MAX_MESSAGE, Message, Signer, opened
 from computer_linker.fleet.settings import AllowedHub, Joined
 from computer_linker.fleet.streams import Streams
 from computer_linker.model.capability import Capability
@@ -34,7 +35,6 @@ from computer_linker.registry.services import Services
 
 log = logging.getLogger(__name__)
 
-MAX_REQUEST = 9 * 1024 * 1024
 _KEY_DIGITS = 20
 """So much of its key tells one hub from another; fewer could be met by a key that somebody searched for."""
 
@@ -257,9 +257,10 @@ class Member:
             return await self._dispatcher.call_wire(request.call, who)
         seat = subjects.seat_of(hub.fingerprint)
         try:
-            call = parse_call(request.call)
             with self._streams.expected(self.link, request.stream, hub.fingerprint, seat) as flow:
-                return await self._dispatcher.call(replace(call, cargo=flow), who)
+                if request.is_large:
+                    return await self._dispatcher.call_wire(await received(flow), who)
+                return await self._dispatcher.call(replace(parse_call(request.call), cargo=flow), who)
         except LinkError as error:
             return await self._dispatcher.refuse(request.call, who, error)
 
@@ -279,6 +280,9 @@ class Member:
 
     async def _tell(self, request: CallBody, hub: AllowedHub, body: dict[str, Any]) -> None:
         sealed = self._signer.sealed("answer", body)
+        if len(sealed) > MAX_MESSAGE:
+            error = LimitExceeded("The answer is larger than a fleet carries; ask for less.", rule="too_large")
+            sealed = self._signer.sealed("answer", self._refusal(request, hub, error))
         where = subjects.reply(subjects.seat_of(hub.fingerprint), self._joined.seat, request.call_id)
         try:
             for part in split(sealed, self.link.largest):

@@ -48,6 +48,8 @@ class CallBody(Addressed):
     call: dict[str, Any]
     stream: Handle | None = None
     """The handle of the bytes that stream beside it, if any do."""
+    is_large: bool = False
+    """True when these bytes are the call."""
 
 
 class FlowBody(Model):

@@ -59,7 +59,7 @@ def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
     """
     if len(raw) > MAX_MESSAGE:
         raise InvalidRequest("A fleet message is too large.", rule="oversized")
-    match _unpacked(raw):
+    match unpacked(raw):
         case [version, str(kind), bytes(certificate), bytes(body), bytes(signature)]:
             pass
         case _:
@@ -73,7 +73,7 @@ def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
         _public_key(certificate).verify(signature, _signed(kind, body), _ALGORITHM)
     except InvalidSignature:
         raise PermissionDenied("The signature of this message does not fit it.", rule="forged") from None
-    said = _unpacked(body)
+    said = unpacked(body)
     if type(said) is not dict:
         raise InvalidRequest("The body of a fleet message is a map.", rule="malformed")
     return Message(kind, signer, said)
@@ -81,7 +81,7 @@ def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
 
 def signer_of(raw: bytes) -> str:
     """The fingerprint a message claims to be signed by; nothing is checked."""
-    match _unpacked(raw):
+    match unpacked(raw):
         case [_, str(), bytes(certificate), bytes(), bytes()]:
             return hashlib.sha256(certificate).hexdigest()
     raise InvalidRequest("A fleet message is version, kind, certificate, body and signature.", rule="malformed")
@@ -102,7 +102,8 @@ def _public_key(certificate: bytes) -> ec.EllipticCurvePublicKey:
     return key
 
 
-def _unpacked(raw: bytes) -> Any:
+def unpacked(raw: bytes) -> Any:
+    """What these bytes say. Raises InvalidRequest when that is nothing."""
     try:
         return msgpack.unpackb(
             raw, raw=False, strict_map_key=True, max_str_len=MAX_MESSAGE, max_bin_len=MAX_MESSAGE, max_map_len=100_000,
