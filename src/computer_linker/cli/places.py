@@ -43,5 +43,5 @@ def control(action: str, **request: Any) -> dict[str, Any]:
 
     answer = ask_or_start(state_home(), {"action": action, **request})
     if not answer.get("ok"):
-        raise CliError(str(answer.get("error", "the service did not answer")))
+        raise CliError(str(answer.get("error", "the service did not answer")), str(answer.get("hint") or ""))
     return answer
