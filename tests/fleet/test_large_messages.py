@@ -9,6 +9,7 @@ from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.computer.simulated.computer import SimulatedComputer
 from computer_linker.computer.simulated.see import SimulatedScreen
 from computer_linker.computer.simulated.world import World, one_display
+from computer_linker.fleet import subjects
 from computer_linker.fleet.large import MAX_REQUEST
 from computer_linker.fleet.member import Member
 from computer_linker.fleet.messages import CallBody
@@ -88,6 +89,8 @@ async def test_a_call_larger_than_the_servers_messages_arrives_whole(tmp_path: P
 async def test_a_call_that_is_too_large_is_refused_and_nothing_sent(tmp_path: Path) -> None:
     async with Fleet.open(tmp_path) as fleet:
         laptop = await fleet.add("laptop")
-        refused = await fleet.call("file.write", "b", scope="laptop/app", input={"content": "x" * MAX_REQUEST})
-        assert refused["error"]["code"] == "limit_exceeded"
-        assert not list(laptop.root.iterdir())
+        async with fleet.wiretap(subjects.calls(laptop.joined.seat)) as (_, heard):
+            refused = await fleet.call("file.write", "b", scope="laptop/app", input={"content": "x" * MAX_REQUEST})
+            assert refused["error"]["code"] == "limit_exceeded"
+            await fleet.hub.link.flush()
+            assert not heard and not list(laptop.root.iterdir())

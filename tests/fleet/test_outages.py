@@ -11,7 +11,6 @@ import pytest
 from computer_linker.audit.history import every_event
 from computer_linker.audit.query import Filter
 from computer_linker.audit.store import AuditStore
-from computer_linker.fleet import subjects
 from support.fleet import Fleet, Machine, until
 
 pytestmark = pytest.mark.anyio
@@ -152,12 +151,3 @@ async def test_a_large_answer_comes_whole(fleet: Fleet) -> None:
     contents = [file["content"] for file in read["data"]["files"]]
     assert sum(map(len, contents)) > 3_000_000, "three times what the server takes in one message"
     assert all(text.startswith(content) for content in contents)
-
-
-async def test_a_call_larger_than_the_server_takes_is_refused_before_it_is_sent(fleet: Fleet) -> None:
-    laptop = await fleet.add("laptop")
-    async with fleet.wiretap(subjects.calls(laptop.joined.seat)) as (_, heard):
-        refused = await fleet.call("file.write", "x.txt", scope="laptop/app", input={"content": "x" * 1_200_000})
-        assert refused["error"]["code"] == "limit_exceeded"
-        assert not heard
-    assert not list(laptop.root.iterdir())
