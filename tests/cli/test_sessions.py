@@ -19,6 +19,7 @@ from support.service import (
     wait_for,
     write_config,
 )
+from support.sleepers import running
 
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -119,3 +120,31 @@ def test_a_call_under_way_ends_with_its_session(tmp_path: Path) -> None:
         owner = service.http()
         wait_for(lambda: "command.run" in json.dumps(owner.control("get_operation_history", view="last", limit=5)))
         owner.close()
+
+
+def test_what_a_session_left_running_ends_with_it(tmp_path: Path) -> None:
+    with serving(tmp_path, token=TOKEN) as service:
+        browser = Browser(service.base)
+        _, issued = tokens(browser, group=["linker:read", "linker:run"])
+        (session,) = listed(service.home)
+        command = {"command": ["sleep", "60.7303"]}
+        params = {
+            "name": "computer_operation",
+            "arguments": {"scope": "app", "op": "command.start", "target": ".", "input": command},
+        }
+        http = Http(service.port, issued["access_token"])
+        body = rpc(1, "tools/call", {**params, "_meta": META})
+        assert b'"ok":true' in http.send("POST", "/mcp", body, modern_headers("tools/call", params))[1].replace(
+            b"\\", b""
+        )
+        http.close()
+        assert running("7303")
+        assert run(service.home, "revoke", session["id"]).returncode == 0
+        wait_for(lambda: not running("7303"))
+        wait_for(lambda: "principal.end" in history(service.home))
+
+
+def history(home: Path) -> str:
+    """All that the owner is told."""
+    words = [*PROGRAM, "history", "--json"]
+    return subprocess.run(words, env=environment(home), capture_output=True, text=True, timeout=60, check=True).stdout

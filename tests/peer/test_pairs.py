@@ -7,10 +7,14 @@ import pytest
 
 from computer_linker.errors import PermissionDenied
 from computer_linker.transports.peer.frames import packed, unpacked
+from computer_linker.transports.peer.join import join
 from computer_linker.transports.peer.pairing import grouped
 from computer_linker.transports.peer.routes import PeerRoutes
-from support.pair import Pair
+from computer_linker.transports.peer.server import PeerServer
+from computer_linker.transports.peer.table import PeerTable
+from support.pair import Pair, events_of
 from support.road import LOCAL
+from support.sleepers import running
 
 pytestmark = pytest.mark.anyio
 
@@ -142,3 +146,49 @@ async def test_an_oauth_client_cannot_reach_other_computers(pair: Pair) -> None:
     await pair.paired()
     remote = replace(LOCAL, grants=frozenset({"app"}))
     assert await pair.desk.code("file.read", "a.txt", scope="laptop/app", principal=remote) == "unknown_scope"
+
+
+async def test_a_new_pairing_gives_exactly_what_it_says(pair: Pair) -> None:
+    await pair.paired("app")
+    assert (await pair.desk.call("file.write", "b.txt", scope="laptop/app", input={"content": "1"}))["ok"]
+    await pair.paired("app:fs:read")
+    assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
+    assert (
+        await pair.desk.code("file.write", "b.txt", scope="laptop/app", input={"content": "2"}) == "permission_denied"
+    )
+    await pair.join(grouped(pair.server.invitations.make(()).code))
+    assert await pair.desk.code("file.read", "a.txt", scope="laptop/app") == "unknown_scope"
+    assert (pair.laptop.root / "b.txt").read_text() == "1"
+    given = [event["summary"]["given"] for event in await events_of(pair.laptop, "peer.pair")]
+    assert given == ["app", "app:fs:read", "nothing"]
+
+
+async def test_computers_paired_both_ways_stay_what_they_were_to_each_other(pair: Pair) -> None:
+    await pair.paired("app")
+    server = PeerServer(pair.desk.app.services, pair.desk.app.dispatcher)
+    await server.listen("127.0.0.1", 0)
+    assert server.address is not None
+    address = f"127.0.0.1:{server.address[1]}"
+    routes = pair.laptop.app.dispatcher.routes = pair.laptop.app.services.use(PeerRoutes)
+    peer, _ = await join(address, server.invitations.make(("app:fs:read",)).code, routes.own(None))
+    known = pair.laptop.app.services.use(PeerTable).add(peer)
+    (pair.desk.root / "d.txt").write_text("on the desk")
+    read = await pair.laptop.call("file.read", "d.txt", scope=f"{known.name}/app")
+    assert read["data"]["content"] == "on the desk"
+    written = await pair.desk.call("file.write", "b.txt", scope="laptop/app", input={"content": "x"})
+    assert written["ok"], written["error"]
+    await routes.aclose()
+    await server.aclose()
+
+
+async def test_what_a_computer_left_running_ends_when_it_is_unpaired(pair: Pair) -> None:
+    await pair.paired()
+    started = await pair.desk.call("command.start", ".", scope="laptop/app", input={"command": ["sleep", "60.7301"]})
+    own = await pair.laptop.call("command.start", ".", input={"command": ["sleep", "60.7302"]})
+    assert (started["ok"], own["ok"]) == (True, True)
+    assert running("7301")
+    await pair.server.forget("desk-id")
+    assert not running("7301")
+    assert running("7302")
+    (event,) = await events_of(pair.laptop, "principal.end")
+    assert (event["principal"], event["summary"], event["effect"]) == ("peer:desk-id", {"ended": 1}, "confirmed")

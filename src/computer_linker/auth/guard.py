@@ -44,10 +44,7 @@ def prove_by_oauth(headers: dict[bytes, bytes], config: Config, state: OAuthStat
     # A new owner token ends every session that the old one consented to.
     if family.owner_digest != kept_digest(config.owner_token):
         return None
-    # A registered client keeps its name when the owner gives it more, and with it the session and the processes it began.
-    # One that is named by a document may be many at once, each with a consent of its own.
-    name = family.id if family.client_id.startswith("https://") else family.client_id
-    return Proven(f"oauth:{name}", "oauth", frozenset(family.grants), family.id)
+    return Proven(family.principal, "oauth", frozenset(family.grants), family.id)
 
 
 def why_refused(headers: dict[bytes, bytes], config: Config, state: OAuthState, *, resource: str) -> Refusal:

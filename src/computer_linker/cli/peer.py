@@ -65,6 +65,10 @@ def _pair(
         return
     if code is None:
         raise CliError("a code is needed", "on the other computer: computer-linker peer pair", 2)
+    if allow:
+        raise CliError(
+            "what may be used here is said where the code is shown", "computer-linker peer pair --allow RIGHT", 2
+        )
     answer = control("peer.join", address=address, code=code, name=name)
     if as_json:
         print_json(answer)

@@ -131,6 +131,13 @@ class Dispatcher:
         await self._close(event, started)
         return Reply(answer)
 
+    async def note(self, name: str, principal: Principal, notes: Mapping[str, str | int]) -> None:
+        """Tell in the history what the service itself did about a principal."""
+        event = _event_for("", name, principal, None)
+        event.ok, event.effect = True, "confirmed"
+        event.summary.update(notes)
+        await self._close(event, time.perf_counter())
+
     async def call(
         self,
         call: Call,

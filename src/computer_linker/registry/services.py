@@ -19,6 +19,8 @@ class Services:
         self.home = home
         self._config = config
         self._made: dict[type, Any] = {}
+        self.gone: Callable[[str], None] = _nobody_to_tell
+        """Called with a principal's id when it may use nothing any more."""
 
     @property
     def config(self) -> Config:
@@ -44,6 +46,11 @@ class Services:
         """The parts in use. One whose `is_busy()` is true keeps an on-demand service from ending itself."""
         return list(self._made.values())
 
+    async def end_of(self, principal: str) -> int:
+        """End what runs for a principal in any part that has an `end_of`; how many things that were."""
+        ends = [getattr(part, "end_of", None) for part in self.made()]
+        return sum([await end(principal) for end in ends if end is not None])
+
     async def aclose(self) -> None:
         """Close all parts, the newest first."""
         for kind in reversed(list(self._made)):
@@ -51,3 +58,7 @@ class Services:
             close = getattr(part, "aclose", None)
             if close is not None:
                 await close()
+
+
+def _nobody_to_tell(_principal: str) -> None:
+    return None

@@ -12,6 +12,7 @@ from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.local.probe import this_computer
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.dispatch.farewell import Farewell
 from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.registry.services import Services
 from computer_linker.undo.journal import Journal
@@ -53,6 +54,9 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         await _make_files_safe(home, services, machine)
         dispatcher = Dispatcher(catalog, services, machine, services.use(AuditStore))
         services.provide(Dispatcher, dispatcher)
+        farewell = Farewell(dispatcher)
+        services.provide(Farewell, farewell)
+        services.gone = farewell.begin
         yield App(home, catalog, services, machine, dispatcher)
     finally:
         await services.aclose()

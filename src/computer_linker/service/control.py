@@ -52,7 +52,7 @@ class Controls:
                 return {"ok": True, "ended": lanes.halt(), "still": await lanes.until_still(_STILL_S)}
             case "resume":
                 return {"ok": True, "resumed": self._app.dispatcher.lanes.resume()}
-            case str(action) if action.startswith("peer."):
+            case "peer.list" | "peer.listen" as action:
                 return await self._peers.control(action, request)
             case str(action) if action.startswith(("fleet.", "hub.")):
                 return await self._fleet.control(action, request)
@@ -60,7 +60,7 @@ class Controls:
                 return self._link()
             case str(action) if action.startswith("approvals."):
                 return await self._approvals.control(action, request)
-            case str(action) if action.startswith(("sessions.", "tunnel.")):
+            case str(action) if action.startswith(("sessions.", "tunnel.", "peer.")):
                 return await self._noted(action, request, principal)
             case _:
                 raise InvalidRequest("There is no such control action.")
@@ -71,6 +71,8 @@ class Controls:
         async def work() -> dict[str, Any]:
             if action.startswith("sessions."):
                 return session_control(self._app.services.use(OAuthState), self._app.config, action, request)
+            if action.startswith("peer."):
+                return await self._peers.control(action, request)
             if self.tunnels is None:
                 raise InvalidRequest("A tunnel leads to the HTTP service: computer-linker start --tunnel PROVIDER.")
             return await self.tunnels.control(action, request)

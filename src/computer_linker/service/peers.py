@@ -1,11 +1,11 @@
 """The service's dealings with other computers: listening, inviting, joining, forgetting, and the way to each of them."""
 
 import json
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.config.store import write_whole
+from computer_linker.dispatch.farewell import Farewell
 from computer_linker.errors import CannotServe, InvalidRequest, ProviderUnavailable
 from computer_linker.extras import remedy
 from computer_linker.model.envelope import Call, Reply
@@ -123,6 +123,7 @@ class PeerDesk:
     async def _join(self, request: dict[str, Any]) -> dict[str, Any]:
         from computer_linker.transports.peer.join import join
         from computer_linker.transports.peer.routes import PeerRoutes
+        from computer_linker.transports.peer.server import plain_name
         from computer_linker.transports.peer.table import PeerTable
 
         address, code = str(request.get("address")), str(request.get("code"))
@@ -130,9 +131,8 @@ class PeerDesk:
             peer, known_as = await join(address, code, self._app.services.use(PeerRoutes).own(None))
         except OSError as error:
             raise ProviderUnavailable(f"{address} cannot be reached: {error.strerror or error}.") from error
-        if request.get("name"):
-            peer = replace(peer, name=str(request["name"])[:40])
-        kept = self._app.services.use(PeerTable).add(peer)
+        name = plain_name(str(request["name"])) if request.get("name") else None
+        kept = self._app.services.use(PeerTable).add(peer, name=name)
         return {"ok": True, "name": kept.name, "machineId": kept.machine_id, "knownThereAs": known_as}
 
     async def _remove(self, name: str) -> dict[str, Any]:
@@ -142,6 +142,8 @@ class PeerDesk:
             peer = await self._server.forget(name)
         else:
             peer = self._app.services.use(PeerTable).remove(name)
+        # What the old links of a machine that listened before may have left.
+        await self._app.services.use(Farewell).end(f"peer:{peer.machine_id}", "peer")
         return {"ok": True, "removed": peer.name}
 
     def _accept(self, name: str) -> dict[str, Any]:

@@ -51,6 +51,15 @@ class Family:
     used_refresh: list[str] = field(default_factory=list)
 
     @property
+    def principal(self) -> str:
+        """Who calls with its tokens.
+
+        A registered client keeps its name when the owner gives it more, and with it the session and the processes it
+        began. One that is named by a document may be many at once, each with a consent of its own.
+        """
+        return f"oauth:{self.id if self.client_id.startswith('https://') else self.client_id}"
+
+    @property
     def is_alive(self) -> bool:
         """Whether any token of it can still be used, or the code for its first ones."""
         now = time.time()
@@ -68,8 +77,9 @@ class Pair:
 class OAuthState:
     """The state in memory, stored after each change."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, gone: Callable[[str], None] | None = None) -> None:
         self._home = home
+        self._gone = gone
         self.clients: dict[str, Client] = {}
         self.families: dict[str, Family] = {}
         self._calls: dict[str, list[Callable[[], None]]] = {}
@@ -77,7 +87,7 @@ class OAuthState:
 
     @classmethod
     def open(cls, services: Any) -> Self:
-        return cls(services.home)
+        return cls(services.home, services.gone)
 
     def register(self, name: str, redirect_uris: list[str]) -> Client | None:
         """A new client; None when there are too many, or too many came within a minute.
@@ -166,7 +176,13 @@ class OAuthState:
             self._store()
         for end in list(self._calls.get(family_id, ())):
             end()
+        if found is not None and self._gone is not None and not self._calls_on(found.principal):
+            self._gone(found.principal)
         return found is not None
+
+    def _calls_on(self, principal: str) -> bool:
+        """Whether another consent lets the same client go on."""
+        return any(family.principal == principal and family.is_alive for family in self.families.values())
 
     @contextmanager
     def during(self, family_id: str, end: Callable[[], None]) -> Iterator[None]:

@@ -93,6 +93,14 @@ class Agents:
         """True while a turn runs."""
         return bool(self._running)
 
+    async def end_of(self, principal: str) -> int:
+        """Stop the turns of a caller; how many ran."""
+        theirs = [running for running in self._running.values() if running.session.principal == principal]
+        async with anyio.create_task_group() as group:
+            for running in theirs:
+                group.start_soon(running.live.stop, _STOP_S)
+        return len(theirs)
+
     def find(self, session_id: str, principal: Principal, scope: str) -> Session:
         """The session of this id, if it is this caller's. Raises ProcessNotFound otherwise."""
         running = self._running.get(session_id)

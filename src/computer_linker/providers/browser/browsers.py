@@ -112,6 +112,10 @@ class Browsers:
         await session.aclose()
         return True
 
+    async def end_of(self, principal: str) -> int:
+        """End the browsers of a caller; how many were open."""
+        return sum([await self.end(key) for key in list(self._open) if key[1] == principal])
+
     async def aclose(self) -> None:
         """End all of them."""
         async with anyio.create_task_group() as group:

@@ -97,11 +97,15 @@ class ProcessTable:
         """True while something runs that a service which ends itself when idle would take along."""
         return any(managed.is_running for managed in self._managed.values())
 
+    async def end_of(self, principal: str) -> int:
+        """Stop what this caller left running; how many processes that were."""
+        theirs = [each for each in self._managed.values() if each.is_running and each.record.principal == principal]
+        await _stop(theirs)
+        return len(theirs)
+
     async def aclose(self) -> None:
         """Stop everything; the records say so."""
-        async with anyio.create_task_group() as group:
-            for managed in self._managed.values():
-                group.start_soon(managed.stop, "term", _STOP_GRACE_S)
+        await _stop(list(self._managed.values()))
         with anyio.move_on_after(1):
             for managed in self._managed.values():
                 while managed.is_running:
@@ -127,6 +131,12 @@ class ProcessTable:
         for process_id in list(self._past)[: max(0, len(self._past) - 2 * _MAX_ENDED)]:
             del self._past[process_id]
             self._records.forget(process_id)
+
+
+async def _stop(processes: list[Managed]) -> None:
+    async with anyio.create_task_group() as group:
+        for managed in processes:
+            group.start_soon(managed.stop, "term", _STOP_GRACE_S)
 
 
 def preview_of(prepared: Prepared) -> str:

@@ -115,6 +115,13 @@ class Recordings:
         await made.done.wait()
         return made
 
+    async def end_of(self, principal: str) -> int:
+        """End the recordings of a caller; how many ran. What they have is kept."""
+        theirs = [key for key, made in self._all.items() if key[1] == principal and made.ending is None]
+        for key in theirs:
+            await self.stop(key)
+        return len(theirs)
+
     async def aclose(self) -> None:
         """End all of them; what they have is kept."""
         for made in self._all.values():

@@ -128,8 +128,9 @@ class Held:
 class PeerChildren:
     """The processes of paired machines. One that nobody watches any more is ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, unwatched_s: float = _UNWATCHED_S) -> None:
         self._held: dict[str, Held] = {}
+        self._unwatched_s = unwatched_s
 
     @classmethod
     def open(cls, services: Any) -> Self:
@@ -180,7 +181,7 @@ class PeerChildren:
             if held.watchers == 0 and self._held.get(process) is held:
                 self._unwatched(process, held)
 
-    def end_of(self, principal: str) -> int:
+    async def end_of(self, principal: str) -> int:
         """End every process of a caller that may use nothing any more; how many ran."""
         theirs = [process for process, held in self._held.items() if held.owner[0] == principal]
         for process in theirs:
@@ -188,7 +189,7 @@ class PeerChildren:
         return len(theirs)
 
     def _unwatched(self, process: str, held: Held) -> None:
-        held.timer = asyncio.get_running_loop().call_later(_UNWATCHED_S, self._drop, process)
+        held.timer = asyncio.get_running_loop().call_later(self._unwatched_s, self._drop, process)
 
     def _drop(self, process: str) -> None:
         self._held.pop(process).close()

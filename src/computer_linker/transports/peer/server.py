@@ -11,6 +11,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
 from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.dispatch.farewell import Farewell
 from computer_linker.errors import CannotServe, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.model.principal import Principal
 from computer_linker.registry.services import Services
@@ -89,6 +90,7 @@ class PeerServer:
             acts.end()
         for link in list(self._links.pop(peer.fingerprint, ())):
             await link.close(UNPAIRED, why)
+        await self._services.use(Farewell).end(principal_of(peer, why).id, "peer")
 
     async def _serve(self, link: ServerConnection) -> None:
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -162,13 +164,14 @@ class PeerServer:
         invitation = self.invitations.answer(answer["proof"], transcript)
         if invitation is None:
             raise PermissionDenied("The pairing code is wrong, used up or expired.", rule="wrong_code")
-        peer = self.table.add(replace(joiner, grants=invitation.grants))
+        peer = self.table.add(replace(joiner, grants=invitation.grants), gives=True)
         trust(self._context, peer.cert_pem)
         proof = host_proof(invitation.code, transcript)
         offer = own_offer(self._services, peer).to_wire()
         await link.send(packed({"t": "pair", "proof": proof, "as": peer.name, "offer": offer}))
         await self._end_links(peer, "paired anew")
-        await self._dispatcher.introspect("peer.pair", principal_of(peer, "pairing"), _nothing)
+        notes = {"given": ", ".join(peer.grants) or "nothing"}
+        await self._dispatcher.note("peer.pair", principal_of(peer, "pairing"), notes)
 
     def _refused_stream(self, rule: str) -> None:
         """Called from the stream's own thread."""
@@ -196,10 +199,6 @@ class PeerServer:
             raise PermissionDenied(error.message, rule=error.details.get("rule") or error.code)
 
         await self._dispatcher.introspect("peer.connect", stranger, refuse)
-
-
-async def _nothing() -> dict[str, Any]:
-    return {}
 
 
 def _check_hello(hello: dict[str, Any], peer: Peer, nonce: bytes) -> None:

@@ -63,11 +63,15 @@ class PeerTable:
         """The peer whose certificate this is."""
         return next((peer for peer in self.peers.values() if peer.fingerprint == fingerprint), None)
 
-    def add(self, peer: Peer) -> Peer:
-        """Keep a peer. A machine paired again takes its old place; a taken name gets a number.
+    def add(self, peer: Peer, *, gives: bool = False, name: str | None = None) -> Peer:
+        """Keep a peer. A machine paired again takes its old place and keeps its name here; a taken name gets a number.
+
+        With `gives`, the pairing says what the machine may use here, and nothing it was given before stays. A pairing the
+        other way round says what it gives us instead, and leaves this as it is.
 
         Raises PermissionDenied for another key under the id of a machine that is paired: it would take that one's place.
         """
+        known = None
         for old in list(self.peers.values()):
             if old.machine_id == peer.machine_id:
                 if old.fingerprint != peer.fingerprint:
@@ -77,13 +81,14 @@ class PeerTable:
                         rule="another_machine",
                     )
                 del self.peers[old.name]
-                # Paired the other way round as well: what is known of the first way stays.
-                peer = replace(peer, address=peer.address or old.address, grants=peer.grants or old.grants)
-        name, number = peer.name, 2
-        while name in self.peers:
-            name, number = f"{peer.name}-{number}", number + 1
-        kept = replace(peer, name=name)
-        self.peers[name] = kept
+                known = old.name
+                peer = _given_anew(peer, old) if gives else replace(peer, grants=peer.grants or old.grants)
+        wanted, number = name or known or peer.name, 2
+        free = wanted
+        while free in self.peers:
+            free, number = f"{wanted}-{number}", number + 1
+        kept = replace(peer, name=free)
+        self.peers[free] = kept
         self._store()
         return kept
 
@@ -111,3 +116,9 @@ class PeerTable:
     def _store(self) -> None:
         value = {"schemaVersion": 1, "peers": [asdict(peer) for peer in self.peers.values()]}
         write_whole(self._home, _FILE, json.dumps(value, indent=1).encode())
+
+
+def _given_anew(peer: Peer, old: Peer) -> Peer:
+    """A machine that joined us again: where it is, and what it gave us when we joined it, is not what this was about."""
+    scopes = {"scopes": old.manifest.get("scopes", {})} if peer.manifest else {}
+    return replace(peer, address=peer.address or old.address, manifest={**peer.manifest, **scopes})
