@@ -1,10 +1,13 @@
 """file.copy between two computers: whole or absent, whatever happens on the way."""
 
 import os
+import subprocess
 from pathlib import Path
 
+import anyio
 import pytest
 
+from computer_linker.computer.local.portable.files import LocalFiles
 from support.pair import Pair
 
 pytestmark = pytest.mark.anyio
@@ -100,6 +103,49 @@ async def test_a_client_cannot_claim_a_stream_that_is_not_there(pair: Pair) -> N
         assert read["error"]["code"] in ("invalid_request", "not_found")
     assert not (pair.laptop.root / "empty").exists()
     assert not (pair.desk.root / "empty").exists()
+
+
+@pytest.mark.parametrize("way", ["sourceScope", "destinationScope"])
+async def test_a_computer_that_sends_without_end_is_cut_off_and_leaves_nothing(pair: Pair, way: str) -> None:
+    """Either side may be the hostile one: the receiver says what it takes."""
+    sender, receiver = (pair.laptop, pair.desk) if way == "sourceScope" else (pair.desk, pair.laptop)
+    with (sender.root / "endless").open("wb") as made:
+        made.truncate(1 << 40)
+    files = receiver.app.computer.files
+    assert isinstance(files, LocalFiles)
+    files.room.largest = 20 << 20
+    with anyio.fail_after(60):
+        envelope = await pair.desk.call("file.copy", "endless", input={"destination": "x", way: "laptop/app"})
+    assert envelope["error"]["code"] == "limit_exceeded", envelope
+    assert envelope["error"]["details"]["maxBytes"] == 20 << 20
+    assert [path.name for path in receiver.root.iterdir() if path.name != "a.txt"] == []
+    assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
+
+
+async def test_a_copy_from_afar_never_takes_the_last_of_the_disk(pair: Pair, tmp_path: Path) -> None:
+    """The limit is the free disk: a small one of the test's own holds the desk's scope and its state."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("mounting a tmpfs needs root and CAP_SYS_ADMIN")
+    try:
+        pair.desk.root.rmdir()
+        pair.desk.root.symlink_to(disk)
+        files = pair.desk.app.computer.files
+        assert isinstance(files, LocalFiles)
+        files.room.keep_for(disk)
+        with (pair.laptop.root / "large").open("wb") as made:
+            made.truncate(1 << 33)
+        envelope = await pair.desk.call("file.copy", "large", input={"destination": "x", "sourceScope": "laptop/app"})
+        assert envelope["error"]["code"] == "limit_exceeded", envelope
+        assert envelope["error"]["details"]["freeBytes"] >= 16 << 20
+        assert list(disk.iterdir()) == []
+        assert os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize > 39 << 20
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 async def _push(pair: Pair, target: str, destination: str) -> dict:  # type: ignore[type-arg]  # an envelope

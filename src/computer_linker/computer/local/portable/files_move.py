@@ -171,6 +171,7 @@ class StagedTreeCopy(Staged):
         if scan.shared:
             leave_out_twins(scan, self.bench.opener.closed_at_the_top(real))
         refuse_too_large(scan.bytes, change.path)
+        self.bench.room.check(self.place.folder, change.destination, scan.bytes)
         sweep(self.staging, self.bench.swept)
         os.mkdir(self.temporary, dir_fd=self.staging)
         opened = os.open(self.temporary, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.staging)

@@ -8,13 +8,16 @@ from computer_linker.model.paths import RootedPath
 
 KEPT_BYTES = 16 << 20
 KEPT_FILES = 256
+LARGEST = 4 << 30
+"""What one file may grow to whose length nobody knew before, such as one that another computer sends."""
 
 
 class Room:
     """Knows which file system the service's own state is on."""
 
-    def __init__(self) -> None:
+    def __init__(self, largest: int = LARGEST) -> None:
         self._system: int | None = None
+        self.largest = largest
 
     def keep_for(self, state: Path) -> None:
         """Keep room where this folder is."""
@@ -22,6 +25,16 @@ class Room:
             self._system = os.statvfs(state).f_fsid
         except (OSError, AttributeError):
             self._system = None
+
+    def check_growing(self, folder: int, path: RootedPath, size: int, more: int) -> None:
+        """Refuse to let a file of this size grow any more: what sends it may never come to an end."""
+        if size + more > self.largest:
+            raise LimitExceeded(
+                f"More came for {path.shown} than one file may hold, so it was not written.",
+                path=path.shown,
+                maxBytes=self.largest,
+            )
+        self.check(folder, path, more)
 
     def check(self, folder: int, path: RootedPath, size: int) -> None:
         """Refuse a new file that would take what is kept. Another file system may be filled to the end."""

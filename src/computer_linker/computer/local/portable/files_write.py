@@ -166,9 +166,12 @@ class StagedWrite(Staged):
     def _fill(self) -> None:
         digest = hashlib.sha256()
         size, only = 0, b""
+        is_streamed = not isinstance(self.change.content, bytes)
         for data in self._pieces():
             if self.bench.halted():
                 raise Aborted("The write was stopped before anything was changed.")
+            if is_streamed:
+                self.bench.room.check_growing(self.place.folder, self.change.path, size, len(data))
             write_all(self.new, data)
             digest.update(data)
             size += len(data)
