@@ -28,6 +28,7 @@ from computer_linker.audit.layout import (
 from computer_linker.audit.reading import BrokenLink, lines_after
 from computer_linker.audit.retention import first_kept
 from computer_linker.audit.secret import load_key
+from computer_linker.model.unsynced import Unsynced
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +113,15 @@ class Journal:
             number = self.head.number
             _datasync(self._file)
             self.head.synced = number
+
+    def unsynced(self) -> Unsynced:
+        """The open segment, for somebody else to sync."""
+        head, number = self.head, self.head.number
+
+        def is_durable() -> None:
+            head.synced = max(head.synced, number)
+
+        return Unsynced(self._file, is_durable)
 
     def rotate_if_older(self, before: str | None) -> None:
         """Begin a new segment when the newest record is older than this, so that all before it can go."""

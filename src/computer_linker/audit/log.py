@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from computer_linker.model.event import Event
+from computer_linker.model.unsynced import Unsynced
 
 
 class AuditLog(Protocol):
@@ -15,6 +16,10 @@ class AuditLog(Protocol):
 
     def beside(self, work: Callable[[], None]) -> Awaitable[None]:
         """Run work that waits for the disk in the thread that makes intents durable, so that both are one wait."""
+        ...
+
+    def hand_over(self, intent: Awaitable[None]) -> Unsynced | None:
+        """Leave it to somebody else to make this intent durable; None when that is under way already."""
         ...
 
     async def outcome(self, event: Event) -> None:

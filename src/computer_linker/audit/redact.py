@@ -77,11 +77,9 @@ def _spans_names(names: list[str]) -> bool:
 
 def fact(name: str, text: str, key: Key) -> str:
     """A string an operation chose to keep: a word, an id, or a digest under a name that says it is one."""
-    if _HANDLE.match(text) or _ULID.match(text):
+    if _ULID.match(text) or (_HEX.match(text) and any(word in name.lower() for word in _DIGEST_NAMES)):
         return text
-    if _HEX.match(text) and any(word in name.lower() for word in _DIGEST_NAMES):
-        return text
-    return text if _LABEL.match(text) and not looks_secret(text) else digest_of(text, key)
+    return label(text, key)
 
 
 def reason(text: str, key: Key) -> str:

@@ -17,6 +17,7 @@ from computer_linker.audit.journal import Journal
 from computer_linker.audit.secret import Key
 from computer_linker.config.schema import Config
 from computer_linker.model.event import Event
+from computer_linker.model.unsynced import Unsynced
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,12 @@ class AuditStore:
     def beside(self, work: Callable[[], None]) -> Awaitable[None]:
         """Run work that waits for the disk in the thread that makes intents durable, so that both are one wait."""
         return self._durable.done(work)
+
+    def hand_over(self, intent: Awaitable[None]) -> Unsynced | None:
+        """Leave it to somebody else to make this intent durable; None when that is under way already."""
+        if not isinstance(intent, asyncio.Future) or not self._durable.withdraw(intent):
+            return None
+        return self.journal.unsynced()
 
     async def outcome(self, event: Event) -> None:
         """Join the outcome to the intent of the same operation."""

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Protocol
@@ -205,7 +205,8 @@ class Dispatcher:
             intent = Intent(self.audit, event)
             intent.record()
             await intent.durable()
-        reply = await routes.call(computer, replace(call, scope=scope), caller.report)
+        there = Call(scope, call.op, call.target, call.input, call.options, call.confirm, call.cargo)
+        reply = await routes.call(computer, there, caller.report)
         envelope = reply.envelope
         event.ok = reply.ok
         event.effect = envelope.get("effect")
@@ -229,6 +230,7 @@ class Dispatcher:
             dispatch=dispatch,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             beside_intent=None if intent is None else intent.beside,
+            hand_over_intent=None if intent is None else intent.hand_over,
             report=caller.report,
         )
 

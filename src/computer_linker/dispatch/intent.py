@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from computer_linker.audit.log import AuditLog
 from computer_linker.model.event import Event
+from computer_linker.model.unsynced import Unsynced
 
 
 class Intent:
@@ -27,6 +28,11 @@ class Intent:
         """Return once the record is durable; raise what kept it from being so."""
         assert self._recorded is not None, "only after record()"
         await self._recorded
+
+    def hand_over(self) -> Unsynced | None:
+        """Leave it to somebody else to make the record durable before the effect; None when it is too late for that."""
+        assert self._recorded is not None, "only after record()"
+        return self._audit.hand_over(self._recorded)
 
     def beside(self, work: Callable[[], None]) -> Awaitable[None]:
         """Run work of the preparation that waits for the disk, in one wait with the record."""

@@ -10,6 +10,7 @@ from computer_linker.model.envelope import Attachment, Call, Reply
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
+from computer_linker.model.unsynced import Unsynced
 from computer_linker.policy.paths import rooted
 from computer_linker.registry.services import Services
 
@@ -33,6 +34,8 @@ class Context:
     """Returns once the intent is durable. A side effect awaits it just before its first irreversible step."""
     beside_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
     """Runs work that waits for the disk in one wait with the intent; None for an operation that records none."""
+    hand_over_intent: Callable[[], Unsynced | None] | None = None
+    """Leaves it to somebody else to make the intent durable before the effect, instead of awaiting `durable_intent`."""
     report: Progress | None = None
     cargo: Any = None
     """What came beside the request, such as a stream of bytes from another computer."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 SignalName = Literal["term", "int", "kill", "hup", "quit", "usr1", "usr2"]
 FIRST_KEPT_FD = 10
@@ -47,6 +47,16 @@ class Launch:
     wrapped: bool = False
     """True when argv is a sandbox program: a gentle stop goes past it to what it runs."""
     kernel: KernelRules = field(default_factory=KernelRules)
+    ahead: "Ahead | None" = None
+    """The process that was set to work ahead of this launch."""
+
+
+class Ahead(Protocol):
+    """A process that syncs a file now and takes one launch afterwards; if the file cannot be synced, none."""
+
+    def give_back(self) -> None:
+        """There is no launch for it after all."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,4 +126,13 @@ class Processes(Protocol):
 
     async def aclose(self) -> None:
         """End every process that was started here."""
+        ...
+
+
+@runtime_checkable
+class SyncsAhead(Protocol):
+    """Processes that can wait for the disk before they become a program, so that nobody else has to."""
+
+    def sync_ahead(self, file: Callable[[], int | None]) -> Ahead | None:
+        """Set a process to work at once; None when none waits for work (then the file is not asked for) or there is no file."""
         ...

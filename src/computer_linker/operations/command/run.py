@@ -9,7 +9,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
-from computer_linker.providers.processes.runner import Limits, Outcome, Runner
+from computer_linker.providers.processes.runner import Early, Limits, Outcome, Runner
 from computer_linker.registry import Context, Example, operation
 
 
@@ -61,11 +61,14 @@ async def command_run(
     The command becomes one argv, which is matched against the scope's rules and executed as it is, inside the kernel
     boundary that `boundary` names. Output beyond the limit loses its middle, never its end.
     """
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env))
-    return await run_prepared(ctx, prepared, options, input.stdin)
+    with ctx.use(Runner).ahead(ctx.hand_over_intent) as early:
+        prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env))
+        return await run_prepared(ctx, prepared, options, input.stdin, early)
 
 
-async def run_prepared(ctx: Context, prepared: Prepared, options: RunOptions, stdin: str | None) -> CommandOutcome:
+async def run_prepared(
+    ctx: Context, prepared: Prepared, options: RunOptions, stdin: str | None, early: Early | None = None
+) -> CommandOutcome:
     """Run what was prepared once the intent is durable, and say what is known afterwards."""
     policy = ctx.scope.policy
     ctx.boundary = prepared.boundary
@@ -80,6 +83,7 @@ async def run_prepared(ctx: Context, prepared: Prepared, options: RunOptions, st
         prepared.env,
         limits,
         stdin=None if stdin is None else stdin.encode("utf-8", "surrogatepass"),
+        early=early,
         before_start=ctx.durable_intent,
         on_progress=None if ctx.report is None else ctx.progress,
     )

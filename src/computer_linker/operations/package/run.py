@@ -12,6 +12,7 @@ from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
+from computer_linker.providers.processes.runner import Runner
 from computer_linker.registry import Context, Example, operation
 
 
@@ -39,7 +40,8 @@ async def package_run(
     ctx: Context, input: ScriptInput, target: str = ".", options: RunOptions = RunOptions()
 ) -> CommandOutcome:
     """Run a script the folder's own manifest defines, by its manager, under the scope's command policy."""
-    project = await read_project(ctx.computer, ctx.path(target))
-    argv = with_arguments(project.script(input.script, input.source), input.args)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))
-    return await run_prepared(ctx, prepared, options, None)
+    with ctx.use(Runner).ahead(ctx.hand_over_intent) as early:
+        project = await read_project(ctx.computer, ctx.path(target))
+        argv = with_arguments(project.script(input.script, input.source), input.args)
+        prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))
+        return await run_prepared(ctx, prepared, options, None, early)

@@ -2,15 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize
+from computer_linker.computer.facets.processes import Ahead, Child, Ended, Launch, PtySize, SyncsAhead
 from computer_linker.errors import ExecutionFailed
+from computer_linker.model.unsynced import Unsynced
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams, drained
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 
@@ -57,8 +59,27 @@ class Runner:
         """Release what is left."""
         self._release_ended()
 
+    @contextmanager
+    def ahead(self, hand_over: Callable[[], Unsynced | None] | None) -> Iterator["Early | None"]:
+        """Have the process of the run that comes next make the intent durable while its plan is made; None where it cannot."""
+        processes = self._computer.processes
+        early = None
+        if hand_over is not None and isinstance(processes, SyncsAhead):
+            early = Early.set_to_work(processes, hand_over)
+        try:
+            yield early
+        finally:
+            if early is not None:
+                early.process.give_back()
+
     async def spawn(
-        self, plan: SpawnPlan, env: dict[str, str], *, stdin: bool = False, pty: PtySize | None = None
+        self,
+        plan: SpawnPlan,
+        env: dict[str, str],
+        *,
+        stdin: bool = False,
+        pty: PtySize | None = None,
+        ahead: Ahead | None = None,
     ) -> Child:
         """Start the plan's process; it waits at its gate until `go()`. The plan is released by the caller."""
         child = await self._computer.processes.spawn(
@@ -72,6 +93,7 @@ class Runner:
                 gate=plan.gate,
                 wrapped=plan.wrapped,
                 kernel=plan.kernel,
+                ahead=ahead,
             )
         )
         plan.sent()
@@ -84,15 +106,16 @@ class Runner:
         limits: Limits,
         *,
         stdin: bytes | None = None,
+        early: "Early | None" = None,
         before_start: Callable[[], Awaitable[None]] | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> Outcome:
-        """Run to the end. `before_start` is awaited while the process already waits at its gate."""
+        """Run to the end. `before_start` is awaited while the process waits at its gate, unless it sees to that itself."""
         try:
-            child = await self.spawn(plan, env, stdin=stdin is not None)
+            child = await self.spawn(plan, env, stdin=stdin is not None, ahead=None if early is None else early.process)
             run = _Run(child, limits, on_progress)
             try:
-                if before_start is not None:
+                if early is None and before_start is not None:
                     await before_start()
                 outcome = await run.to_the_end(stdin)
             finally:
@@ -102,6 +125,9 @@ class Runner:
         except BaseException:
             plan.release()
             raise
+        if early is not None:
+            # The program ran, so what had to be durable before it is.
+            early.unsynced.is_durable()
         # In the next turn of the loop: after the answer, and before the next request.
         asyncio.get_running_loop().call_soon(self._release_ended)
         self._ended.append(plan)
@@ -110,6 +136,26 @@ class Runner:
     def _release_ended(self) -> None:
         while self._ended:
             self._ended.pop().release()
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """A process at work before it is known what it will run."""
+
+    process: Ahead
+    unsynced: Unsynced
+
+    @classmethod
+    def set_to_work(cls, processes: SyncsAhead, hand_over: Callable[[], Unsynced | None]) -> Self | None:
+        """Have it sync the file; None when no process waits for work, or the file is being synced already."""
+        handed: list[Unsynced] = []
+
+        def file() -> int | None:
+            handed.extend([unsynced] if (unsynced := hand_over()) is not None else [])
+            return handed[0].fd if handed else None
+
+        process = processes.sync_ahead(file)
+        return None if process is None else cls(process, handed[0])
 
 
 class _Run:

@@ -9,6 +9,7 @@ import resource
 import sys
 
 from computer_linker.computer.local.linux.crowd import MAX_PROCESSES
+from computer_linker.computer.local.linux.launcher_words import SYNC
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
 
 TYPE_CHECKING = False
@@ -52,7 +53,11 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
     try:
         _stand_alone(launcher, is_counted=is_counted)
         _rehearse()
-        _keep_memory(link)
+        step = "sync"
+        while _peek(link) == SYNC:
+            _sync(link)
+        step = "setup"
+        _keep_memory()
         data, fds = _receive(link)
         if not data:
             os._exit(127)
@@ -112,16 +117,28 @@ def _rehearse() -> None:
         return
 
 
-def _keep_memory(link: _socket.socket) -> None:
-    """Once an order is there, have a helper hold this memory for a moment, so that nobody waits while it is taken apart.
+def _peek(link: _socket.socket) -> bytes:
+    """How the next message begins, once there is one."""
+    size = link.recv_into(_packet, len(SYNC), _socket.MSG_PEEK)
+    return bytes(memoryview(_packet)[:size])
+
+
+def _sync(link: _socket.socket) -> None:
+    """Make a file durable that has to be so before the program starts; raises, and nothing starts, when it cannot be."""
+    _, (fd,) = _receive(link)
+    os.fdatasync(fd)
+    os.close(fd)
+
+
+def _keep_memory() -> None:
+    """Now that an order is there, have a helper hold this memory for a moment, so that nobody waits while it is taken apart.
 
     A process that becomes a program lets go of its old memory, and the last one to do so takes it apart page by page,
     which is half of what a small program needs from its start to its end. The helper shares the memory, sleeps, and is
     that last one. It knows none of the order's descriptors, belongs to this process's group, and is ended with it.
     """
-    if link.recv_into(_packet, 1, _socket.MSG_PEEK):
-        # Where it cannot be had, the program starts a little later.
-        libc.clone(_sleep, _helper_stack_end, _CLONE_VM | _CLONE_PARENT | _SIGCHLD, _HELPER_US)
+    # Where it cannot be had, the program starts a little later.
+    libc.clone(_sleep, _helper_stack_end, _CLONE_VM | _CLONE_PARENT | _SIGCHLD, _HELPER_US)
 
 
 def _environment(given: dict[str, str], number: int) -> dict[bytes, bytes]:

@@ -2,17 +2,15 @@
 
 import asyncio
 import contextlib
-import fcntl
 import marshal
 import os
 import resource
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import termios
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,9 @@ import anyio
 
 from computer_linker.computer.facets.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
+from computer_linker.computer.local.linux.child_streams import Streams, set_size
 from computer_linker.computer.local.linux.kernel_rules import compiled
+from computer_linker.computer.local.linux.launcher_words import SYNC
 from computer_linker.computer.local.linux.usage import usage_of
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
@@ -34,8 +34,6 @@ serve(int(sys.argv[2]))
 _LIMITS = {"RLIMIT_CORE": 0}
 _MAX_PACKET = 190_000
 _DESCRIPTORS = 16_384
-_F_SETPIPE_SZ = 1031
-_PIPE_BYTES = 1 << 20
 _FORK_AHEAD_S = 0.01
 """A child for the next order is forked once this one has ended, or a little later: not while it starts, for both would wait."""
 
@@ -48,16 +46,21 @@ class LinuxProcesses:
         self._launcher: subprocess.Popen[bytes] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready: deque[_Ready] = deque()
+        self._ahead: dict[int, _Ready] = {}
+        """Those at work ahead of their order."""
         self._wanted: deque[asyncio.Future[_Ready]] = deque()
         self._children: dict[int, LinuxChild] = {}
         self._forking = 0
 
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
-        ready = await self._next_ready()
-        streams: _Streams | None = None
+        ready = launch.ahead if isinstance(launch.ahead, _Ready) else await self._next_ready()
+        self._ahead.pop(ready.id, None)
+        if ready.ended is not None:
+            raise ExecutionFailed(f"The program could not be started: {ready.ended}.")
+        streams: Streams | None = None
         try:
-            streams = _Streams.open(launch)
+            streams = Streams.open(launch)
             _order(ready, launch, streams)
         except BaseException:
             self.tell({"do": "kill", "id": ready.id})
@@ -73,6 +76,24 @@ class LinuxProcesses:
         if self._loop is not None:
             self._loop.call_later(_FORK_AHEAD_S, self._fork_ahead)
         return child
+
+    def sync_ahead(self, file: Callable[[], int | None]) -> "_Ready | None":
+        """Have a child that waits for its order sync this file first; None when none waits, or there is no file."""
+        if not self._ready or (fd := file()) is None:
+            return None
+        ready = self._ready.popleft()
+        self._ahead[ready.id] = ready
+        try:
+            socket.send_fds(ready.link, [SYNC], [fd])
+        except OSError as error:
+            # It has just ended. Nobody syncs the file now, so nothing may start.
+            ready.ended = error.strerror or "its process was ended"
+        return ready
+
+    def give_back(self, ready: "_Ready") -> None:
+        """A child that waits for an order again."""
+        if self._ahead.pop(ready.id, None) is not None and ready.ended is None:
+            self._ready.append(ready)
 
     async def aclose(self) -> None:
         """End every process that was started here, and the launcher."""
@@ -149,9 +170,9 @@ class LinuxProcesses:
         message = marshal.loads(data)  # noqa: S302  # from our own launcher
         match message["event"]:
             case "ready":
-                self._has_ready(_Ready(message["id"], message["pid"], socket.socket(fileno=fds[0])))
+                self._has_ready(_Ready(self, message["id"], message["pid"], socket.socket(fileno=fds[0])))
             case "failed":
-                self._has_failed(message["id"], f"{os.strerror(message['errno'])} ({message['step']})")
+                self._has_failed(message["id"], _reason(message["errno"], message["step"]))
             case "exit":
                 self._has_ended(message["id"], message["status"])
 
@@ -159,6 +180,10 @@ class LinuxProcesses:
         child = self._children.pop(number, None)
         if child is not None:
             child.has_ended(_ended(status, child.failure))
+        if number in self._ahead:
+            ahead = self._ahead[number]
+            ahead.ended = ahead.failure or "its process was ended"
+            ahead.link.close()
         for ready in [ready for ready in self._ready if ready.id == number]:
             # It was ended before it had an order.
             self._ready.remove(ready)
@@ -180,6 +205,9 @@ class LinuxProcesses:
         child = self._children.get(number)
         if child is not None:
             child.failure = reason
+            return
+        if number in self._ahead:
+            self._ahead[number].failure = reason
             return
         if number:
             # A child that waits for its order; that it has ended is told next.
@@ -205,6 +233,9 @@ class LinuxProcesses:
         for ready in self._ready:
             ready.link.close()
         self._ready.clear()
+        for ready in self._ahead.values():
+            ready.ended = reason
+            ready.link.close()
         self._forking = 0
         for wanted in self._wanted:
             if not wanted.done():
@@ -218,13 +249,21 @@ class LinuxProcesses:
 class _Ready:
     """A forked child that waits for its order at `link`."""
 
-    def __init__(self, number: int, pid: int, link: socket.socket) -> None:
+    def __init__(self, owner: LinuxProcesses, number: int, pid: int, link: socket.socket) -> None:
+        self._owner = owner
         self.id = number
         self.pid = pid
         self.link = link
+        self.failure: str | None = None
+        self.ended: str | None = None
+        """Why it can take no order any more."""
+
+    def give_back(self) -> None:
+        """There was no order for it after all."""
+        self._owner.give_back(self)
 
 
-def _order(ready: _Ready, launch: Launch, streams: "_Streams") -> None:
+def _order(ready: _Ready, launch: Launch, streams: "Streams") -> None:
     fds = [*streams.theirs, *launch.fds]
     cwd = None
     if launch.cwd_fd is not None:
@@ -254,7 +293,7 @@ def _order(ready: _Ready, launch: Launch, streams: "_Streams") -> None:
 class LinuxChild(Ending):
     """One process the launcher holds."""
 
-    def __init__(self, owner: LinuxProcesses, ready: _Ready, launch: Launch, streams: "_Streams") -> None:
+    def __init__(self, owner: LinuxProcesses, ready: _Ready, launch: Launch, streams: "Streams") -> None:
         super().__init__()
         self.id = ready.id
         self.pid = ready.pid
@@ -292,69 +331,7 @@ class LinuxChild(Ending):
 
     def resize(self, size: PtySize) -> None:
         if self._is_pty:
-            _set_size(self.stdout, size)
-
-
-class _Streams:
-    """Both ends of a child's standard streams."""
-
-    def __init__(self) -> None:
-        self.theirs: list[int] = []
-        self.stdio: tuple[int, int, int] = (0, 1, 2)
-        self.stdin: int | None = None
-        self.stdout = -1
-        self.stderr: int | None = None
-
-    @classmethod
-    def open(cls, launch: Launch) -> "_Streams":
-        streams = cls()
-        try:
-            streams._pty(launch.pty) if launch.pty is not None else streams._pipes(launch.stdin == "pipe")
-        except BaseException:
-            streams.close_theirs()
-            streams.close_ours()
-            raise
-        return streams
-
-    def _pty(self, size: PtySize) -> None:
-        master, slave = os.openpty()
-        self.theirs, self.stdio = [slave], (0, 0, 0)
-        self.stdout = master
-        self.stdin = fcntl.fcntl(master, fcntl.F_DUPFD_CLOEXEC, 3)
-        os.set_blocking(master, False)
-        _set_size(master, size)
-
-    def _pipes(self, with_stdin: bool) -> None:
-        if with_stdin:
-            read, self.stdin = os.pipe2(os.O_CLOEXEC)
-            os.set_blocking(self.stdin, False)
-        else:
-            read = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        self.theirs.append(read)
-        self.stdout, write = os.pipe2(os.O_CLOEXEC)
-        self.theirs.append(write)
-        self.stderr, write = os.pipe2(os.O_CLOEXEC)
-        self.theirs.append(write)
-        os.set_blocking(self.stdout, False)
-        os.set_blocking(self.stderr, False)
-        with contextlib.suppress(OSError):
-            # Fewer wakeups for a command that prints a lot; refused when the user has too many pipes.
-            fcntl.fcntl(self.stdout, _F_SETPIPE_SZ, _PIPE_BYTES)
-
-    def close_theirs(self) -> None:
-        theirs, self.theirs = self.theirs, []
-        for fd in theirs:
-            os.close(fd)
-
-    def close_ours(self) -> None:
-        for fd in (self.stdin, self.stdout, self.stderr):
-            if fd is not None and fd >= 0:
-                with contextlib.suppress(OSError):
-                    os.close(fd)
-
-
-def _set_size(fd: int, size: PtySize) -> None:
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.cols, 0, 0))
+            set_size(self.stdout, size)
 
 
 def _ended(status: int, failure: str | None) -> Ended:
@@ -363,6 +340,12 @@ def _ended(status: int, failure: str | None) -> Ended:
         return Ended(128 + number, _signal_name(number), failure)
     code = os.WEXITSTATUS(status)
     return Ended(code, None, failure)
+
+
+def _reason(number: int, step: str) -> str:
+    if step == "sync":
+        return f"its record in the history could not be kept on the disk ({os.strerror(number)})"
+    return f"{os.strerror(number)} ({step})"
 
 
 def _signal_name(number: int) -> str:
