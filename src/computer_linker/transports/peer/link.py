@@ -98,6 +98,8 @@ class PeerLink:
         self._reader: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
         self._ids = itertools.count(1)
+        self._keys, self._key_numbers = secrets.token_hex(12), itertools.count(1)
+        """What tells one act from another: the other machine does none twice, however often it is asked."""
         self._room = asyncio.Semaphore(_MAX_CALLS)
         self._waiting: dict[int, _Exchange] = {}
         self._offer: Offer | None = None
@@ -197,7 +199,7 @@ class PeerLink:
     async def _answered(
         self, frame: dict[str, Any], deadline_s: float, report: Progress | None, is_safe: bool
     ) -> tuple[dict[str, Any], list[bytes]]:
-        key, sent_to = secrets.token_hex(16), ""
+        key, sent_to = f"{self._keys}-{next(self._key_numbers)}", ""
         until = asyncio.get_running_loop().time() + deadline_s
         try:
             while True:
