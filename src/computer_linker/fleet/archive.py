@@ -1,6 +1,5 @@
 """The hub's store of every machine's history: the signed batches as they came, and an index made from them."""
 
-import json
 import os
 import sqlite3
 import threading
@@ -9,14 +8,21 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, NamedTuple
 
+from pydantic_core import from_json
+
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
-from computer_linker.fleet.messages import HistoryBody, moment, parsed
+from computer_linker.fleet.messages import SKEW_S, HistoryBody, moment, parsed
 from computer_linker.fleet.seal import opened
 
 _FILE = "fleet-history.db"
 _SCHEMA = 1
+_MAX_LINE = 64 * 1024
+_MAX_PROBLEMS = 100
+_EVERY = ("operationId", "startedAt", "scope", "op", "principal", "session", "connection")
+_KINDS = ("intent", "record", "outcome")
 _MISSING = {
     "pruned": "records were pruned on the machine before the fleet had them",
     "joined": "the machine allowed this hub anew; what it did before then is not told",
@@ -47,7 +53,7 @@ class Archive:
         try:
             with self._changing() as database:
                 return self._taken(database, machine, frame, body)
-        except (ValueError, KeyError, TypeError, sqlite3.InterfaceError, sqlite3.ProgrammingError):
+        except (ValueError, sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError):
             raise _malformed() from None
 
     def _taken(self, database: sqlite3.Connection, machine: str, frame: bytes, body: HistoryBody) -> Fate:
@@ -174,7 +180,7 @@ class Archive:
         )
         for at, (_, line) in enumerate(body.lines):
             opening = told.pop(body.first + at, None)
-            fields = json.loads(line) if line is not None else {}
+            fields = _fields(line) if line is not None else {}
             opens = fields.get("kind") in ("intent", "record")
             if opening != (line if opens else None):
                 return f"the index tells record {body.first + at} otherwise"
@@ -208,12 +214,38 @@ def _follows(body: HistoryBody, number: int, seal: bytes) -> str | None:
     return "a batch is missing" if body.after == "more" else None
 
 
+def _fields(line: bytes) -> dict[str, Any]:
+    """A record of a machine's history, as far as it is used. Raises ValueError: one that cannot be read would hide all others."""
+    fields: dict[str, Any] = from_json(line, allow_inf_nan=False)
+    if type(fields) is not dict or len(line) > _MAX_LINE or fields.get("kind") not in _KINDS:
+        raise ValueError("no record")
+    needed = ("operationId",) if fields["kind"] == "outcome" else _EVERY
+    if not all(type(fields.get(name)) is str for name in needed):
+        raise ValueError("a record lacks what every record has")
+    if not all(type(fields.get(name)) in (str, NoneType) for name in ("target", "errorCode", "client")):
+        raise ValueError("a record's words are words")
+    if type(fields.get("ok")) not in ((bool,) if fields["kind"] == "outcome" else (bool, NoneType)):
+        raise ValueError("a record was done or not")
+    return fields
+
+
+def _order(started_at: str) -> str:
+    """Where a record stands among all others: one that a machine says is of the future is of now."""
+    now = moment(time.time() + SKEW_S) or ""
+    return min(started_at, now)
+
+
 def _note(database: sqlite3.Connection, machine: str, number: int, problem: str) -> None:
     database.execute("INSERT INTO problems VALUES (?, ?, ?, ?)", (machine, time.time(), number, problem))
+    database.execute(
+        "DELETE FROM problems WHERE machine = ? AND rowid NOT IN"
+        " (SELECT rowid FROM problems WHERE machine = ? ORDER BY at DESC LIMIT ?)",
+        (machine, machine, _MAX_PROBLEMS),
+    )
 
 
 def _index(database: sqlite3.Connection, machine: str, number: int, line: bytes) -> None:
-    fields = json.loads(line)
+    fields = _fields(line)
     if fields["kind"] == "outcome":
         database.execute(
             "UPDATE events SET ok = ?, code = ?, closing = ? WHERE machine = ? AND id = ? AND ok IS NULL",
@@ -226,7 +258,7 @@ def _index(database: sqlite3.Connection, machine: str, number: int, line: bytes)
         "INSERT INTO events (machine, n, id, at, scope, op, ok, code, client, session, connection, principal, opening, text)"
         " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
-            machine, number, fields["operationId"], fields["startedAt"], fields["scope"], fields["op"], fields.get("ok"),
+            machine, number, fields["operationId"], _order(fields["startedAt"]), fields["scope"], fields["op"], fields.get("ok"),
             fields.get("errorCode"), fields.get("client"), fields["session"], fields["connection"], fields["principal"],
             line, text,
         ),

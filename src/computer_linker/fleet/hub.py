@@ -1,8 +1,8 @@
 """The hub: hears which machines are there, and carries calls to them and their answers back."""
 
 import asyncio
-import json
 import logging
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nats.aio.msg import Msg
+from pydantic_core import from_json
 
 from computer_linker.computer.remote.flow import Flow
 from computer_linker.dispatch.dispatcher import Dispatcher
@@ -42,6 +43,8 @@ RESUME_S = 20.0
 """How long a machine or the server may be away in the middle of a call before its outcome counts as not known."""
 _LOOK_S = 0.5
 _LARGE_AT_ONCE = 4
+_MAX_PRESENCE = 128 * 1024
+_MIME = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,60}")
 _MAX_ENVELOPE = 8 * 1024 * 1024
 
 
@@ -268,6 +271,8 @@ class Hub:
     async def _hear(self, raw: Msg) -> None:
         """A machine says that it is there."""
         try:
+            if len(raw.data) > _MAX_PRESENCE:
+                raise InvalidRequest("A machine says too much of itself.", rule="oversized")
             message = opened(raw.data, lambda _: True)
             if message.kind != "here":
                 raise InvalidRequest("That message is not for a hub.", rule="malformed")
@@ -286,6 +291,9 @@ class Hub:
         """An answer, or a part of one. Only what the asked machine signed for this very call counts."""
         waiting = self._waiting.get(raw.subject.rpartition(".")[2])
         if waiting is None or waiting.answer.done():
+            return
+        if raw.subject != subjects.reply(self.seat, waiting.machine.known.seat, waiting.call_id):
+            await self.refuse(PermissionDenied("A machine answers from another's seat.", rule="another_machine"))
             return
         if not raw.data and (raw.headers or {}).get("Status") == "503":
             self._nobody(waiting)
@@ -348,20 +356,24 @@ def _reply(waiting: _Waiting, answer: AnswerBody) -> Reply:
     if len(answer.envelope) > _MAX_ENVELOPE:
         raise LimitExceeded(f"{machine.known.name} answered with more than a client can take; ask for less.")
     envelope = _envelope(answer.envelope)
-    if envelope is None or not all(len(item) == 2 and type(item[1]) is bytes for item in answer.attachments):
+    if envelope is None or not all(map(_is_attachment, answer.attachments)):
         raise ExecutionFailed(
             f"{machine.known.name} answered with something that is no envelope.",
             computer=machine.known.name,
             **_effect(waiting),
         )
-    return Reply(envelope, [Attachment(str(mime), data) for mime, data in answer.attachments])
+    return Reply(envelope, [Attachment(mime, data) for mime, data in answer.attachments])
+
+
+def _is_attachment(item: list[Any]) -> bool:
+    return len(item) == 2 and type(item[0]) is str and _MIME.fullmatch(item[0]) is not None and type(item[1]) is bytes
 
 
 def _envelope(raw: bytes) -> dict[str, Any] | None:
     """What a machine answered, if it has the shape of an envelope."""
     try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
+        value = from_json(raw, allow_inf_nan=False)
+    except ValueError:
         return None
     return value if is_envelope(value) else None
 

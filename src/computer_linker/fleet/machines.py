@@ -13,7 +13,9 @@ from computer_linker.fleet.query import Query
 from computer_linker.fleet.settings import HubSettings, Invited, KnownMachine
 
 State = Literal["online", "offline", "stale", "left", "unknown", "pending"]
-_MAX_PENDING = 1000
+_MAX_PENDING = 200
+_MAX_PENDING_A_SEAT = 4
+"""So that one machine cannot keep all others from asking to join."""
 _KEY_DIGITS = 20
 """Fewer could be met by a key that somebody searched for."""
 _MISSED = 3
@@ -80,6 +82,9 @@ class Machines:
             raise NotFound("No machine with that key has asked to join. At least 20 digits of the key are needed.")
         if len(found) > 1:
             raise InvalidRequest("Several keys begin so; give more of it.")
+        taken = found[0].known.machine_id
+        if any(m.trusted and m.known.machine_id == taken for m in self.by_key.values()):
+            raise InvalidRequest(f"The id {taken} belongs to a machine that is trusted already; forget that one first.")
         return self._trusted(found[0])
 
     def forget(self, name: str) -> Machine:
@@ -157,7 +162,9 @@ class Machines:
         machine = Machine(known, trusted=False)
         invited = self._invitation(signer, here)
         if invited is None:
-            if signer not in self.by_key and len(self.by_key) >= _MAX_PENDING + len(self._settings.machines):
+            pending = [m for key, m in self.by_key.items() if not m.trusted and key != signer]
+            of_seat = sum(m.known.seat == here.seat for m in pending)
+            if len(pending) >= _MAX_PENDING or of_seat >= _MAX_PENDING_A_SEAT:
                 raise PermissionDenied("Too many machines wait to be trusted.", rule="too_many")
             self.by_key[signer] = machine
             return machine

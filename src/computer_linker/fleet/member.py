@@ -58,6 +58,7 @@ class Member:
     ) -> None:
         self._services, self._dispatcher, self._signer, self._joined = services, dispatcher, signer, joined
         self._times = times
+        self._hubs = {hub.fingerprint: hub for hub in joined.hubs}
         self._epoch = secrets.token_hex(16)
         self._ledger = Ledger()
         self._facts = machine_facts()
@@ -206,9 +207,6 @@ class Member:
             return {}
         return {hub.fingerprint: proof_of(secret, self._signer.fingerprint) for hub in self._joined.hubs}
 
-    def _hub(self, fingerprint: str) -> AllowedHub | None:
-        return next((hub for hub in self._joined.hubs if hub.fingerprint == fingerprint), None)
-
     async def _take(self, raw: Msg) -> None:
         """One message. Whatever is wrong with it is recorded; only an allowed hub is told."""
         hub: AllowedHub | None = None
@@ -216,8 +214,8 @@ class Member:
         try:
             if len(raw.data) > MAX_REQUEST:
                 raise InvalidRequest("A request of the fleet is too large.", rule="oversized")
-            message = opened(raw.data, lambda signer: self._hub(signer) is not None)
-            hub = self._hub(message.signer)
+            message = opened(raw.data, self._hubs.__contains__)
+            hub = self._hubs.get(message.signer)
             assert hub is not None, "opened() lets no other key through"
             request = _request(message)
             self._check(request)

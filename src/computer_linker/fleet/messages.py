@@ -19,6 +19,7 @@ MachineId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._:@-]{0,127}$
 """An id that can stand in an address and on a terminal."""
 Said = Literal["open", "opened", "data", "taken", "lost"]
 Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
 M = TypeVar("M", bound=Model)
 
 
@@ -67,7 +68,7 @@ class FlowBody(Model):
 class ResendBody(Addressed):
     """Send the history again from this record on."""
 
-    first: Annotated[int, Field(ge=1)]
+    first: Annotated[int, Field(ge=1, le=1 << 53)]
 
 
 class HistoryBody(Model):
@@ -75,7 +76,7 @@ class HistoryBody(Model):
 
     to: Fingerprint
     """The hub it is for: another one may not see as much."""
-    first: Annotated[int, Field(ge=1)]
+    first: Annotated[int, Field(ge=1, le=1 << 53)]
     previous: bytes
     """The seal of the record before the first, so that none can be left out between two batches."""
     lines: Annotated[list[list[bytes | None]], Field(max_length=5000)]
@@ -112,9 +113,9 @@ class Here(Model):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,39}$")]
     seat: Seat
     epoch: Handle
-    link: Annotated[int, Field(ge=0)]
+    link: Count
     """How often it has connected in this run."""
-    number: Annotated[int, Field(ge=0)]
+    number: Count
     """Rises with every such message of this run."""
     at: Moment
     every: Annotated[float, Field(gt=0, le=600)]
@@ -125,9 +126,9 @@ class Here(Model):
     """What each hub may use, by the hub's fingerprint."""
     proofs: Annotated[dict[str, str], Field(max_length=50)] = {}
     """Proof of an invitation, by the fingerprint of the hub that gave it."""
-    history: Annotated[int, Field(ge=0)] = 0
+    history: Count = 0
     """The number of its newest record, so that a missing one is noticed."""
-    sent: Annotated[dict[str, Annotated[int, Field(ge=0)]], Field(max_length=50)] = {}
+    sent: Annotated[dict[str, Count], Field(max_length=50)] = {}
     """The number of the newest record that the server said it has stored for each hub, by the hub's fingerprint."""
 
 
