@@ -40,14 +40,7 @@ class ArtifactBroker:
 
     async def keep(self, content: bytes, kind: str, title: str, owner: Owner) -> Artifact:
         """Keep bytes as a proof of this kind. Raises InvalidRequest when they are not what the kind needs."""
-        found = media_type(content[:HEAD])
-        if found in REFUSED_TYPES:
-            raise InvalidRequest("Programs and scripts are not kept as artifacts.", mediaType=found)
-        wanted = MIME_BY_KIND.get(kind)
-        if wanted is not None and found not in wanted:
-            raise InvalidRequest(
-                f"A {kind} must be one of {', '.join(wanted)}; these bytes are {found}.", mediaType=found
-            )
+        found = checked_type(content, kind)
         return await self._do(lambda store: store.add(content, kind, found, title, owner))
 
     async def find(self, artifact_id: str, scope: str) -> Artifact:
@@ -73,3 +66,14 @@ class ArtifactBroker:
             self._store = ArtifactStore(self._folder)
             self._store.sweep(time.time())
         return self._store
+
+
+def checked_type(content: bytes, kind: str) -> str:
+    """The media type of bytes that may be kept as a proof of this kind. Raises InvalidRequest for any others."""
+    found = media_type(content[:HEAD])
+    if found in REFUSED_TYPES:
+        raise InvalidRequest("Programs and scripts are not kept as artifacts.", mediaType=found)
+    wanted = MIME_BY_KIND.get(kind)
+    if wanted is not None and found not in wanted:
+        raise InvalidRequest(f"A {kind} must be one of {', '.join(wanted)}; these bytes are {found}.", mediaType=found)
+    return found

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.artifacts.answers import entries_of, is_answer
-from computer_linker.artifacts.broker import ArtifactBroker
+from computer_linker.artifacts.broker import ArtifactBroker, checked_type
 from computer_linker.artifacts.kinds import normalised_kind
 from computer_linker.artifacts.manifest import Entry, parse_manifest
-from computer_linker.artifacts.store import Owner
+from computer_linker.artifacts.store import MAX_BYTES, Owner
 from computer_linker.errors import InvalidRequest, LimitExceeded
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
@@ -51,10 +51,8 @@ async def artifact_ingest(ctx: Context, target: str | None = None, input: Ingest
 
     Only files inside the scope are opened, and only with fs:read.
     """
-    contents = [(entry, await _content(ctx, entry)) for entry in await _entries(ctx, target, input)]
+    contents = await _contents(ctx, await _entries(ctx, target, input))
     total = sum(len(content) for _, content in contents)
-    if total > _MAX_TOTAL:
-        raise LimitExceeded(f"One ingest takes at most {_MAX_TOTAL} bytes.", limitBytes=_MAX_TOTAL)
     owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, input.owner or "", input.backend or "")
     broker = ctx.use(ArtifactBroker)
     kept = [await broker.keep(content, entry.kind, entry.title, owner) for entry, content in contents]
@@ -79,7 +77,22 @@ def _parsed(payload: Any) -> list[Entry]:
     return entries_of(payload) if is_answer(payload) else parse_manifest(payload)
 
 
-async def _content(ctx: Context, entry: Entry) -> bytes:
+async def _contents(ctx: Context, entries: list[Entry]) -> list[tuple[Entry, bytes]]:
+    """Everything that is to be kept, each checked before any is kept. No more is read than one ingest may take."""
+    contents: list[tuple[Entry, bytes]] = []
+    left = _MAX_TOTAL
+    for entry in entries:
+        content = await _content(ctx, entry, left)
+        left -= len(content)
+        if left < 0:
+            raise LimitExceeded(f"One ingest takes at most {_MAX_TOTAL} bytes.", limitBytes=_MAX_TOTAL)
+        checked_type(content, entry.kind)
+        contents.append((entry, content))
+    return contents
+
+
+async def _content(ctx: Context, entry: Entry, left: int) -> bytes:
     if entry.text is not None:
         return entry.text.encode()
-    return await file_content(ctx, entry.path or "")
+    # One byte is always asked for: an empty file after a full load is no reason to refuse.
+    return await file_content(ctx, entry.path or "", max(1, min(MAX_BYTES, left)))
