@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable
 
 import anyio
@@ -12,6 +13,10 @@ from computer_linker.computer.facets.processes import Child, Ended
 
 _CHUNK = 1 << 20
 _buffer: bytearray | None = None
+_FLOOD_S = 0.0001
+_PAUSE_S = 0.00005
+"""A program that prints again within so short a time is let print a little more, and read once for many times: to be woken
+costs both of us more than the bytes do."""
 _DRAIN_S = 0.25
 """How long to wait for the end of the output once the process has ended: something else may hold the pipe."""
 
@@ -73,6 +78,7 @@ class Pump:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._read_at = 0.0
         self._is_watched = True
         try:
             self._loop.add_reader(fd, self._read)
@@ -106,6 +112,8 @@ class Pump:
         if _buffer is None:
             _buffer = bytearray(_CHUNK)
         view = memoryview(_buffer)
+        if time.monotonic() - self._read_at < _FLOOD_S:
+            time.sleep(_PAUSE_S)
         try:
             count = os.readv(self._fd, [view])
         except BlockingIOError:
@@ -117,6 +125,8 @@ class Pump:
             self.close()
         else:
             self._sink(view[:count])
+            # A pipe that was nearly full needs no time to fill.
+            self._read_at = time.monotonic() if count < _CHUNK // 2 else 0.0
 
     def _read_aside(self, fd: int) -> None:
         """In a thread of its own: one piece at a time, and the next once this one was taken."""
