@@ -10,15 +10,9 @@ PER_MINUTE = 1500
 MAX_KINDS = 50
 
 _REFUSED = frozenset(
-    {
-        "invalid_request",
-        "unknown_scope",
-        "unknown_operation",
-        "permission_denied",
-        "path_out_of_scope",
-        "confirm_required",
-        "process_not_found",
-    }  # fmt: skip
+    """
+    invalid_request unknown_scope unknown_operation permission_denied path_out_of_scope confirm_required process_not_found
+    """.split()
 )
 
 
