@@ -64,6 +64,11 @@ def test_machines_join_by_invitation_and_are_used_through_the_hub(homes: dict[st
     denied = run(hub, "op", "file.write", "b.txt", "--on", "[all]", "--scope", "app", "--input", "content=x")
     assert denied["data"]["results"][0]["envelope"]["error"]["code"] == "permission_denied"
     assert not (tmp_path / "laptop-root" / "b.txt").exists()
+    copied = run(hub, "peer", "copy", "laptop/app:a.txt", "app:here.txt")
+    assert copied == {"from": "laptop/app:a.txt", "to": "here.txt"}
+    assert (tmp_path / "hub-root" / "here.txt").read_text() == "on the laptop"
+    assert "fs:write" in run(hub, "peer", "copy", "app:here.txt", "laptop/app:b.txt", ok=False)
+    assert not (tmp_path / "laptop-root" / "b.txt").exists()
     wait_for(lambda: run(hub, "hub", "history")["events"])
     assert run(hub, "hub", "history", "laptop", "--view", "verify")["valid"]
     with stdio(hub) as lines:
