@@ -16,6 +16,7 @@ from support.oauth import (
     code_from,
     consent,
     exchange,
+    hidden,
     pkce,
     query,
     refresh,
@@ -136,9 +137,9 @@ def test_issuers_cannot_be_mixed_up(service: Service) -> None:
         _, _, text = browser.send("GET", "/.well-known/oauth-authorization-server")
         assert json.loads(text)["issuer"] == browser.base
         assert json.loads(text)["token_endpoint"].startswith(browser.base)
-    _, headers, _ = here.send("GET", query(here, client, challenge))
-    path = headers["location"].removeprefix(here.base)
-    status, headers, page = there.send("GET", path)
+    form = {**hidden(here.send("GET", query(here, client, challenge))[2]), "owner_token": TOKEN, "answer": "allow"}
+    there._cookies |= here._cookies
+    status, headers, page = there.send("POST", "/oauth/consent", form)
     assert status == 400 and "location" not in headers and "csrf" not in page
     status, headers, _ = there.send("GET", query(here, client, challenge))
     assert code_from(headers)["error"] == "invalid_target"
@@ -202,13 +203,12 @@ def test_a_rotated_owner_token_ends_refreshing_too(tmp_path: Path) -> None:
         client, issued = tokens(browser)
         verifier, challenge = pkce()
         late = code_from(consent(browser, query(browser, client, challenge))[1])["code"]
-        _, headers, _ = browser.send("GET", query(browser, client, challenge))
-        shown = browser.send("GET", headers["location"].removeprefix(service.base))[2]
-        hidden = dict(re.findall(r'name="(request|csrf)" value="([^"]+)"', shown))
-        assert browser.send("POST", "/oauth/consent", {**hidden, "answer": "allow", "owner_token": TOKEN})[0] == 200
+        kept = hidden(browser.send("GET", query(browser, client, challenge))[2])
+        status, _, page = browser.send("POST", "/oauth/consent", {**kept, "answer": "allow", "owner_token": TOKEN})
+        assert status == 200 and "What it may do" in page
         write_config(service.home, service.root, token="another-owner-token-0123456789", port=service.port)
         assert refresh(browser, client, issued["refresh_token"])[1]["error"] == "invalid_grant"
         assert exchange(browser, client, late, verifier)[1]["error"] == "invalid_grant"
-        chosen = {**hidden, "answer": "allow", "group": "linker:read", "scope": "app"}
+        chosen = {**hidden(page), "answer": "allow", "group": "linker:read", "scope": "app"}
         status, headers, page = browser.send("POST", "/oauth/consent", chosen)
         assert status == 403 and "location" not in headers and "app" not in re.findall(r'value="([^"]+)"', page)

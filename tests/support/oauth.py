@@ -79,18 +79,17 @@ def query(browser: Browser, client: str, challenge: str, **changes: str | None) 
 
 def consent(browser: Browser, path: str, **changes: Any) -> tuple[int, dict[str, str], str]:
     """The owner's answer on the consent page that the request leads to."""
-    status, headers, _ = browser.send("GET", path)
-    assert status == 302, headers
-    where = urlsplit(headers["location"])
-    assert where.path == "/oauth/consent"
-    status, headers, page = browser.send("GET", f"{where.path}?{where.query}")
-    assert status == 200
+    status, headers, page = browser.send("GET", path)
+    assert status == 200, headers
     form: dict[str, Any] = {
-        "request": re.search(r'name="request" value="([^"]+)"', page).group(1),  # type: ignore[union-attr]
-        "csrf": re.search(r'name="csrf" value="([^"]+)"', page).group(1),  # type: ignore[union-attr]
-        "group": ["linker:read"], "scope": ["app"], "owner_token": TOKEN, "answer": "allow", **changes,
+        **hidden(page), "group": ["linker:read"], "scope": ["app"], "owner_token": TOKEN, "answer": "allow", **changes,
     }  # fmt: skip
     return browser.send("POST", "/oauth/consent", form)
+
+
+def hidden(page: str) -> dict[str, str]:
+    """What the form on a consent page sends back unseen."""
+    return dict(re.findall(r'name="(request|csrf)" value="([^"]+)"', page))
 
 
 def code_from(headers: dict[str, str]) -> dict[str, str]:

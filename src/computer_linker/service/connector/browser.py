@@ -93,15 +93,6 @@ class Browser:
         finally:
             link.close()
 
-    def local_path(self, location: str) -> str:
-        """The path and query of a redirect that stays here."""
-        where = urlsplit(location)
-        if (where.scheme, where.netloc) != (self._to.scheme, self._to.netloc):
-            raise HopFailed(
-                f"we are sent to {where.scheme}://{where.netloc}", "publicBaseUrl must be the address clients use"
-            )
-        return f"{where.path}?{where.query}"
-
     def connect(self) -> None:
         """Open and close a bare connection."""
         try:

@@ -148,10 +148,10 @@ class Play:
             "response_type": "code", "client_id": self._client, "redirect_uri": _CALLBACK, "code_challenge": challenge,
             "code_challenge_method": "S256", "state": state, "resource": self.url, "scope": _SCOPE,
         }  # fmt: skip
-        answer = self._browser.send("GET", f"/authorize?{urlencode(asked)}")
-        if answer.status != 302:
-            raise unexpected(answer, "/authorize", otherwise="the proxy must pass /authorize and its query on")
-        allowed = self._consent(self._browser.local_path(answer.headers["location"]))
+        page = self._browser.send("GET", f"/authorize?{urlencode(asked)}")
+        if page.status != 200 or _hidden(page).keys() != {"request", "csrf"}:
+            raise unexpected(page, "/authorize", otherwise="the proxy must pass /authorize and its query on")
+        allowed = self._consent(_hidden(page))
         given = {name: values[0] for name, values in parse_qs(urlsplit(allowed).query).items()}
         if given.get("state") != state or given.get("iss") != self._base or "code" not in given:
             raise HopFailed(
@@ -161,11 +161,7 @@ class Play:
         self._code = given["code"]
         return "approved with the owner token"
 
-    def _consent(self, path: str) -> str:
-        page = self._browser.send("GET", path)
-        hidden = _hidden(page)
-        if page.status != 200 or hidden.keys() != {"request", "csrf"}:
-            raise unexpected(page, CONSENT, "the consent page", "the proxy must pass cookies on, both ways")
+    def _consent(self, hidden: dict[str, str]) -> str:
         allow = ("answer", "allow")
         choice = self._browser.send("POST", CONSENT, [*hidden.items(), allow, ("owner_token", str(self.owner_token))])
         if choice.status == 403 and "owner token" in choice.text:

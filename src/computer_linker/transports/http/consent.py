@@ -13,7 +13,7 @@ from computer_linker.auth.oauth.scopes import GROUPS, grants_for
 from computer_linker.auth.owner_token import digest_of, kept_digest, matches
 from computer_linker.registry.services import Services
 from computer_linker.transports.http.body import Receive, Scope, Send
-from computer_linker.transports.http.forms import bounded_body, every_value, single_values
+from computer_linker.transports.http.forms import bounded_body, every_value
 from computer_linker.transports.http.guards import Headers
 from computer_linker.transports.http.guesses import Guesses
 
@@ -33,25 +33,20 @@ class Consent:
         self._guesses = Guesses()
 
     async def begin(self, send: Send, pending: Pending) -> None:
-        """Send the browser that asked to the page, and tie the request to that browser."""
+        """Show the page to the browser that asked, and tie the request to that browser.
+
+        It has no address of its own: one that opened it could be sent to somebody else, or stay in a browser's history.
+        """
         self._provider.ask(pending)
-        cookie = (b"set-cookie", _cookie(pending).encode())
-        await redirect(send, f"{pending.issuer}{PATH}?request={pending.handle}", [cookie])
+        await self._show(send, pending)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, base: str) -> None:
-        """Answer a request for the page, or the form that it sends."""
-        if scope["method"] == "GET":
-            values: list[tuple[str, str]] = []
-            form = single_values(scope["query_string"].decode("latin-1"))
-        else:
-            raw = (await bounded_body(receive)).decode("utf-8", "replace")
-            values = every_value(raw)
-            form = dict(values)
+        """Answer the form that the page sends."""
+        values = every_value((await bounded_body(receive)).decode("utf-8", "replace"))
+        form = dict(values)
         pending = self._provider.waiting(form.get("request", ""))
         if pending is None or pending.issuer != base or not _is_same_browser(headers, pending):
             await page(send, 400, error_page(_LATE))
-        elif scope["method"] == "GET":
-            await self._show(send, pending)
         elif not hmac.compare_digest(form.get("csrf", "").encode(), pending.csrf.encode()):
             await page(send, 403, error_page("The form is not the one that was shown."))
         elif form.get("answer") != "allow":

@@ -59,7 +59,7 @@ class OAuthRoutes:
             await self._register(receive, send)
         elif path == "/authorize" and method == "GET":
             await self._authorize(scope, send, base)
-        elif path == consent.PATH and method in ("GET", "POST"):
+        elif path == consent.PATH and method == "POST":
             await self._consent.serve(scope, receive, send, headers, base)
         elif path in ("/token", "/revoke") and method == "POST":
             await self._by_the_sdk(scope, receive, send, f"{base}/mcp")
