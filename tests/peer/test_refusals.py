@@ -3,15 +3,13 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from computer_linker.errors import PermissionDenied
@@ -22,38 +20,12 @@ from computer_linker.transports.peer.link import PeerLink
 from computer_linker.transports.peer.table import PeerTable
 from computer_linker.transports.peer.tls import client_context, pairing_context
 from support.pair import Pair, events_of
+from support.raw_link import closed, raw_link
 
 pytestmark = pytest.mark.anyio
 APPEND = {
     "scope": "app", "op": "file.write", "target": "log.txt", "input": {"content": "x"}, "options": {"append": True},
 }  # fmt: skip
-
-
-@asynccontextmanager
-async def raw_link(pair: Pair, **changed: Any) -> AsyncIterator[ClientConnection]:
-    """A link made by hand with the desk's own key, after a HELLO in which something may be changed."""
-    peer = pair.desk.app.services.use(PeerTable).find("laptop")
-    own = pair.routes.own(peer)
-    context = client_context(own.identity, peer.cert_pem)
-    async with connect(
-        f"wss://{pair.address}/", ssl=context, server_hostname="x", max_size=None, compression=None, proxy=None
-    ) as link:
-        challenge = unpacked(await link.recv())
-        hello = {
-            "t": "hello", "v": VERSION, "nonce": challenge["nonce"], "own": b"n" * 16, "machineId": "desk-id",
-            "offer": own.offer().to_wire(), **changed,
-        }  # fmt: skip
-        await link.send(packed(hello))
-        if not changed:
-            assert unpacked(await link.recv())["nonce"] == b"n" * 16
-        yield link
-
-
-async def closed(link: ClientConnection) -> None:
-    """Return once the other side has closed it."""
-    with anyio.fail_after(20), pytest.raises(ConnectionClosed):
-        while True:
-            await link.recv()
 
 
 async def test_a_machine_without_a_paired_key_is_refused_and_recorded(pair: Pair, tmp_path: Path) -> None:
@@ -253,10 +225,12 @@ async def test_a_connection_that_says_nothing_does_not_keep_others_out(pair: Pai
 
 async def test_a_stranger_can_send_no_large_frame(pair: Pair) -> None:
     peer = pair.desk.app.services.use(PeerTable).find("laptop")
+    pair.server.invitations.make(())
     async with connect(
         f"wss://{pair.address}/", ssl=pairing_context(), server_hostname="x", compression=None, proxy=None
     ) as link:
-        assert unpacked(await link.recv())["t"] == "pair"
+        told = unpacked(await link.recv())
+        assert told.keys() == {"t", "v", "machineId", "name", "cert", "nonce"}
         await link.send(bytes(100_000))
         await closed(link)
     assert len(pair.server.table.peers) == 1

@@ -116,7 +116,8 @@ def error_in(envelope: dict[str, Any]) -> LinkError:
     told = envelope.get("error")
     told = told if isinstance(told, dict) else {}
     kind, details = wire_codes().get(str(told.get("code")), ProviderUnavailable), told.get("details")
-    return kind(str(told.get("message"))[:1000], **(details if isinstance(details, dict) else {}))
+    named = {name: value for name, value in details.items() if type(name) is str} if isinstance(details, dict) else {}
+    return kind(str(told.get("message"))[:1000], **named)
 
 
 def known_effect(value: Known | None) -> dict[str, Known]:

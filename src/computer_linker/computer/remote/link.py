@@ -2,31 +2,33 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import Field
 
 from computer_linker.computer.manifest import FacetState
 from computer_linker.model.base import Model
 
 
 class OfferedScope(Model):
-    """A scope of that machine which we were given, and what we may do in it."""
+    """A scope of that machine which we were given, and what we may do in it. What a machine says here is shown to clients."""
 
-    id: str
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     type: Literal["folder", "computer"]
-    capabilities: list[str]
+    capabilities: Annotated[list[Annotated[str, Field(pattern=r"^[a-z_]{1,32}:[a-z_]{1,32}$")]], Field(max_length=64)]
     roots: list[str] = []
 
 
 class Offer(Model):
     """What a machine says of itself when a link opens: what it is, what it can do now, and what of that we were given."""
 
-    name: str
-    system: str
-    architecture: str
-    facets: dict[str, FacetState]
-    traits: list[str] = []
+    name: Annotated[str, Field(max_length=200)]
+    system: Annotated[str, Field(max_length=64)]
+    architecture: Annotated[str, Field(max_length=64)]
+    facets: Annotated[dict[str, FacetState], Field(max_length=64)]
+    traits: Annotated[list[str], Field(max_length=64)] = []
     """What facets say of themselves beyond their methods, such as `keyboard.takes_any_character`."""
-    scopes: list[OfferedScope] = []
+    scopes: Annotated[list[OfferedScope], Field(max_length=256)] = []
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ import socket
 import ssl
 import struct
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 
 from computer_linker.computer.remote.flow import Connect, Flow, Pipe
@@ -23,7 +24,11 @@ _SILENT_S = 15.0
 """How long either side may say nothing before the connection counts as lost."""
 _AHEAD_S = 2.0
 """How long a stream of a paired machine may be there before the call that carries its ticket is read."""
-_MAX_EXPECTED = 32
+_MAX_EXPECTED = 16
+"""Streams of one paired machine at a time."""
+_MAX_NEW = 32
+_MOST = 1 << 62
+"""No file is longer; what says so has not sent a length."""
 
 
 class Bulk:
@@ -36,7 +41,8 @@ class Bulk:
     @contextmanager
     def expected(self, ticket: bytes, fingerprint: str) -> Iterator[Flow]:
         """A flow whose other side comes with this ticket and this key, for as long as the body runs."""
-        if len(ticket) != TICKET or ticket in self._expected or len(self._expected) >= _MAX_EXPECTED:
+        theirs = sum(owner == fingerprint for owner, _ in self._expected.values())
+        if len(ticket) != TICKET or ticket in self._expected or theirs >= _MAX_EXPECTED:
             raise InvalidRequest("That stream cannot be taken.", rule="bad_ticket")
         arrived: queue.Queue[ssl.SSLSocket] = queue.Queue(4)
         with self._news:
@@ -62,8 +68,12 @@ class Bulk:
             raw.close()
             return "unpaired"
         try:
-            shown, ticket = link.getpeercert(binary_form=True), _exactly(link, TICKET)
-            arrived = None if shown is None else self._awaited(ticket, sha256(shown).hexdigest())
+            shown = link.getpeercert(binary_form=True)
+            if shown is None:
+                # Before it may say anything, for it could take its time over it.
+                link.close()
+                return "unpaired"
+            arrived = self._awaited(_exactly(link, TICKET), sha256(shown).hexdigest())
             if arrived is None:
                 link.close()
                 return "bad_ticket"
@@ -120,6 +130,8 @@ def _agreed(link: ssl.SSLSocket, own: bytes) -> int:
     try:
         link.sendall(own)
         there: int = _OFFSET.unpack(_exactly(link, _OFFSET.size))[0]
+        if there > _MOST:
+            raise ConnectionError("that is no length")
         return there
     except OSError:
         link.close()
@@ -131,21 +143,40 @@ class Hall:
 
     def __init__(self, bulk: Bulk, context: ssl.SSLContext, refused: Callable[[str], None]) -> None:
         self._bulk, self._context, self._refused = bulk, context, refused
-        self._room = threading.BoundedSemaphore(_MAX_EXPECTED)
+        self._new: dict[socket.socket, str] = {}
+        """A second handle of each connection that is not known yet, and where it comes from."""
+        self._lock = threading.Lock()
 
     def take(self, raw: socket.socket) -> None:
         """Take a connection that began with the magic; `refused` is called from its thread."""
-        if not self._room.acquire(blocking=False):
+        try:
+            handle, where = raw.dup(), str(raw.getpeername()[0])
+        except OSError:
             raw.close()
             return
-        threading.Thread(target=self._let_in, args=(raw,), name="peer-stream", daemon=True).start()
+        with self._lock:
+            if len(self._new) >= _MAX_NEW:
+                self._send_one_away()
+            self._new[handle] = where
+        threading.Thread(target=self._let_in, args=(raw, handle), name="peer-stream", daemon=True).start()
 
-    def _let_in(self, raw: socket.socket) -> None:
+    def _send_one_away(self) -> None:
+        """Make room: the oldest of the address that has most of them. Its thread sees the end of its connection."""
+        crowd, _ = Counter(self._new.values()).most_common(1)[0]
+        oldest = next(handle for handle, where in self._new.items() if where == crowd)
+        del self._new[oldest]
+        with suppress(OSError):
+            oldest.shutdown(socket.SHUT_RDWR)
+        oldest.close()
+
+    def _let_in(self, raw: socket.socket, handle: socket.socket) -> None:
         try:
             if (rule := self._bulk.take(raw, self._context)) is not None:
                 self._refused(rule)
         finally:
-            self._room.release()
+            with self._lock:
+                if self._new.pop(handle, None) is not None:
+                    handle.close()
 
 
 def _exactly(link: ssl.SSLSocket, size: int) -> bytes:

@@ -13,6 +13,7 @@ from computer_linker.computer.remote.methods import Method, methods
 from computer_linker.errors import InvalidRequest, NotFound, PathOutOfScope, PermissionDenied, UnknownOperation
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import PathRules, RootedPath, split_target
+from computer_linker.policy.engine import find_scope, missing_capabilities
 from computer_linker.policy.paths import check_name, rules_of
 from computer_linker.providers.shots import shoot
 from computer_linker.providers.ui.chords import MAX_STROKES, chord
@@ -149,14 +150,23 @@ async def _run_stream(ctx: Context) -> Plain:
     if method.facet == "accessibility":
         async with opened as changes:
             async for item in changes:
+                _refuse_what_was_taken_away(ctx, method)
                 await give(method.to_answer(item)[0])
         return Plain(None)
     async with aclosing(opened) as items:
         async for item in items:
+            _refuse_what_was_taken_away(ctx, method)
             await give(method.to_answer(item)[0])
             sent += 1
     ctx.note(items=sent)
     return Plain(None)
+
+
+def _refuse_what_was_taken_away(ctx: Context, method: Method) -> None:
+    """A stream lasts: what the owner takes away from the scope meanwhile ends it with the next item."""
+    scope = find_scope(ctx.services.config, ctx.scope.id, ctx.principal)
+    if scope is not ctx.scope and missing_capabilities(scope, method, ctx.principal):
+        raise PermissionDenied(f"Scope {scope.id} does not allow {method.name} any more.", rule="taken_away")
 
 
 async def _run_files(ctx: Context) -> Plain:

@@ -11,6 +11,8 @@ VERSION = 2
 MAX_FRAME = 16 * 1024 * 1024
 MAX_BLOBS = 64 * 1024 * 1024
 """All bytes that travel beside one reply: a display of 4096 x 4096 pixels."""
+MAX_ITEM = 256 * 1024
+"""One item of a stream; a window of them may be on its way."""
 PIECE = 512 * 1024
 """What one binary frame carries at most, so that a heartbeat or a short answer never waits long behind a picture."""
 _KINDS = frozenset(
@@ -62,7 +64,7 @@ def unpacked(raw: bytes | str) -> dict[str, Any]:
         )  # fmt: skip
     except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError) as error:
         raise InvalidRequest("A frame could not be read.", rule="malformed_frame") from error
-    if type(frame) is not dict or frame.get("t") not in _KINDS:
+    if type(frame) is not dict or type(frame.get("t")) is not str or frame["t"] not in _KINDS:
         raise InvalidRequest("A frame is a map with a known type.", rule="malformed_frame")
     return frame
 

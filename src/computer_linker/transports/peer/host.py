@@ -10,14 +10,22 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 from websockets.exceptions import ConnectionClosed
 
+from computer_linker.computer.remote.methods import methods
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import InvalidRequest, LimitExceeded, PermissionDenied
+from computer_linker.errors import (
+    InvalidRequest,
+    LimitExceeded,
+    LinkError,
+    PermissionDenied,
+    ProviderUnavailable,
+    UnknownOperation,
+)
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, parse_call
 from computer_linker.model.ids import new_handle
 from computer_linker.transports.peer.bulk import Bulk
 from computer_linker.transports.peer.facets import FacetRequest, Plain
-from computer_linker.transports.peer.frames import MAX_BLOBS, packed, pieces_of
+from computer_linker.transports.peer.frames import MAX_BLOBS, MAX_ITEM, packed, pieces_of
 from computer_linker.transports.peer.offer import principal_of
 from computer_linker.transports.peer.table import Peer
 
@@ -26,15 +34,22 @@ Work = Callable[[], Awaitable[Reply]]
 _KEEP_S = 600.0
 _MAX_KEPT = 1000
 _MAX_KEPT_BYTES = 64 * 1024
-_MAX_UNDER_WAY = 64
+_MAX_ANSWERS = 16 * 1024 * 1024
+"""What all remembered answers to one peer take; of more, only that they were given is remembered."""
+_MAX_ACTS = 128
+"""Acts of one peer under way at once, over all of its links."""
+_MAX_UNDER_WAY = 128
+_MAX_LARGE = 4
+"""Answers with pictures that one link holds at once: a peer that does not read them must not make us keep many."""
 _MAX_TELLING = 16
 
 
 @dataclass(slots=True)
 class _Act:
     digest: bytes
-    task: asyncio.Task[Reply]
+    task: asyncio.Task[Reply] | None
     ended_at: float | None = None
+    size: int = 0
 
 
 class Acts:
@@ -52,18 +67,35 @@ class Acts:
         if known is not None:
             if known.digest != digest:
                 raise PermissionDenied("That key belongs to another request.", rule="replayed_key")
+            if known.task is None:
+                raise ProviderUnavailable(
+                    "It was done, and what it answered is not kept any more.", effect="unverifiable"
+                )
             return known.task
-        if len(self._acts) >= _MAX_KEPT:
+        running = sum(act.ended_at is None for act in self._acts.values())
+        if len(self._acts) >= _MAX_KEPT or running >= _MAX_ACTS:
             raise LimitExceeded("Too many calls are remembered for this peer; wait a little.")
         task = asyncio.ensure_future(_as_coroutine(work))
         act = self._acts[key] = _Act(digest, task)
-        task.add_done_callback(lambda _: setattr(act, "ended_at", time.monotonic()))
+        task.add_done_callback(lambda done: self._ended(act, done))
         return task
+
+    def _ended(self, act: _Act, done: asyncio.Task[Reply]) -> None:
+        act.ended_at = time.monotonic()
+        if not done.cancelled() and done.exception() is None:
+            act.size = len(packed(_plain(done.result().envelope)))
+        kept = sum(one.size for one in self._acts.values())
+        for old in self._acts.values():
+            if kept <= _MAX_ANSWERS:
+                return
+            if old.ended_at is not None and old is not act:
+                kept, old.size, old.task = kept - old.size, 0, None
 
     def end(self) -> None:
         """End what is under way: the machine that asked for it may use nothing any more."""
         for act in self._acts.values():
-            act.task.cancel()
+            if act.task is not None:
+                act.task.cancel()
 
 
 class HostSession:
@@ -79,22 +111,30 @@ class HostSession:
         self._telling: set[asyncio.Task[None]] = set()
         self._running: dict[int, tuple[asyncio.Task[None], asyncio.Task[Any]]] = {}
         self._credits: dict[int, asyncio.Semaphore] = {}
+        self._large = asyncio.Semaphore(_MAX_LARGE)
 
     async def take(self, frame: dict[str, Any]) -> None:
-        """Handle one frame of the peer."""
+        """Handle one frame of the peer. Raises what ends the link."""
+        try:
+            await self._take(frame)
+        except (TypeError, ValueError, RecursionError) as error:
+            # What a frame holds is the peer's own: a value that fits nowhere, or is nested without end.
+            raise InvalidRequest("A frame holds what no call can.", rule="malformed_frame") from error
+
+    async def _take(self, frame: dict[str, Any]) -> None:
+        call_id = frame.get("id")
         match frame["t"]:
             case "call":
                 try:
                     await self._call(frame)
-                except LimitExceeded as error:
-                    refused = {"t": "error", "id": frame["id"], "code": error.code, "message": error.message}
-                    await self._quietly(packed(refused))
+                except (LimitExceeded, ProviderUnavailable) as error:
+                    await self._quietly(packed(_refused(frame["id"], error)))
             case "cancel":
-                running = self._running.get(frame.get("id", -1))
+                running = self._running.get(call_id) if type(call_id) is int else None
                 if running is not None:
                     running[1].cancel()
             case "credit":
-                self._credit(frame.get("id", -1), frame.get("n"))
+                self._credit(call_id, frame.get("n"))
             case _:
                 raise InvalidRequest("That frame is not for a host.", rule="malformed_frame")
 
@@ -115,7 +155,7 @@ class HostSession:
             act = self._acts.run(key, digest, work)
             self._running[call_id] = (asyncio.ensure_future(self._answer(call_id, act)), act)
         else:
-            observing = asyncio.ensure_future(self._observe(call_id, work))
+            observing = asyncio.ensure_future(self._observe(call_id, work, is_large=self._is_large(frame)))
             self._running[call_id] = (observing, observing)
 
     def _checked(self, frame: dict[str, Any]) -> tuple[int, str]:
@@ -138,7 +178,8 @@ class HostSession:
             return self._facet_work(call_id, value)
         dispatcher = self._road.operations
         op = dispatcher.catalog.by_name.get(str(value.get("op")))
-        is_act = op is None or op.effect is not Effect.OBSERVE
+        # What does not exist here does nothing, and need not be remembered.
+        is_act = op is not None and op.effect is not Effect.OBSERVE
 
         async def work() -> Reply:
             try:
@@ -154,24 +195,41 @@ class HostSession:
         return work, is_act
 
     def _facet_work(self, call_id: int, value: dict[str, Any]) -> tuple[Work, bool]:
-        request = FacetRequest.parse(value)
+        try:
+            request = FacetRequest.parse(value)
+        except UnknownOperation as unknown:
+            # A peer of a later version may know methods that this one does not.
+            error = unknown
+            return (lambda: self._road.facets.refuse(value, self._who, error)), False
+        shown = request.shown
         if request.method.is_stream:
             self._credits[call_id] = asyncio.Semaphore(0)
         request.give = lambda item: self._item(call_id, item)
 
         async def work() -> Reply:
-            call = Call(request.scope, request.method.name, input=request.shown, confirm=request.confirm, cargo=request)
+            call = Call(request.scope, request.method.name, input=shown, confirm=request.confirm, cargo=request)
             return await self._road.facets.call(call, self._who, self._reporter(call_id))
 
         return work, request.method.effect is not Effect.OBSERVE
 
+    def _is_large(self, frame: dict[str, Any]) -> bool:
+        """Whether an answer may bring pictures or whole files along."""
+        if frame.get("on") == "facets":
+            method = methods().get(str(frame["call"].get("method")))
+            return method is not None and method.has_blobs
+        op = self._road.operations.catalog.by_name.get(str(frame["call"].get("op")))
+        return op is not None and op.boundary == "desktop"
+
     async def _item(self, call_id: int, item: Any) -> None:
         """Push one item, once the other side has room for it."""
+        raw = packed({"t": "item", "id": call_id, "item": item})
+        if len(raw) > MAX_ITEM:
+            raise LimitExceeded("An item of the stream is too large to be sent.")
         await self._credits[call_id].acquire()
-        await self._send(packed({"t": "item", "id": call_id, "item": item}))
+        await self._send(raw)
 
     def _credit(self, call_id: Any, number: Any) -> None:
-        room = self._credits.get(call_id)
+        room = self._credits.get(call_id) if type(call_id) is int else None
         if type(number) is not int or not 0 < number <= 1024:
             raise InvalidRequest("A credit is a small number.", rule="malformed_frame")
         for _ in range(number if room is not None else 0):
@@ -189,13 +247,19 @@ class HostSession:
 
         return report
 
-    async def _observe(self, call_id: int, work: Work) -> None:
+    async def _observe(self, call_id: int, work: Work, *, is_large: bool) -> None:
         """Answer what changes nothing: it ends with its link, and may simply be asked again."""
         try:
-            await self._tell(call_id, await work())
+            if is_large:
+                async with self._large:
+                    await self._tell(call_id, await work())
+            else:
+                await self._tell(call_id, await work())
         except asyncio.CancelledError:
             await self._quietly(packed(_cancelled(call_id)))
             raise
+        except LinkError as error:
+            await self._quietly(packed(_refused(call_id, error)))
         except (OSError, ConnectionClosed):
             return
         finally:
@@ -213,6 +277,8 @@ class HostSession:
             if act.cancelled():
                 await self._quietly(packed(_cancelled(call_id)))
             raise
+        except LinkError as error:
+            await self._quietly(packed(_refused(call_id, error)))
         except (OSError, ConnectionClosed):
             # The link is gone; a resumed one asks again by the key.
             return
@@ -257,6 +323,11 @@ def _plain(envelope: dict[str, Any]) -> dict[str, Any]:
         return {**envelope, "data": envelope["data"].value}
     made: dict[str, Any] = to_jsonable_python(envelope, by_alias=True)
     return made
+
+
+def _refused(call_id: int, error: LinkError) -> dict[str, Any]:
+    told = {"t": "error", "id": call_id, "code": error.code, "message": error.message}
+    return {**told, "effect": "unverifiable"} if error.details.get("effect") == "unverifiable" else told
 
 
 def _cancelled(call_id: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from computer_linker.transports.peer.link import CONNECT_S, Own
 from computer_linker.transports.peer.offer import parse_offer, pin_of
 from computer_linker.transports.peer.pairing import host_proof, joiner_proof, transcript_of
 from computer_linker.transports.peer.server import plain_name
-from computer_linker.transports.peer.table import Peer
+from computer_linker.transports.peer.table import Peer, is_machine_id
 from computer_linker.transports.peer.tls import SERVER_NAME, pairing_context
 
 
@@ -22,7 +22,10 @@ async def join(address: str, code: str, own: Own) -> tuple[Peer, str]:
         f"wss://{address}/", ssl=pairing_context(), server_hostname=SERVER_NAME, max_size=1_000_000, compression=None,
         open_timeout=CONNECT_S, proxy=None,
     ) as link:  # fmt: skip
-        offer = unpacked(await link.recv())
+        try:
+            offer = unpacked(await link.recv())
+        except ConnectionClosed:
+            raise PermissionDenied("The other machine shows no code now: computer-linker peer pair there.") from None
         cert, host_nonce = offer.get("cert"), offer.get("nonce")
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if type(cert) is not str or type(host_nonce) is not bytes:
@@ -38,9 +41,12 @@ async def join(address: str, code: str, own: Own) -> tuple[Peer, str]:
             result = unpacked(await link.recv())
         except ConnectionClosed:
             raise PermissionDenied("The other machine refused the code: it is wrong, used up or expired.") from None
-        if not secrets.compare_digest(result.get("proof", b""), host_proof(code, transcript)):
+        proof = result.get("proof")
+        if type(proof) is not bytes or not secrets.compare_digest(proof, host_proof(code, transcript)):
             raise PermissionDenied("The other machine could not prove that it knows the code. Nothing was paired.")
-        peer = Peer(plain_name(str(offer.get("name"))), str(offer.get("machineId"))[:128], cert, address)
+        if not is_machine_id(offer.get("machineId")):
+            raise PermissionDenied("The other machine does not say which it is. Nothing was paired.")
+        peer = Peer(plain_name(str(offer.get("name"))), offer["machineId"], cert, address)
         if hashlib.sha256(shown).hexdigest() != peer.fingerprint:
             raise PermissionDenied("Somebody stands between the two machines. Nothing was paired.")
         pinned = pin_of(parse_offer(result.get("offer")))

@@ -30,7 +30,8 @@ from computer_linker.model.envelope import Attachment, Reply, error_in, is_envel
 from computer_linker.registry.context import Progress
 from computer_linker.transports.peer.bulk import TICKET, dialer
 from computer_linker.transports.peer.door import PING_S, PONG_S, REFUSED, UNPAIRED
-from computer_linker.transports.peer.frames import MAX_BLOBS, MAX_FRAME, VERSION, Piece, packed, received, unpacked
+from computer_linker.transports.peer.exchange import Exchange
+from computer_linker.transports.peer.frames import MAX_FRAME, MAX_ITEM, VERSION, Piece, packed, received, unpacked
 from computer_linker.transports.peer.identity import Identity
 from computer_linker.transports.peer.offer import parse_offer, refuse_drift
 from computer_linker.transports.peer.table import Peer
@@ -57,38 +58,6 @@ class Own:
     """Called with what the other machine said, before it is judged."""
 
 
-@dataclass(slots=True)
-class _Exchange:
-    """One call that waits for its answer."""
-
-    answered: asyncio.Future[dict[str, Any]]
-    report: Progress | None = None
-    blobs: dict[int, list[memoryview]] = field(default_factory=dict)
-    size: int = 0
-    items: asyncio.Queue[Any] | None = None
-
-    def take(self, frame: dict[str, Any] | Piece) -> None:
-        """Take what arrived for it. Raises for more than was agreed."""
-        if isinstance(frame, Piece):
-            self.size += len(frame.data)
-            if self.size > MAX_BLOBS:
-                raise LimitExceeded("The answer is larger than was agreed.")
-            self.blobs.setdefault(frame.blob, []).append(frame.data)
-        elif frame["t"] == "progress":
-            if self.report is not None:
-                self.report(str(frame.get("message"))[:500], _number(frame.get("current")), _number(frame.get("total")))
-        elif frame["t"] == "item":
-            if self.items is None or self.items.full():
-                raise LimitExceeded("More items came than there was room for.")
-            self.items.put_nowait(frame.get("item"))
-        elif not self.answered.done():
-            self.answered.set_result(frame)
-
-    def joined(self) -> list[bytes]:
-        """The blobs, each in one piece."""
-        return [b"".join(self.blobs[index]) for index in sorted(self.blobs)]
-
-
 class PeerLink:
     """The link to one paired machine, opened when first used and again when it broke."""
 
@@ -101,7 +70,7 @@ class PeerLink:
         self._keys, self._key_numbers = secrets.token_hex(12), itertools.count(1)
         """What tells one act from another: the other machine does none twice, however often it is asked."""
         self._room = asyncio.Semaphore(_MAX_CALLS)
-        self._waiting: dict[int, _Exchange] = {}
+        self._waiting: dict[int, Exchange] = {}
         self._offer: Offer | None = None
         self._boot = ""
 
@@ -151,7 +120,7 @@ class PeerLink:
         """What that machine pushes; at most a window of it is ever held here."""
         link = await self._opened(CONNECT_S)
         call_id = next(self._ids)
-        exchange = self._waiting[call_id] = _Exchange(_future(), items=asyncio.Queue(_WINDOW))
+        exchange = self._waiting[call_id] = Exchange(_future(), items=asyncio.Queue(_WINDOW))
         call = {"scope": scope, "method": method, "params": params}
         try:
             await link.send(
@@ -175,7 +144,7 @@ class PeerLink:
             self._reader.cancel()
             await asyncio.wait([self._reader], timeout=5)
 
-    async def _items(self, link: ClientConnection, call_id: int, exchange: _Exchange) -> AsyncIterator[Any]:
+    async def _items(self, link: ClientConnection, call_id: int, exchange: Exchange) -> AsyncIterator[Any]:
         items, taken = exchange.items, 0
         assert items is not None, "a stream has a queue"
         while True:
@@ -227,7 +196,7 @@ class PeerLink:
         self, link: ClientConnection, key: str, frame: dict[str, Any], report: Progress | None, until: float
     ) -> tuple[dict[str, Any], list[bytes]]:
         call_id = next(self._ids)
-        exchange = self._waiting[call_id] = _Exchange(_future(), report)
+        exchange = self._waiting[call_id] = Exchange(_future(), report)
         # A bare timer: a timeout around every call would cost more than the call's own bookkeeping.
         timer = asyncio.get_running_loop().call_at(until, _expire, exchange.answered)
         try:
@@ -325,6 +294,8 @@ class PeerLink:
         try:
             async for raw in link:
                 frame = received(raw)
+                if not isinstance(frame, Piece) and frame["t"] == "item" and len(raw) > MAX_ITEM:
+                    raise LimitExceeded("An item is larger than was agreed.")
                 call_id = frame.call_id if isinstance(frame, Piece) else frame.get("id")
                 exchange = self._waiting.get(call_id) if type(call_id) is int else None
                 if exchange is not None:
@@ -356,10 +327,6 @@ def _expire(answered: asyncio.Future[dict[str, Any]]) -> None:
         answered.set_exception(TimeoutError())
 
 
-def _number(value: Any) -> float | None:
-    return value if type(value) in (int, float) else None
-
-
 def _future() -> asyncio.Future[dict[str, Any]]:
     return asyncio.get_running_loop().create_future()
 
@@ -367,7 +334,8 @@ def _future() -> asyncio.Future[dict[str, Any]]:
 def _reply(frame: dict[str, Any], blobs: list[bytes]) -> Reply:
     if frame["t"] == "error":
         kind = wire_codes().get(str(frame.get("code")), ProviderUnavailable)
-        raise kind(str(frame.get("message"))[:500])
+        is_unknown = frame.get("effect") == "unverifiable"
+        raise kind(str(frame.get("message"))[:500], **({"effect": "unverifiable"} if is_unknown else {}))
     told = frame.get("attachments") or []
     envelope = frame.get("envelope")
     is_told = type(told) is list and all(type(one) is dict for one in told)

@@ -32,6 +32,11 @@ class Invitations:
     def __init__(self) -> None:
         self._open: Invitation | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a code is shown now."""
+        return self._open is not None and self._open.expires_at >= time.monotonic()
+
     def make(self, grants: tuple[str, ...]) -> Invitation:
         """A new code; an older one is void."""
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))

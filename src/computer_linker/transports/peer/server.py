@@ -23,11 +23,13 @@ from computer_linker.transports.peer.host import Acts, HostSession, Roads
 from computer_linker.transports.peer.identity import Identity, fingerprint_of, own_identity
 from computer_linker.transports.peer.offer import own_offer, parse_offer, pin_of, principal_of, refuse_drift
 from computer_linker.transports.peer.pairing import Invitations, host_proof, transcript_of
-from computer_linker.transports.peer.table import Peer, PeerTable
+from computer_linker.transports.peer.table import Peer, PeerTable, is_machine_id
 from computer_linker.transports.peer.tls import server_context, trust
 
 _MAX_NOTED = 20
-"""Refused connections recorded in a minute; a flood must not fill the history."""
+"""Refused connections of one peer, or of all strangers, recorded in a minute; a flood must not fill the history."""
+_MAX_LINKS = 8
+"""Links of one peer at a time; one more ends the oldest, which may be dead without having been noticed."""
 _TOO_BIG = 1009
 
 
@@ -42,10 +44,10 @@ class PeerServer:
         self._bulk = Bulk()
         self._roads = Roads(dispatcher, dispatcher.with_catalog(facet_catalog()), self._bulk)
         self._acts: dict[str, Acts] = {}
-        self._links: dict[str, set[ServerConnection]] = {}
+        self._links: dict[str, dict[ServerConnection, None]] = {}
         self._door: Door | None = None
         self._boot = secrets.token_hex(8)
-        self._noted: list[float] = []
+        self._noted: dict[str, list[float]] = {}
         self.address: tuple[str, int] | None = None
 
     @property
@@ -117,13 +119,17 @@ class PeerServer:
             self._door.known(link)
         acts = self._acts.setdefault(peer.machine_id, Acts())
         session = HostSession(self._roads, peer, acts, link.send)
-        links = self._links.setdefault(peer.fingerprint, set())
-        links.add(link)
+        links = self._links.setdefault(peer.fingerprint, {})
+        while len(links) >= _MAX_LINKS:
+            oldest = next(iter(links))
+            del links[oldest]
+            await oldest.close(REFUSED, "too many links")
+        links[link] = None
         try:
             async for raw in link:
                 await session.take(unpacked(raw))
         finally:
-            links.discard(link)
+            links.pop(link, None)
             await session.close()
 
     async def _greeted(self, link: ServerConnection, peer: Peer) -> Peer:
@@ -144,20 +150,21 @@ class PeerServer:
         await link.send(packed({**self._hello(peer), "nonce": hello.get("own"), "boot": self._boot}))
         return peer
 
-    def _hello(self, peer: Peer | None) -> dict[str, Any]:
+    def _hello(self, peer: Peer) -> dict[str, Any]:
         """Who we are, as we say it to a peer."""
         offer = own_offer(self._services, peer)
         return {"t": "hello", "v": VERSION, "machineId": self._services.config.machine_id, "offer": offer.to_wire()}
 
     async def _pair(self, link: ServerConnection) -> None:
         """Answer a pairing: both certificates are proved by the code, then pinned."""
-        own = self.identity
+        if not self.invitations.is_open:
+            raise PermissionDenied("No code is shown on this machine, so nobody is paired.", rule="no_invitation")
+        own, config = self.identity, self._services.config
         nonce = secrets.token_bytes(32)
-        name = self._services.config.machine_name
+        # A stranger learns what the owner of the code needs, and nothing of what this machine can do.
+        told = {"t": "pair", "v": VERSION, "machineId": config.machine_id, "name": config.machine_name}
         async with asyncio.timeout(HELLO_S):
-            await link.send(
-                packed({**self._hello(None), "t": "pair", "name": name, "cert": own.cert_pem, "nonce": nonce})
-            )
+            await link.send(packed({**told, "cert": own.cert_pem, "nonce": nonce}))
             answer = unpacked(await link.recv())
         joiner = _joiner(answer)
         transcript = transcript_of(own.cert_pem, joiner.cert_pem, nonce, answer["nonce"])
@@ -188,10 +195,10 @@ class PeerServer:
 
     async def _record(self, who: str, where: str, error: LinkError) -> None:
         now = time.monotonic()
-        self._noted = [at for at in self._noted if at > now - 60]
-        if len(self._noted) >= _MAX_NOTED:
+        recent = self._noted[who] = [at for at in self._noted.get(who, ()) if at > now - 60]
+        if len(recent) >= _MAX_NOTED:
             return
-        self._noted.append(now)
+        recent.append(now)
         stranger = Principal(who, "peer", session="peer", connection=f"peer-{where}", client=None, grants=frozenset())
 
         async def refuse() -> dict[str, Any]:
@@ -211,10 +218,10 @@ def _check_hello(hello: dict[str, Any], peer: Peer, nonce: bytes) -> None:
 
 
 def _joiner(answer: dict[str, Any]) -> Peer:
-    name, machine_id, cert = answer.get("name"), answer.get("machineId"), answer.get("cert")
+    name, machine_id, cert = answer.get("name"), str(answer.get("machineId")), answer.get("cert")
     if answer["t"] != "pair" or type(answer.get("proof")) is not bytes or type(answer.get("nonce")) is not bytes:
         raise InvalidRequest("A pairing answer has proof, nonce, name, machineId and cert.", rule="malformed_frame")
-    if type(name) is not str or type(machine_id) is not str or type(cert) is not str or not 0 < len(machine_id) <= 128:
+    if type(name) is not str or type(cert) is not str or not is_machine_id(machine_id):
         raise InvalidRequest("A pairing answer has proof, nonce, name, machineId and cert.", rule="malformed_frame")
     try:
         fingerprint_of(cert)

@@ -1,6 +1,7 @@
 """The paired computers: who they are, their pinned certificates, and what they may use here."""
 
 import json
+import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -10,6 +11,7 @@ from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
 from computer_linker.transports.peer.identity import fingerprint_of
 
 _FILE = "peers.json"
+_MACHINE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,15 @@ class PeerTable:
                 del self.peers[old.name]
                 known = old.name
                 peer = _given_anew(peer, old) if gives else replace(peer, grants=peer.grants or old.grants)
+        ids = {other.machine_id for other in self.peers.values()}
+        if peer.machine_id in self.peers:
+            # Nobody could tell any more which of the two is meant.
+            raise PermissionDenied(
+                f"A machine calls itself by the name of another one, {peer.machine_id}.", rule="another_machine"
+            )
         wanted, number = name or known or peer.name, 2
         free = wanted
-        while free in self.peers:
+        while free in self.peers or free in ids:
             free, number = f"{wanted}-{number}", number + 1
         kept = replace(peer, name=free)
         self.peers[free] = kept
@@ -116,6 +124,11 @@ class PeerTable:
     def _store(self) -> None:
         value = {"schemaVersion": 1, "peers": [asdict(peer) for peer in self.peers.values()]}
         write_whole(self._home, _FILE, json.dumps(value, indent=1).encode())
+
+
+def is_machine_id(value: Any) -> bool:
+    """Whether a machine may call itself that: one plain word, as it stands in the history."""
+    return type(value) is str and _MACHINE_ID.fullmatch(value) is not None
 
 
 def _given_anew(peer: Peer, old: Peer) -> Peer:
