@@ -12,6 +12,7 @@ import pytest
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
 from computer_linker.fleet import subjects
+from computer_linker.fleet.archive import Archive
 from computer_linker.fleet.member import Member
 from computer_linker.fleet.messages import CallBody, HistoryBody
 from computer_linker.fleet.seal import Signer
@@ -132,6 +133,47 @@ async def test_second_stories_do_not_fill_the_hubs_disk(fleet: Fleet) -> None:
         assert archive.take(signer.fingerprint, signer.sealed("history", body.model_dump(by_alias=True))) == "changed"
     with archive.reading() as database:
         assert database.execute("SELECT COUNT(*) FROM problems").fetchone()[0] <= 100
+
+
+async def test_a_history_without_end_does_not_fill_the_hubs_disk(fleet: Fleet, tmp_path: Path) -> None:
+    liar = await fleet.add("liar")
+    signer, machine = liar.member._signer, liar.member._signer.fingerprint
+    (tmp_path / "small").mkdir(mode=0o700)
+    archive = Archive(tmp_path / "small", fleet.signer.fingerprint, max_bytes=200_000)
+    seals = [b"%032d" % number for number in range(4001)]
+    frames = []
+    for first in range(1, 4001, 10):
+        lines: list[list[bytes | None]] = [
+            [seals[n], json.dumps(RECORD | _half(n), sort_keys=True).encode()] for n in range(first, first + 10)
+        ]
+        after: Any = "joined" if first == 1 else "more"
+        body = HistoryBody(
+            to=fleet.signer.fingerprint, first=first, previous=seals[first - 1], lines=lines, after=after
+        )
+        frames.append(signer.sealed("history", body.model_dump(by_alias=True)))
+        assert archive.take(machine, frames[-1]) == "stored"
+    verdict = archive.verify(machine)
+    assert (verdict.problem, verdict.last) == (None, 4000)
+    assert verdict.begins_at is not None and verdict.begins_at > 3000
+    with archive.reading() as database:
+        assert database.execute("SELECT SUM(length(frame)) FROM frames").fetchone()[0] <= 200_000
+        assert database.execute("SELECT MIN(n) FROM events").fetchone()[0] >= verdict.begins_at
+        words = "SELECT COUNT(*) FROM words WHERE words MATCH 'file'"
+        events = database.execute("SELECT COUNT(*) FROM events").fetchone()
+        assert database.execute(words).fetchone() == events
+    # What was let go is not taken for another story when it comes again, nor is what is still there.
+    assert [archive.take(machine, frame) for frame in (frames[0], frames[-1])] == ["known", "known"]
+    assert archive.problems(machine) == []
+    with archive._changing() as database:
+        database.execute("DELETE FROM frames WHERE first = (SELECT MIN(first) FROM frames)")
+    assert archive.verify(machine).problem is not None
+
+
+def _half(number: int) -> dict[str, Any]:
+    """Every other record is the outcome of an act some records before it."""
+    if number % 2:
+        return {"kind": "intent", "operationId": f"id-{number}", "ok": None}
+    return {"kind": "outcome", "operationId": f"id-{max(1, number - 15)}"}
 
 
 async def test_a_machine_cannot_keep_others_from_asking_to_join(fleet: Fleet, tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple
 from pydantic_core import from_json
 
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
+from computer_linker.fleet.keeping import MAX_BYTES, grow, kept
 from computer_linker.fleet.messages import SKEW_S, HistoryBody, moment, parsed
 from computer_linker.fleet.seal import opened
 
 _FILE = "fleet-history.db"
-_SCHEMA = 1
+_SCHEMA = ("history.sql", "history-2.sql")
 _MAX_LINE = 64 * 1024
 _MAX_PROBLEMS = 100
 _EVERY = ("operationId", "startedAt", "scope", "op", "principal", "session", "connection")
@@ -43,8 +44,8 @@ class Verdict(NamedTuple):
 class Archive:
     """One SQLite file, machines by the fingerprint of their key. Every method blocks, so it is called from a worker thread."""
 
-    def __init__(self, home: Path, own: str) -> None:
-        self.path, self._own = home / _FILE, own
+    def __init__(self, home: Path, own: str, max_bytes: int = MAX_BYTES) -> None:
+        self.path, self._own, self._max_bytes = home / _FILE, own, max_bytes
         self._making = threading.Lock()
 
     def take(self, machine: str, frame: bytes) -> Fate:
@@ -61,6 +62,8 @@ class Archive:
         last = body.first + len(body.lines) - 1
         if body.first > number + 1 and body.after == "more":
             return "gap"
+        if last <= kept(database, machine).number:
+            return "known"
         if number and not self._joins(database, machine, body, number, seal):
             # What a machine said once is what it said: a second story is kept as a problem, not as history.
             _note(database, machine, body.first, "the machine told its history otherwise before")
@@ -74,6 +77,7 @@ class Archive:
             if line is not None and body.first + at > number:
                 _index(database, machine, body.first + at, line)
         database.execute("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", (machine, last, body.lines[-1][0]))
+        grow(database, machine, len(frame), self._max_bytes, lambda old: self._last_of(old, machine))
         return "stored"
 
     def last(self, machine: str) -> int:
@@ -84,7 +88,7 @@ class Archive:
     def verify(self, machine: str) -> Verdict:
         """Check every stored batch again: who signed it, that it follows the one before, and that the index tells the same."""
         with self.reading() as database:
-            number, seal = 0, b""
+            number, seal, _ = gone = kept(database, machine)
             begins_at: int | None = None
             rows = database.execute(
                 "SELECT first, frame FROM frames WHERE machine = ? ORDER BY first, last", (machine,)
@@ -94,8 +98,8 @@ class Archive:
                     body = self._body(frame, machine)
                 except LinkError as error:
                     return Verdict(number, begins_at, number, first, error.message)
-                begins_at = begins_at or body.first
-                problem = _follows(body, number, seal) or self._differs(database, machine, body)
+                begins_at = begins_at or max(body.first, number + 1)
+                problem = _follows(body, number, seal) or self._differs(database, machine, body, gone.number)
                 if problem is not None:
                     return Verdict(number - begins_at + 1, begins_at, number, max(first, number + 1), problem)
                 last = body.first + len(body.lines) - 1
@@ -136,10 +140,12 @@ class Archive:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         database = sqlite3.connect(self.path, isolation_level=None, timeout=30)
         with self._making:
-            if database.execute("PRAGMA user_version").fetchone()[0] == 0:
+            made = database.execute("PRAGMA user_version").fetchone()[0]
+            if made == 0:
                 database.execute("PRAGMA journal_mode = WAL")
-                text = files("computer_linker.fleet").joinpath("assets", "history.sql").read_text("utf-8")
-                database.executescript(f"BEGIN IMMEDIATE; {text}; PRAGMA user_version = {_SCHEMA}; COMMIT;")
+            for version, name in enumerate(_SCHEMA[made:], made + 1):
+                text = files("computer_linker.fleet").joinpath("assets", name).read_text("utf-8")
+                database.executescript(f"BEGIN IMMEDIATE; {text}; PRAGMA user_version = {version}; COMMIT;")
         return database
 
     def _head(self, database: sqlite3.Connection, machine: str) -> tuple[int, bytes]:
@@ -171,7 +177,11 @@ class Archive:
             raise PermissionDenied("This history is for another hub.", rule="another_hub")
         return body
 
-    def _differs(self, database: sqlite3.Connection, machine: str, body: HistoryBody) -> str | None:
+    def _last_of(self, frame: bytes, machine: str) -> tuple[int, bytes]:
+        body = self._body(frame, machine)
+        return body.first + len(body.lines) - 1, _seal(body, len(body.lines) - 1)
+
+    def _differs(self, database: sqlite3.Connection, machine: str, body: HistoryBody, gone: int) -> str | None:
         told = dict(
             database.execute(
                 "SELECT n, opening FROM events WHERE machine = ? AND n BETWEEN ? AND ?",
@@ -179,18 +189,24 @@ class Archive:
             ).fetchall()
         )
         for at, (_, line) in enumerate(body.lines):
+            if body.first + at <= gone:
+                continue
             opening = told.pop(body.first + at, None)
             fields = _fields(line) if line is not None else {}
             opens = fields.get("kind") in ("intent", "record")
             if opening != (line if opens else None):
                 return f"the index tells record {body.first + at} otherwise"
-            if fields and not opens and not self._has_closing(database, machine, fields["operationId"], line):
+            if fields and not opens and not self._has_closing(database, machine, fields["operationId"], line, gone):
                 return f"the index tells the outcome in record {body.first + at} otherwise"
         return None
 
-    def _has_closing(self, database: sqlite3.Connection, machine: str, operation_id: str, line: bytes | None) -> bool:
-        rows = database.execute("SELECT closing FROM events WHERE machine = ? AND id = ?", (machine, operation_id))
-        return any(closing == line for (closing,) in rows)
+    def _has_closing(
+        self, database: sqlite3.Connection, machine: str, operation_id: str, line: bytes | None, gone: int
+    ) -> bool:
+        found = "SELECT closing FROM events WHERE machine = ? AND id = ?"
+        rows = database.execute(found, (machine, operation_id)).fetchall()
+        # What it ended may have been let go with the oldest batches.
+        return any(closing == line for (closing,) in rows) or (gone > 0 and not rows)
 
 
 def _malformed() -> InvalidRequest:
