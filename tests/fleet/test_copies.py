@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,69 +135,65 @@ async def test_never_more_is_under_way_than_the_taker_has_room_for(fleet: Fleet)
     assert {body["attempt"] for body in said} == {1}
 
 
-@pytest.mark.parametrize("way", [push, pull])
-async def test_a_copy_goes_on_after_the_server_was_killed_in_the_middle(fleet: Fleet, way: Any) -> None:
-    laptop = await fleet.add("laptop")
-    content = os.urandom(SIZE * 3)
-    at, to = (fleet.hub_road.root, laptop.root) if way is push else (laptop.root, fleet.hub_road.root)
-    (at / "big").write_bytes(content)
+@asynccontextmanager
+async def half_way(fleet: Fleet, laptop: Machine, way: Any) -> AsyncIterator["asyncio.Future[dict[str, Any]]"]:
+    """A copy of a large file, of which some pieces are on their way."""
+    source = fleet.hub_road.root if way is push else laptop.root
+    (source / "big").write_bytes(os.urandom(SIZE * 3))
     async with fleet.wiretap("cl.v1.flow.>") as (_, heard):
         copying = asyncio.ensure_future(way(fleet, "big", "copy"))
         await until(lambda: len(heard) > 8)
+        yield copying
+
+
+def nothing_was_left(fleet: Fleet, laptop: Machine, way: Any) -> bool:
+    here = sorted(path.name for path in fleet.hub_road.root.iterdir())
+    return (here, left(laptop)) == ((["big"], []) if way is push else ([], ["big"]))
+
+
+@pytest.mark.parametrize("way", [push, pull])
+async def test_a_copy_goes_on_after_the_server_was_killed_in_the_middle(fleet: Fleet, way: Any) -> None:
+    laptop = await fleet.add("laptop")
+    async with half_way(fleet, laptop, way) as copying:
         (stream,) = fleet.hub.streams._open.values()
         fleet.server.kill()
         fleet.server.start()
         done = await copying
     assert stream._attempt > 1
     assert (done["ok"], done.get("effect")) == (True, "confirmed"), done
-    assert (to / "copy").read_bytes() == content
+    roots = (fleet.hub_road.root, laptop.root) if way is push else (laptop.root, fleet.hub_road.root)
+    assert (roots[0] / "big").read_bytes() == (roots[1] / "copy").read_bytes()
 
 
 @pytest.mark.parametrize("way", [push, pull])
 async def test_a_copy_to_a_server_that_stays_away_leaves_nothing(fleet: Fleet, way: Any) -> None:
     laptop = await fleet.add("laptop")
-    at = fleet.hub_road.root if way is push else laptop.root
-    (at / "big").write_bytes(os.urandom(SIZE * 3))
-    async with fleet.wiretap("cl.v1.flow.>") as (_, heard):
-        copying = asyncio.ensure_future(way(fleet, "big", "copy"))
-        await until(lambda: len(heard) > 8)
+    async with half_way(fleet, laptop, way) as copying:
         fleet.server.kill()
         refused = await copying
     assert refused["error"]["code"] == "provider_unavailable", refused
     assert (refused["error"]["details"].get("effect") == "unverifiable") == (way is push)
     await until(lambda: not laptop.member._streams._open)
-    assert left(laptop) == ([] if way is push else ["big"])
-    assert [path.name for path in fleet.hub_road.root.iterdir()] == (["big"] if way is push else [])
+    assert nothing_was_left(fleet, laptop, way)
 
 
 @pytest.mark.parametrize("way", [push, pull])
 async def test_a_machine_that_stops_in_the_middle_leaves_nothing(fleet: Fleet, way: Any) -> None:
     laptop = await fleet.add("laptop")
-    at = fleet.hub_road.root if way is push else laptop.root
-    (at / "big").write_bytes(os.urandom(SIZE * 3))
-    async with fleet.wiretap("cl.v1.flow.>") as (_, heard):
-        copying = asyncio.ensure_future(way(fleet, "big", "copy"))
-        await until(lambda: len(heard) > 8)
+    async with half_way(fleet, laptop, way) as copying:
         await laptop.member.aclose()
-        refused = await copying
-    assert not refused["ok"], refused
-    assert left(laptop) == ([] if way is push else ["big"])
-    assert [path.name for path in fleet.hub_road.root.iterdir()] == (["big"] if way is push else [])
+        assert not (await copying)["ok"]
+    assert nothing_was_left(fleet, laptop, way)
 
 
 @pytest.mark.parametrize("way", [push, pull])
 async def test_a_copy_that_is_cancelled_leaves_nothing(fleet: Fleet, way: Any) -> None:
     laptop = await fleet.add("laptop")
-    at = fleet.hub_road.root if way is push else laptop.root
-    (at / "big").write_bytes(os.urandom(SIZE * 3))
-    async with fleet.wiretap("cl.v1.flow.>") as (_, heard):
-        copying = asyncio.ensure_future(way(fleet, "big", "copy"))
-        await until(lambda: len(heard) > 8)
+    async with half_way(fleet, laptop, way) as copying:
         copying.cancel()
         await asyncio.wait([copying])
     await until(lambda: not laptop.member._streams._open and not fleet.hub.streams._open)
-    assert left(laptop) == ([] if way is push else ["big"])
-    assert [path.name for path in fleet.hub_road.root.iterdir()] == (["big"] if way is push else [])
+    assert nothing_was_left(fleet, laptop, way)
 
 
 async def test_what_others_say_on_a_stream_changes_nothing(fleet: Fleet, tmp_path: Path) -> None:

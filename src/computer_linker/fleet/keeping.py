@@ -25,7 +25,7 @@ def kept(database: sqlite3.Connection, machine: str) -> Kept:
 def grow(
     database: sqlite3.Connection, machine: str, size: int, limit: int, last_of: Callable[[bytes], tuple[int, bytes]]
 ) -> None:
-    """Count a batch that was stored, and let the oldest go when it is too much; `last_of` tells a batch's last record and seal."""
+    """Count a stored batch, and let the oldest go when it is too much. `last_of` tells the last record of one, and its seal."""
     now = kept(database, machine)
     now = now._replace(size=now.size + size)
     if now.size > limit:
