@@ -138,6 +138,9 @@ _START = frozenset({Capability.COMMAND_RUN, Capability.PROCESS_MANAGE})
 _HELD = frozenset({Capability.PROCESS_MANAGE})
 
 
+_Row = Callable[[str, FacetName, type], Callable[..., None]]
+
+
 def _rows() -> list[Method]:
     made: list[Method] = []
 
@@ -147,6 +150,13 @@ def _rows() -> list[Method]:
 
         return add
 
+    _screen_and_input(row)
+    _applications(row)
+    _folders(row)
+    return made
+
+
+def _screen_and_input(row: _Row) -> None:
     add = row("display", "screen", screen.Screen)
     add("displays", "list", needs_any=_LOOK)
     add("capture", needs=_SEE, has_blobs=True)
@@ -165,6 +175,9 @@ def _rows() -> list[Method]:
     add = row("session", "facts", facts.Facts)
     add("environment", needs_any=_LOOK | _APP_LOOK)
     add("lock_screen", needs=_CONTROL, effect=Effect.ACT, known="unverifiable")
+
+
+def _applications(row: _Row) -> None:
     add = row("windows", "windows", windows.Windows)
     for look in ("list", "stack", "focused", "at"):
         add(look, needs_any=_LOOK)
@@ -191,6 +204,9 @@ def _rows() -> list[Method]:
     add("changes", "subscribe", needs_any=_OBSERVE, is_stream=True, item=accessibility.Change)
     for act in ("set_text", "set_value", "perform", "select_child", "focus", "scroll_to"):
         add(act, needs=_CONTROL, effect=Effect.ACT, known="unverifiable")
+
+
+def _folders(row: _Row) -> None:
     add = row("files", "files", files.Files)
     for look in ("stat", "sha256", "read", "read_whole", "list_folder", "tree"):
         add(look, needs=_READ, has_blobs=look.startswith("read"))
@@ -205,7 +221,6 @@ def _rows() -> list[Method]:
         add(look, needs=_HELD, is_stream=True)
     for change in ("feed", "signal", "kill", "hang_up", "resize"):
         add(change, needs=_HELD, effect=Effect.CHANGE, known="unverifiable")
-    return made
 
 
 @cache
