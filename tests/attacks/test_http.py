@@ -79,7 +79,7 @@ def test_a_foreign_origin_gets_nothing_even_with_the_token(service: Service, ori
     ],
 )  # fmt: skip
 def test_nothing_but_the_token_is_the_token(service: Service, credential: str) -> None:
-    """HTTP-032, 035, 040 and their like. After ten in a minute a guess is told to wait (HTTP-044)."""
+    """HTTP-032, HTTP-035, HTTP-040 and their like. After ten in a minute a guess is told to wait (HTTP-044)."""
     status, body, _ = ask(service, "POST", "/mcp", authorization=credential)
     assert status in (400, 401, 429, 431)
     assert TOKEN.encode() not in body
@@ -113,7 +113,7 @@ def test_a_credential_anywhere_else_opens_nothing_and_is_not_kept(service: Servi
     ],
 )  # fmt: skip
 def test_a_public_name_reaches_one_route(service: Service, path: str) -> None:
-    """HTTP-049, 050, 058."""
+    """HTTP-049, HTTP-050, HTTP-058."""
     body = {"action": "get_computer_info"}
     status, content, _ = ask(
         service, "POST", path, body, host=PUBLIC, authorization=f"Bearer {TOKEN}", cf_connecting_ip="127.0.0.1"
@@ -135,7 +135,7 @@ def test_a_public_name_reaches_one_route(service: Service, path: str) -> None:
     ],
 )
 def test_a_request_with_two_readings_ends_the_connection(service: Service, raw: str) -> None:
-    """HTTP-014, 062, 063, 065."""
+    """HTTP-014, HTTP-062, HTTP-063, HTTP-065."""
     answer = raw_http(service.port, raw.replace("$PORT", str(service.port)).encode())
     assert answer.split(b" ")[1] in (b"400", b"501")
     assert answer.count(b"HTTP/1.1") == 1

@@ -92,6 +92,7 @@ async def test_a_right_document_is_taken_and_kept_for_a_while(tmp_path: Path) ->
     ids=["another id", "redirect", "no redirects", "too large", "moved", "too deep", "chunked", "no HTTP"],
 )
 async def test_anything_else_is_nobody(tmp_path: Path, answer: Any) -> None:
+    """OAUTH-044 and its like."""
     async with site(tmp_path, answer) as it:
         assert await it.documents(allow_private=True).fetch(it.url) is None
 

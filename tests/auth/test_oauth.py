@@ -41,6 +41,7 @@ def call(
 
 
 def test_an_honest_client_reads_what_the_owner_gave_and_steps_up_for_more(service: Service) -> None:
+    """OAUTH-031."""
     browser = Browser(service.base)
     _client, issued = tokens(browser)
     status, answer, _ = call(service, issued["access_token"])
@@ -201,6 +202,7 @@ def test_the_consent_page_cannot_be_framed_and_shows_who_asks(service: Service) 
 
 
 def test_what_is_stored_opens_nothing(service: Service) -> None:
+    """OAUTH-051."""
     browser = Browser(service.base)
     _, issued = tokens(browser)
     path = service.home / "oauth-state.json"

@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from support.oauth import (
     CALLBACK,
     WEB,
     Browser,
+    PublicBrowser,
     code_from,
     consent,
     exchange,
@@ -36,24 +36,6 @@ LIST = json.dumps(
         "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}},
     }
 )  # fmt: skip
-
-
-class AtPublicName(Browser):
-    """The same service as a proxy presents it: the connection is local, the Host is the public one."""
-
-    def __init__(self, service: Service) -> None:
-        super().__init__(service.base)
-        self.base = PUBLIC
-        self._local = service.base
-
-    def send(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], str]:
-        self.base = self._local
-        try:
-            return super().send(
-                method, path, body, **{"Host": "linker.example", "X-Forwarded-Proto": "https", **headers}
-            )
-        finally:
-            self.base = PUBLIC
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +89,7 @@ def test_another_clients_name_does_not_help_with_a_stolen_refresh_token(service:
 
 
 def test_a_token_is_good_only_at_the_address_it_was_given_for(service: Service) -> None:
-    here, there = Browser(service.base), AtPublicName(service)
+    here, there = Browser(service.base), PublicBrowser(service.base, PUBLIC)
     client, issued = tokens(here)
     assert works(here, issued["access_token"]) and not works(there, issued["access_token"])
     status, again = refresh(there, client, issued["refresh_token"])
@@ -129,7 +111,7 @@ def test_another_resource_at_the_token_endpoint_gets_no_token_for_it(service: Se
 
 def test_issuers_cannot_be_mixed_up(service: Service) -> None:
     """A request begun at one of our names cannot be ended at the other, and each answer says which one it is from."""
-    here, there = Browser(service.base), AtPublicName(service)
+    here, there = Browser(service.base), PublicBrowser(service.base, PUBLIC)
     client, (_, challenge) = register(here), pkce()
     for browser in (here, there):
         told = code_from(consent(browser, query(browser, client, challenge))[1])
@@ -147,6 +129,7 @@ def test_issuers_cannot_be_mixed_up(service: Service) -> None:
 
 @pytest.mark.parametrize("what", ["access", "refresh", None])
 def test_what_has_expired_is_refused(tmp_path: Path, what: str | None) -> None:
+    """OAUTH-030."""
     with serving(tmp_path, token=TOKEN) as service:
         client, issued = tokens(Browser(service.base))
     with serving(tmp_path, token=TOKEN) as service:

@@ -52,6 +52,21 @@ class Browser:
         return http.client.HTTPConnection(where, timeout=20)
 
 
+class PublicBrowser(Browser):
+    """The same service as a proxy presents it: the connection is local, the Host is the public one."""
+
+    def __init__(self, local: str, public: str) -> None:
+        super().__init__(public)
+        self._local = local
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], str]:
+        given = {"Host": urlsplit(self.base).netloc, "X-Forwarded-Proto": "https", **headers}
+        return super().send(method, path, body, **given)
+
+    def _link(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(urlsplit(self._local).netloc, timeout=20)
+
+
 def register(browser: Browser, *redirects: str) -> str:
     """A new client's id."""
     status, client = browser.json(

@@ -231,6 +231,7 @@ def test_openai_calls_come_in_with_the_owner_token_and_reach_mcp_alone(tmp_path:
 
 @pytest.mark.parametrize("command", [("start", "--tunnel", "cloudflare", "--port", "0"), ("expose", "cloudflare")])
 def test_without_an_owner_token_nothing_starts(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """PEER-001."""
     home = tmp_path / "home"
     program = install(tmp_path / "programs", "cloudflared")
     write_config(home, tmp_path / "root", token=None, tunnel={"cloudflare": {"program": str(program)}})

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def _list(as_json: Json = False) -> None:
     """Who may use this computer over OAuth, what for, and until when."""
-    sessions = _ask("sessions.list")["sessions"]
+    sessions = ask("sessions.list")["sessions"]
     if as_json:
         print_json({"sessions": sessions})
     elif not sessions:
@@ -38,14 +38,15 @@ def _revoke(
     """End a session: its tokens stop working with the next request."""
     if (session is None) is not everything:
         raise CliError("name one session, or --all", "computer-linker sessions list", 2)
-    revoked = _ask("sessions.revoke", id=session, all=everything)["revoked"]
+    revoked = ask("sessions.revoke", id=session, all=everything)["revoked"]
     if as_json:
         print_json({"revoked": revoked})
     else:
         say(f"Ended {len(revoked)} session{'' if len(revoked) == 1 else 's'}.")
 
 
-def _ask(action: str, **request: Any) -> dict[str, Any]:
+def ask(action: str, **request: Any) -> dict[str, Any]:
+    """One `sessions.*` action, in the running service or, when none runs, in its files."""
     from computer_linker.client.socket_client import ask_service
     from computer_linker.service.sessions import control_without_service
 

@@ -39,10 +39,15 @@ def _rotate(
         bool, typer.Option("--digest", help="Keep only a digest: the token is shown now and never again.")
     ] = False,
     show_token: Annotated[bool, typer.Option("--show-token", help="Print the new token.")] = False,
+    revoke: Annotated[
+        bool,
+        typer.Option("--revoke", help="Also stop at once what OAuth clients have running. Their sessions end anyway."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
-    """Replace the token. The old one stops working with the next request."""
+    """Replace the token. The old one, and every OAuth session it consented to, stop working with the next request."""
     from computer_linker.auth.owner_token import digest_of, new_token
+    from computer_linker.cli.sessions import ask
     from computer_linker.config.store import ensure, update
 
     home, token = state_home(), new_token()
@@ -52,6 +57,8 @@ def _rotate(
         document["ownerToken"] = digest_of(token) if digest else token
 
     update(home, edit)
+    if revoke:
+        ask("sessions.revoke", all=True)
     if as_json:
         print_json({"rotated": True, "ownerToken": token if show_token or digest else None})
     else:

@@ -17,15 +17,15 @@ def every_value(form: str) -> list[tuple[str, str]]:
         raise Refused(400, "The form has too many fields.") from None
 
 
-def single_values(query: str) -> dict[str, str]:
-    """The query's values. A parameter given twice counts as not given."""
+def single_values(query: str) -> tuple[dict[str, str], set[str]]:
+    """The query's values, and the names of parameters given twice, which count as not given."""
     values: dict[str, str] = {}
     twice: set[str] = set()
     for name, value in every_value(query):
         if name in values:
             twice.add(name)
         values[name] = value
-    return {name: value for name, value in values.items() if name not in twice}
+    return {name: value for name, value in values.items() if name not in twice}, twice
 
 
 async def bounded_body(receive: Receive) -> bytes:

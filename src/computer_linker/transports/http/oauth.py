@@ -1,5 +1,6 @@
 """The OAuth routes: metadata, registration, authorization, consent, token and revocation."""
 
+import re
 import secrets
 import time
 from typing import Any
@@ -22,6 +23,8 @@ from computer_linker.transports.http.guards import Headers, Refused
 PATHS = frozenset({"/authorize", "/token", "/register", "/revoke", consent.PATH})
 _RESOURCE = "/.well-known/oauth-protected-resource"
 _SERVER = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+_S256 = re.compile(r"[A-Za-z0-9_-]{43}")
+"""A SHA-256 digest as a challenge is written."""
 
 
 def is_oauth_path(path: str) -> bool:
@@ -111,7 +114,7 @@ class OAuthRoutes:
 
     async def _authorize(self, scope: Scope, send: Send, base: str) -> None:
         """Check the request. Until client and redirect are proven there is an error page, never a redirect."""
-        asked = single_values(scope["query_string"].decode("latin-1"))
+        asked, twice = single_values(scope["query_string"].decode("latin-1"))
         client = await self.provider.find_client(asked.get("client_id", ""))
         if client is None:
             await consent.page(send, 400, error_page("The client is not known here. It may have to register again."))
@@ -120,7 +123,7 @@ class OAuthRoutes:
         if not is_registered(redirect, client.redirect_uris):
             await consent.page(send, 400, error_page("The client asked for an address it did not register."))
             return
-        error = _problem(asked, f"{base}/mcp")
+        error = "invalid_request" if twice else _problem(asked, f"{base}/mcp")
         if error is not None:
             await consent.redirect(send, with_parameters(redirect, error=error, state=asked.get("state"), iss=base))
             return
@@ -190,11 +193,16 @@ def _server_metadata(base: str) -> dict[str, Any]:
 
 def _problem(asked: dict[str, str], resource: str) -> str | None:
     """The OAuth error of a request whose client and redirect are right."""
+    for name in ("request", "request_uri"):
+        # Parameters inside another one: whoever believes that they counted is told that they do not.
+        if name in asked:
+            return f"{name}_not_supported"
     if asked.get("response_type") != "code":
         return "unsupported_response_type"
-    challenge = asked.get("code_challenge", "")
+    is_by_query = asked.get("response_mode", "query") == "query"
     # The method must be said: left out, it would mean `plain`.
-    if asked.get("code_challenge_method") != "S256" or not (len(challenge) == 43 and challenge.isascii()):
+    is_bound = asked.get("code_challenge_method") == "S256" and _S256.fullmatch(asked.get("code_challenge", ""))
+    if not is_by_query or not is_bound:
         return "invalid_request"
     return None if _is_ours(asked.get("resource"), resource) else "invalid_target"
 

@@ -1,0 +1,197 @@
+"""Attacks on the way in by OAuth, sent as a stranger at the public name would send them: no code, no redirect, no token."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.oauth import (
+    CALLBACK,
+    WEB,
+    Browser,
+    PublicBrowser,
+    code_from,
+    consent,
+    exchange,
+    pkce,
+    query,
+    refresh,
+    register,
+    tokens,
+)  # fmt: skip
+from support.service import META, PROGRAM, TOKEN, Service, environment, modern_headers, rpc, serving, wait_for
+from support.sleepers import running
+
+PUBLIC = "https://x.example"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("oauth"), token=TOKEN, publicBaseUrl=PUBLIC) as running:
+        yield running
+
+
+@pytest.fixture
+def browser(service: Service) -> PublicBrowser:
+    return PublicBrowser(service.base, PUBLIC)
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> str:
+    return register(PublicBrowser(service.base, PUBLIC), WEB, CALLBACK)
+
+
+def asked(client: str, challenge: str, redirect: str, rest: str = "&code_challenge_method=S256") -> str:
+    """An authorization request as it is typed into an address bar: nothing in it is encoded."""
+    return (
+        f"/authorize?response_type=code&client_id={client}&redirect_uri={redirect}&code_challenge={challenge}{rest}"
+        f"&state=s&resource={PUBLIC}/mcp"
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "redirect"),
+    [
+        ("OAUTH-001", "https://evil.example/cb"),
+        ("OAUTH-008", "javascript:alert(1)"),
+        ("OAUTH-010", "https://GOOD.example/cb"),
+        ("OAUTH-011", "https://good.example:444/cb"),
+        ("the default port said", "https://good.example:443/cb"),
+        ("a path below", "https://good.example/cb/../evil"),
+        ("a longer name", "https://good.example.evil.example/cb"),
+        ("a user in front", "https://good.example@evil.example/cb"),
+        ("a user behind", "https://evil.example%40good.example/cb"),
+        ("a backslash", "https://evil.example\\@good.example/cb"),
+        ("a tab", "https://good.example/c%09b"),
+        ("an end of line", "https://good.example/cb%0d%0aSet-Cookie:%20a=b"),
+        ("twice encoded", "https%253A%252F%252Fgood.example%252Fcb"),
+        ("no encryption", "http://good.example/cb"),
+        ("a final dot", "https://good.example./cb"),
+        ("another name for here", "http://127.1:7777/cb"),
+        ("the same as a number", "http://2130706433:7777/cb"),
+        ("localhost", "http://localhost:7777/cb"),
+        ("loopback on another port", "http://127.0.0.1:7778/cb"),
+        ("a fragment", "https://good.example/cb%23"),
+        ("a question mark", "https://good.example/cb?"),
+        ("data", "data:text/html,x"),
+        ("a lone letter of another alphabet", "https://g%D0%BEod.example/cb"),
+        ("nothing", ""),
+        ("two", "https://good.example/cb&redirect_uri=https://evil.example/cb"),
+    ],
+)
+def test_a_redirect_that_was_not_registered_is_never_followed(
+    browser: PublicBrowser, client: str, case: str, redirect: str
+) -> None:
+    status, headers, page = browser.send("GET", asked(client, pkce()[1], redirect))
+    assert status == 400, case
+    assert "location" not in headers and "set-cookie" not in headers
+    assert "evil" not in page and "<script" not in page
+
+
+@pytest.mark.parametrize(
+    ("case", "rest", "error"),
+    [
+        ("OAUTH-016", "&code_challenge_method=plain", "invalid_request"),
+        ("OAUTH-017", "", "invalid_request"),
+        ("the method in lower case", "&code_challenge_method=s256", "invalid_request"),
+        ("two methods", "&code_challenge_method=S256&code_challenge_method=plain", "invalid_request"),
+        ("two challenges", "&code_challenge_method=S256&code_challenge=" + "A" * 43, "invalid_request"),
+        ("an answer in the fragment", "&code_challenge_method=S256&response_mode=fragment", "invalid_request"),
+        ("an answer by a form", "&code_challenge_method=S256&response_mode=form_post", "invalid_request"),
+        ("a request by reference", "&code_challenge_method=S256&request_uri=http://169.254.169.254/", "request_uri_not_supported"),
+        ("a request inside", "&code_challenge_method=S256&request=eyJhbGciOiJub25lIn0.e30.", "request_not_supported"),
+        ("a second resource", "&code_challenge_method=S256&resource=https://evil.example/mcp", "invalid_request"),
+        ("two states", "&code_challenge_method=S256&state=t", "invalid_request"),
+    ],
+)  # fmt: skip
+def test_a_request_that_could_mean_two_things_gets_no_code(
+    browser: PublicBrowser, client: str, case: str, rest: str, error: str
+) -> None:
+    status, headers, _ = browser.send("GET", asked(client, pkce()[1], WEB, rest))
+    assert status == 302 and headers["location"].startswith(f"{WEB}?"), case
+    told = code_from(headers)
+    assert (told["error"], told["iss"]) == (error, PUBLIC) and "code" not in told
+
+
+@pytest.mark.parametrize("challenge", ["", "A" * 42, "A" * 44, "A" * 42 + "%3D", "A" * 42 + "+", "%00" * 43])
+def test_a_challenge_that_is_no_digest_gets_no_code(browser: PublicBrowser, client: str, challenge: str) -> None:
+    status, headers, _ = browser.send("GET", asked(client, challenge, WEB))
+    assert (status, code_from(headers)["error"]) == (302, "invalid_request")
+
+
+@pytest.mark.parametrize("case", ["OAUTH-019", "OAUTH-020"])
+def test_a_wrong_verifier_burns_the_code(browser: PublicBrowser, client: str, case: str) -> None:
+    verifier, challenge = pkce()
+    _, headers, _ = consent(browser, query(browser, client, challenge, redirect_uri=WEB))
+    code = code_from(headers)["code"]
+    wrong = {"OAUTH-019": "A" * 43, "OAUTH-020": challenge}[case]
+    status, told = exchange(browser, client, code, wrong, redirect_uri=WEB, resource=f"{PUBLIC}/mcp")
+    assert (status, told["error"]) == (400, "invalid_grant")
+    status, told = exchange(browser, client, code, verifier, redirect_uri=WEB)
+    assert (status, told["error"]) == (400, "invalid_grant"), "there is no second try"
+
+
+@pytest.mark.parametrize(
+    ("case", "redirect"),
+    [("OAUTH-037", "javascript:alert(1)"), ("data", "data:text/html,x"), ("a file", "file:///etc/passwd"),
+     ("a program's own scheme", "cursor://x/cb"), ("a web page's view", "view-source:https://good.example/cb"),
+     ("a hidden script", "https://good.example/cb\u2028javascript:x"), ("none", None), ("deep", [["https://a.example/cb"]])],
+)  # fmt: skip
+def test_registering_what_is_no_plain_address_is_refused(browser: PublicBrowser, case: str, redirect: Any) -> None:
+    about = {"redirect_uris": [redirect], "logo_uri": "http://169.254.169.254/"}
+    status, told = browser.json("/register", about)
+    assert (status, told["error"]) == (400, "invalid_redirect_uri"), case
+    assert "client_id" not in told
+
+
+def test_a_client_named_by_an_address_inside_is_nobody(browser: PublicBrowser) -> None:
+    """OAUTH-038."""
+    status, headers, page = browser.send("GET", asked("http://169.254.169.254/c.json", pkce()[1], WEB))
+    assert status == 400 and "location" not in headers and "169.254" not in page
+
+
+def test_an_approved_client_that_wants_its_code_elsewhere_is_asked_about_again(
+    browser: PublicBrowser, client: str
+) -> None:
+    """OAUTH-048: and so is one that wants it at the same place once more."""
+    verifier, challenge = pkce()
+    code = code_from(consent(browser, query(browser, client, challenge, redirect_uri=WEB))[1])["code"]
+    assert exchange(browser, client, code, verifier, redirect_uri=WEB)[0] == 200
+    for redirect, place in ((CALLBACK, "127.0.0.1:7777"), (WEB, "good.example")):
+        status, headers, page = browser.send("GET", asked(client, challenge, redirect))
+        assert status == 200 and "location" not in headers
+        assert "owner_token" in page and f"<code>{place}</code>" in page
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+
+
+def works(browser: Browser, token: str, **headers: str) -> int:
+    given = {**modern_headers("tools/list"), "Accept": "application/json, text/event-stream", **headers}
+    given |= {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    return browser.send("POST", "/mcp", json.dumps(rpc(1, "tools/list", {"_meta": META})), **given)[0]
+
+
+def test_a_new_owner_token_ends_the_sessions_and_what_they_had_running(tmp_path: Path) -> None:
+    """OAUTH-053: `token rotate --revoke`."""
+    with serving(tmp_path, token=TOKEN, publicBaseUrl=PUBLIC) as service:
+        browser = PublicBrowser(service.base, PUBLIC)
+        client, issued = tokens(browser, group=["linker:run"])
+        assert works(browser, issued["access_token"]) == 200
+        begin = {"scope": "app", "op": "command.start", "target": ".", "input": {"command": ["sleep", "60.4713"]}}
+        params = {"name": "computer_operation", "arguments": begin, "_meta": META}
+        headers = {**modern_headers("tools/call", params), "Authorization": f"Bearer {issued['access_token']}"}
+        headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        _, _, text = browser.send("POST", "/mcp", json.dumps(rpc(1, "tools/call", params)), **headers)
+        assert json.loads(json.loads(text)["result"]["content"][0]["text"])["ok"], text
+        assert wait_for(lambda: running("4713"))
+        rotated = subprocess.run(
+            [*PROGRAM, "token", "rotate", "--revoke"], env=environment(service.home), capture_output=True, timeout=60
+        )
+        assert rotated.returncode == 0, rotated.stderr
+        assert works(browser, issued["access_token"]) == 401
+        assert refresh(browser, client, issued["refresh_token"])[1]["error"] == "invalid_grant"
+        assert works(browser, TOKEN) == 401
+        wait_for(lambda: not running("4713"))
+        assert json.loads((service.home / "oauth-state.json").read_text())["families"] == []
