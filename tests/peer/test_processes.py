@@ -269,6 +269,42 @@ async def test_a_terminal_has_the_size_it_was_given(laptop: tuple[Pair, Processe
     let_go(child)
 
 
+async def test_a_program_that_is_not_there_has_ended_streams_and_leaves_no_descriptor(
+    laptop: tuple[Pair, Processes],
+) -> None:
+    _, processes = laptop
+    counts = []
+    # The first time, what starts programs is itself started.
+    for _ in range(3):
+        child = await processes.spawn(Launch(("/bin/no-such-program",), {}, stdin="pipe"))
+        child.go()
+        assert await read_all(child.stdout) == b""
+        assert (await child.wait()).exit_code == 127
+        let_go(child)
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[1] == counts[2]
+
+
+async def test_nothing_is_left_open_after_many_programs(laptop: tuple[Pair, Processes]) -> None:
+    pair, processes = laptop
+    held = pair.laptop.app.services.use(PeerChildren)
+
+    async def once() -> None:
+        child = await processes.spawn(Launch(("/bin/echo", "x"), {}, stdin="pipe"))
+        child.go()
+        assert await read_all(child.stdout) == b"x\n"
+        await child.wait()
+        let_go(child)
+
+    await once()
+    await until(lambda: not held.is_busy())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(10):
+        await once()
+    await until(lambda: not held.is_busy())
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
 async def test_what_it_uses_is_known_after_it_was_asked(laptop: tuple[Pair, Processes]) -> None:
     _, processes = laptop
     child = await processes.spawn(sh("sleep 60"))

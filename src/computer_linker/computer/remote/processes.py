@@ -15,7 +15,7 @@ from computer_linker.computer.facets.processes import Child, Ended, KernelRules,
 from computer_linker.computer.remote.forward import ask
 from computer_linker.computer.remote.link import Link
 from computer_linker.computer.remote.methods import methods_of
-from computer_linker.computer.remote.process_wire import FED, RESUME_S, FarLaunch, OutputName, Spawned
+from computer_linker.computer.remote.process_wire import FED, RESUME_S, FarLaunch, Spawned
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
 
 log = logging.getLogger(__name__)
@@ -68,13 +68,13 @@ class RemoteChild(Ending):
         self.stdin: int | None = None
         self.stderr: int | None = None
         self.stdout, out = _pipe(ours_writes=True)
+        self._carry("stdout", out, self._print)
         if launch.pty is None:
             self.stderr, err = _pipe(ours_writes=True)
-            self._begin("stderr", self._print("stderr", err))
-        self._begin("stdout", self._print("stdout", out))
+            self._carry("stderr", err, self._print)
         if launch.stdin == "pipe" or launch.pty is not None:
             self.stdin, source = _pipe(ours_writes=False)
-            self._begin("stdin", self._feed(source))
+            self._carry("stdin", source, self._feed)
         if self._missing is None:
             self._begin("ending", self._watch())
             self._begin("orders", self._obey())
@@ -113,7 +113,7 @@ class RemoteChild(Ending):
     def has_ended(self, ended: Ended) -> None:
         """It has ended there: nothing more is ordered, and what it was not given is of no use."""
         super().has_ended(ended)
-        for name in ("stdin", "orders", *(("stdout", "stderr") if self._missing is not None else ())):
+        for name in ("stdin", "orders"):
             if (task := self._tasks.get(name)) is not None and task is not asyncio.current_task():
                 task.cancel()
 
@@ -128,6 +128,15 @@ class RemoteChild(Ending):
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._tasks[name] = asyncio.ensure_future(work)
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    def _carry(self, name: str, fd: int, work: "Callable[[str, int], Coroutine[Any, Any, None]]") -> None:
+        """Move bytes between our end of a pipe and the other machine; our end is closed when that is over."""
+        if self._missing is not None:
+            os.close(fd)
+            return
+        self._begin(name, work(name, fd))
+        # Not in the work itself: a task that is cancelled before it ran would never come to it.
+        self._tasks[name].add_done_callback(lambda _: os.close(fd))
 
     def _order(self, name: str, *given: Any) -> None:
         if self.ended is None:
@@ -162,7 +171,7 @@ class RemoteChild(Ending):
             self._lost = error
             self.has_ended(Ended(137, "SIGKILL", reason=error.message))
 
-    async def _print(self, name: OutputName, fd: int) -> None:
+    async def _print(self, name: str, fd: int) -> None:
         """What it prints there comes out of the pipe here, no faster than it is read."""
 
         async def print_from(have: int) -> int:
@@ -174,33 +183,36 @@ class RemoteChild(Ending):
 
         progress = [0]
         try:
-            if self._missing is None:
-                await _resumed(print_from, progress)
-            else:
-                await asyncio.Event().wait()
+            await _resumed(print_from, progress)
         except BrokenPipeError:
             # Nobody here reads it any more; neither shall anybody there.
             self._order("hang_up", name)
-        finally:
-            os.close(fd)
 
-    async def _feed(self, fd: int) -> None:
+    async def _feed(self, _name: str, fd: int) -> None:
         at = 0
         try:
             while True:
                 await anyio.wait_readable(fd)
-                data = os.read(fd, FED)
-                left = data
-                while left or not data:
-                    taken = await self._there.ask("feed", self._process, at, left, not data)
-                    at, left = at + taken, left[taken:]
-                    if not data:
-                        return
+                if not (data := os.read(fd, FED)):
+                    await self._there.ask("feed", self._process, at, b"", True)
+                    return
+                await self._give(at, data)
+                at += len(data)
         except LinkError as error:
             # Who writes on is told by the system that nobody reads.
             log.info("input of a process on another computer ended: %s", error.message)
-        finally:
-            os.close(fd)
+
+    async def _give(self, at: int, data: bytes) -> None:
+        """Give it all of this, however often the program takes only some."""
+        given = 0
+        while given < len(data):
+            taken = await self._there.ask("feed", self._process, at + given, data[given:])
+            if not 0 <= taken <= len(data) - given:
+                raise ProviderUnavailable("The other computer says it took what it was not given.")
+            given += taken
+            if taken == 0:
+                # That machine waited already; one that does not must not be asked without end.
+                await asyncio.sleep(_PAUSE_S)
 
 
 class _There:
