@@ -6,14 +6,17 @@ more pixels (a scaled display) or fewer (a capture made to fit); `ImageMap` is t
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
+from computer_linker.model.titles import shown_title
 
 Coordinate = Annotated[float, Field(allow_inf_nan=False, ge=-1_000_000, le=1_000_000)]
 Whole = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]
 Extent = Annotated[int, Field(ge=0, le=1_000_000)]
+Shown = AfterValidator(shown_title)
+"""What an application calls itself, made safe to show, whoever describes it: also a paired computer."""
 
 
 class Point(Model):
@@ -121,10 +124,12 @@ class Window(Model):
     """One window. `bounds` is the content, `frame` includes the title bar and borders."""
 
     id: str
-    title: Annotated[str, Field(description="At most 200 characters, control and direction characters made visible.")]
-    app: Annotated[str, Field(description="The application's class or id; empty when it says none.")]
+    title: Annotated[
+        str, Shown, Field(description="At most 200 characters, control and direction characters made visible.")
+    ]
+    app: Annotated[str, Shown, Field(description="The application's class or id; empty when it says none.")]
     pid: int | None
-    process: Annotated[str, Field(description="The name of its process; empty when it cannot be known.")] = ""
+    process: Annotated[str, Shown, Field(description="The name of its process; empty when it cannot be known.")] = ""
     bounds: Rect
     frame: Rect
     is_focused: bool

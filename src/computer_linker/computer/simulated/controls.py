@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import islice
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId, Limit, Tree, TreeLimits
 from computer_linker.computer.facets.subscription import Subscription
@@ -28,7 +29,8 @@ class SimulatedAccessibility:
         return [f"{app} draws its own text and never describes it. Use screen.ocr on its window." for app in silent]
 
     async def tree(self, root: ElementId, limits: TreeLimits = TreeLimits()) -> Tree:
-        elements = [one for one in self._below(root) if not limits.roles or one.role in limits.roles]
+        fitting = (one for one in self._below(root) if not limits.roles or one.role in limits.roles)
+        elements = list(islice(fitting, limits.max_nodes + 1))
         cut: tuple[Limit, ...] = ("nodes",) if len(elements) > limits.max_nodes else ()
         return Tree(root, elements[: limits.max_nodes], cut)
 
@@ -128,8 +130,9 @@ class SimulatedAccessibility:
             yield Element(root, None, "application", window.app, children=1)
         if root.path in (_ROOT, f"/{window.id}"):
             yield self._frame(window)
-            for control in (None, *window.controls):
-                yield self._element(window, control)
+            yield self._element(window, None)
+            for place, control in enumerate(window.controls):
+                yield self._element(window, control, place)
         else:
             yield self._element(*self._find(root))
 
@@ -147,8 +150,9 @@ class SimulatedAccessibility:
             at, ElementId(at.app, _ROOT), "frame", window.title, states, kinds, "", window.bounds, None, children, 0
         )
 
-    def _element(self, window: SimulatedWindow, control: SimulatedControl | None) -> Element:
-        place = -1 if control is None else window.controls.index(control)
+    def _element(self, window: SimulatedWindow, control: SimulatedControl | None, place: int | None = None) -> Element:
+        if place is None:
+            place = next((at for at, one in enumerate(window.controls) if one is control), -1)
         at = ElementId(_app_id(window), f"/{window.id}/{'text' if control is None else place}")
         above = ElementId(at.app, f"/{window.id}")
         is_shown = window.is_visible and not (control is not None and control.is_hidden)

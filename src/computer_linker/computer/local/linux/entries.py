@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from computer_linker.computer.titles import shown_title
+from computer_linker.model.titles import shown_title
 
 _MAX_ENTRIES = 2000
 _MAX_BYTES = 100_000

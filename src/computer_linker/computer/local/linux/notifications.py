@@ -10,8 +10,8 @@ import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
 from computer_linker.computer.facets.notifications import Notification, Question
-from computer_linker.computer.titles import shown_title
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.model.titles import shown_title
 
 if TYPE_CHECKING:
     from dbus_fast.aio import MessageBus

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from computer_linker.computer.titles import shown_title
+from computer_linker.model.titles import shown_title
 
 
 def process_name(pid: int | None) -> str:

@@ -4,9 +4,9 @@ from typing import Any
 
 from computer_linker.computer.local.macos.grants import need_accessibility
 from computer_linker.computer.local.threaded_windows import Calls, ThreadedWindows
-from computer_linker.computer.titles import shown_title
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
 from computer_linker.model.geometry import Rect, Window
+from computer_linker.model.titles import shown_title
 
 
 class MacWindows(ThreadedWindows):

@@ -9,9 +9,9 @@ from typing import Any
 
 from computer_linker.computer.local.threaded_windows import Calls, ThreadedWindows
 from computer_linker.computer.local.windows.api import callback, kernel32, user32
-from computer_linker.computer.titles import shown_title
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
 from computer_linker.model.geometry import Rect, Window, WindowState
+from computer_linker.model.titles import shown_title
 
 _TOOL_WINDOW, _EXTENDED_STYLE = 0x80, -20
 _CLOSE, _RESTORE = 0x10, 9

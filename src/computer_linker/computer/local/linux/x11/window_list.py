@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker.computer.local.linux.proc import process_name
 from computer_linker.computer.local.linux.x11.properties import Properties, numbers_in, text_in
-from computer_linker.computer.titles import shown_title
 from computer_linker.model.geometry import Rect, Window, WindowState
+from computer_linker.model.titles import shown_title
 
 if TYPE_CHECKING:
     from Xlib.display import Display
