@@ -165,16 +165,23 @@ async def test_a_copy_goes_on_after_the_server_was_killed_in_the_middle(fleet: F
     assert (roots[0] / "big").read_bytes() == (roots[1] / "copy").read_bytes()
 
 
-@pytest.mark.parametrize("way", [push, pull])
-async def test_a_copy_to_a_server_that_stays_away_leaves_nothing(fleet: Fleet, way: Any) -> None:
-    laptop = await fleet.add("laptop")
-    async with half_way(fleet, laptop, way) as copying:
+async def test_copies_over_a_server_that_stays_away_leave_nothing(fleet: Fleet) -> None:
+    laptop, desk = await fleet.add("laptop"), await fleet.add("desk")
+    for root in (fleet.hub_road.root, desk.root):
+        (root / "big").write_bytes(os.urandom(SIZE * 6))
+    async with fleet.wiretap("cl.v1.flow.>") as (_, heard):
+        copying = asyncio.gather(push(fleet, "big", "copy"), pull(fleet, "big", "copy", "desk/app"))
+        for machine in (laptop, desk):
+            seat = machine.joined.seat
+            await until(lambda seat=seat: sum(seat in message.subject for message in heard) > 8)  # type: ignore[misc]
         fleet.server.kill()
-        refused = await copying
-    assert refused["error"]["code"] == "provider_unavailable", refused
-    assert (refused["error"]["details"].get("effect") == "unverifiable") == (way is push)
-    await until(lambda: not laptop.member._streams._open)
-    assert nothing_was_left(fleet, laptop, way)
+        pushed, pulled = await copying
+    assert (pushed["error"]["code"], pulled["error"]["code"]) == ("provider_unavailable", "provider_unavailable")
+    assert pushed["error"]["details"].get("effect") == "unverifiable"
+    assert "effect" not in pulled["error"]["details"], "here it is known that nothing was kept"
+    await until(lambda: not laptop.member._streams._open and not desk.member._streams._open)
+    assert (left(laptop), left(desk)) == ([], ["big"])
+    assert [path.name for path in fleet.hub_road.root.iterdir()] == ["big"]
 
 
 @pytest.mark.parametrize("way", [push, pull])
@@ -255,3 +262,22 @@ async def test_a_machine_that_sends_more_than_there_is_room_for_is_not_held_in_m
     assert not fetching.result()["ok"]
     assert 0 < max(held) <= 2 * WINDOW
     assert not list(fleet.hub_road.root.iterdir())
+
+
+class Mute(Member):
+    """A machine that takes a call and then neither takes bytes nor answers."""
+
+    async def _performed(self, request: CallBody, hub: AllowedHub) -> Reply:
+        await asyncio.Event().wait()
+        raise AssertionError("it is never told to go on")
+
+
+async def test_a_machine_that_never_takes_up_the_stream_is_given_up_within_its_time(fleet: Fleet) -> None:
+    laptop = await fleet.add("laptop")
+    await fleet.restart(laptop, Mute)
+    (fleet.hub_road.root / "a").write_text("a")
+    async with asyncio.timeout(60):
+        refused = await asyncio.gather(push(fleet, "a", "b"), pull(fleet, "a", "b"))
+    assert [one["error"]["code"] for one in refused] == ["provider_unavailable"] * 2, refused
+    assert sorted(path.name for path in fleet.hub_road.root.iterdir()) == ["a"] and left(laptop) == []
+    assert not fleet.hub.streams._open

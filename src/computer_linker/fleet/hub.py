@@ -2,28 +2,20 @@
 
 import asyncio
 import logging
-import re
 import secrets
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from nats.aio.msg import Msg
-from pydantic_core import from_json
 
-from computer_linker.computer.remote.flow import Flow
+from computer_linker.computer.remote.flow import Connect, Flow, Pipe
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import (
     Aborted,
-    ExecutionFailed,
     InvalidRequest,
-    LimitExceeded,
     LinkError,
     PermissionDenied,
     ProviderUnavailable,
-    TimedOut,
-    wire_codes,
 )
 from computer_linker.fleet import subjects
 from computer_linker.fleet.large import TooLarge, streamed
@@ -31,10 +23,10 @@ from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.link import FleetLink, Wants
 from computer_linker.fleet.machines import Machine, Machines
 from computer_linker.fleet.messages import AnswerBody, Here, moment, parsed
-from computer_linker.fleet.parts import Parts
 from computer_linker.fleet.seal import Signer, opened
 from computer_linker.fleet.streams import Streams
-from computer_linker.model.envelope import Attachment, Reply, error_in, is_envelope
+from computer_linker.fleet.waiting import Beside, Waiting, late, reply_of, unknown
+from computer_linker.model.envelope import Reply, error_in
 from computer_linker.model.principal import Principal
 
 log = logging.getLogger(__name__)
@@ -43,38 +35,9 @@ RESUME_S = 20.0
 """How long a machine or the server may be away in the middle of a call before its outcome counts as not known."""
 _LOOK_S = 0.5
 _LARGE_AT_ONCE = 4
+_LAST_WORD_S = 2.0
+"""How long a machine that takes no bytes, or gives none, may still say why."""
 _MAX_PRESENCE = 128 * 1024
-_MIME = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,60}")
-_MAX_ENVELOPE = 8 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """The bytes beside a call: by which handle, and how to begin once the call is on its way."""
-
-    handle: str
-    begin: Callable[[], None]
-    is_call: bool
-    """Whether they are the call itself, which was too large for one message."""
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """One call under way."""
-
-    machine: Machine
-    key: str
-    call_id: str
-    until: float
-    call: dict[str, Any]
-    answer: "asyncio.Future[AnswerBody]"
-    observes: bool
-    beside: "_Beside | None"
-    nonces: set[str] = field(default_factory=set)
-    parts: Parts = field(default_factory=Parts)
-    epoch: str = ""
-    link: int = -1
-    away_since: float | None = None
 
 
 class Hub:
@@ -84,7 +47,7 @@ class Hub:
         self._dispatcher, self._signer, self.machines = dispatcher, signer, machines
         self._resume_s = resume_s
         self.seat = subjects.seat_of(signer.fingerprint)
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, Waiting] = {}
         self._heard = asyncio.Event()
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._lasting: list[asyncio.Task[None]] = []
@@ -106,8 +69,7 @@ class Hub:
         """Let go; calls under way end as not known."""
         await end(self._lasting)
         for waiting in self._waiting.values():
-            if not waiting.answer.done():
-                waiting.answer.set_exception(_unknown(waiting, "The hub was stopped"))
+            waiting.give_up("The hub was stopped")
         await self.link.aclose()
 
     async def call(
@@ -130,7 +92,7 @@ class Hub:
         handle, known = secrets.token_hex(16), machine.known
         try:
             with self.streams.dialling(self.link, handle, known.fingerprint, known.seat) as dial:
-                beside = _Beside(handle, lambda: flow.carried_by(dial), is_call=call is None)
+                beside = Beside(handle, lambda waiting: flow.carried_by(_heeded(dial, waiting)), is_call=call is None)
                 reply = await self._called(machine, call or {}, within_s, observes=observes, beside=beside)
                 if not reply.ok:
                     flow.fail(error_in(reply.envelope))
@@ -148,9 +110,9 @@ class Hub:
         within_s: float,
         *,
         observes: bool,
-        beside: "_Beside | None" = None,
+        beside: Beside | None = None,
     ) -> Reply:
-        waiting = _Waiting(
+        waiting = Waiting(
             machine, secrets.token_hex(16), secrets.token_hex(16), time.time() + within_s, call,
             asyncio.get_running_loop().create_future(), observes, beside,
         )  # fmt: skip
@@ -165,10 +127,10 @@ class Hub:
                     waiting.answer = asyncio.get_running_loop().create_future()
                     await self._send(waiting)
                     answer = await waiting.answer
-            return _reply(waiting, answer)
+            return reply_of(waiting, answer)
         except TimeoutError:
             problem = f"{machine.known.name} did not answer within {within_s:g} seconds"
-            raise _late(waiting, problem, within_s) from None
+            raise late(waiting, problem, within_s) from None
         except asyncio.CancelledError:
             await self._cancel(waiting)
             raise
@@ -185,7 +147,7 @@ class Hub:
                 lastSeenAt=moment(machine.known.last_seen_at),
             )  # fmt: skip
 
-    async def _send(self, waiting: _Waiting) -> None:
+    async def _send(self, waiting: Waiting) -> None:
         """Ask, or ask again: the same act under the same key, in a message of its own."""
         here = waiting.machine.here
         assert here is not None, "only a machine that is there is asked"
@@ -201,9 +163,9 @@ class Hub:
         seat = waiting.machine.known.seat
         await self.link.publish(subjects.calls(seat), sealed, subjects.reply(self.seat, seat, waiting.call_id))
         if waiting.beside is not None:
-            waiting.beside.begin()
+            waiting.beside.begin(waiting)
 
-    def _addressed(self, waiting: _Waiting, nonce: str) -> dict[str, Any]:
+    def _addressed(self, waiting: Waiting, nonce: str) -> dict[str, Any]:
         here = waiting.machine.here
         assert here is not None, "only a machine that is there is asked"
         return {
@@ -217,7 +179,7 @@ class Hub:
             await asyncio.sleep(_LOOK_S)
             await self._look_at(list(self._waiting.values()))
 
-    async def _look_at(self, calls: list[_Waiting]) -> None:
+    async def _look_at(self, calls: list[Waiting]) -> None:
         for waiting in calls:
             if not waiting.answer.done() and waiting.nonces:
                 try:
@@ -226,16 +188,16 @@ class Hub:
                     if not waiting.answer.done():
                         waiting.answer.set_exception(error)
 
-    async def _look(self, waiting: _Waiting) -> None:
+    async def _look(self, waiting: Waiting) -> None:
         """Ask again when a lost connection is back; give up when it stays lost."""
         machine = waiting.machine
         here, is_there = machine.here, self.machines.state(machine) == "online"
         if not is_there or here is None:
             waiting.away_since = waiting.away_since or time.monotonic()
             if time.monotonic() - waiting.away_since > self._resume_s:
-                raise _unknown(waiting, f"{machine.known.name} was lost after the call was sent")
+                raise unknown(waiting, f"{machine.known.name} was lost after the call was sent")
         elif here.epoch != waiting.epoch:
-            raise _unknown(waiting, f"{machine.known.name} was started anew after the call was sent")
+            raise unknown(waiting, f"{machine.known.name} was started anew after the call was sent")
         elif waiting.away_since is not None or here.link != waiting.link:
             waiting.away_since = None
             try:
@@ -244,14 +206,14 @@ class Hub:
                 # It was sent before, so this says nothing of its outcome: the next look tries again, or gives up as not known.
                 waiting.away_since = time.monotonic()
 
-    async def _cancel(self, waiting: _Waiting) -> None:
+    async def _cancel(self, waiting: Waiting) -> None:
         sealed = self._signer.sealed("cancel", self._addressed(waiting, secrets.token_hex(16)))
         try:
             await self.link.publish(subjects.calls(waiting.machine.known.seat), sealed)
         except LinkError as error:
             log.info("a cancelled call could not be ended there: %s", error.message)
 
-    async def _next_run(self, waiting: _Waiting) -> None:
+    async def _next_run(self, waiting: Waiting) -> None:
         """Wait for the new run of a machine to say that it is there."""
         while waiting.machine.here is None or waiting.machine.here.epoch == waiting.epoch:
             await self._heard.wait()
@@ -314,7 +276,7 @@ class Hub:
             return
         waiting.answer.set_result(answer)
 
-    def _nobody(self, waiting: _Waiting) -> None:
+    def _nobody(self, waiting: Waiting) -> None:
         name = waiting.machine.known.name
         if len(waiting.nonces) == 1:
             error = ProviderUnavailable(
@@ -346,55 +308,16 @@ class Hub:
         await self._dispatcher.refuse({"op": "fleet.hub"}, stranger, error)
 
 
-def _reply(waiting: _Waiting, answer: AnswerBody) -> Reply:
-    machine = waiting.machine
-    if answer.refused is not None:
-        kind = wire_codes().get(answer.refused, ProviderUnavailable)
-        may_be_done = answer.rule in ("restarted", "too_large") or kind.code in ("aborted", "conflict")
-        effect = _effect(waiting) if may_be_done else {}
-        raise kind(f"{machine.known.name}: {answer.message[:300]}", computer=machine.known.name, **effect)
-    if len(answer.envelope) > _MAX_ENVELOPE:
-        raise LimitExceeded(f"{machine.known.name} answered with more than a client can take; ask for less.")
-    envelope = _envelope(answer.envelope)
-    if envelope is None or not all(map(_is_attachment, answer.attachments)):
-        raise ExecutionFailed(
-            f"{machine.known.name} answered with something that is no envelope.",
-            computer=machine.known.name,
-            **_effect(waiting),
-        )
-    return Reply(envelope, [Attachment(mime, data) for mime, data in answer.attachments])
+def _heeded(dial: Connect, waiting: Waiting) -> Connect:
+    """The way to the other side of a stream; when it is lost for good, the call beside it is, too."""
+    loop = asyncio.get_running_loop()
+    problem = f"{waiting.machine.known.name} was lost while bytes were on their way"
 
+    def connect(have: int, within_s: float) -> tuple[Pipe, int]:
+        try:
+            return dial(have, within_s)
+        except TimeoutError:
+            loop.call_soon_threadsafe(loop.call_later, _LAST_WORD_S, waiting.give_up, problem)
+            raise
 
-def _is_attachment(item: list[Any]) -> bool:
-    return len(item) == 2 and type(item[0]) is str and _MIME.fullmatch(item[0]) is not None and type(item[1]) is bytes
-
-
-def _envelope(raw: bytes) -> dict[str, Any] | None:
-    """What a machine answered, if it has the shape of an envelope."""
-    try:
-        value = from_json(raw, allow_inf_nan=False)
-    except ValueError:
-        return None
-    return value if is_envelope(value) else None
-
-
-def _unknown(waiting: _Waiting, problem: str) -> ProviderUnavailable:
-    return ProviderUnavailable(_not_known(waiting, problem), computer=waiting.machine.known.name, **_effect(waiting))
-
-
-def _late(waiting: _Waiting, problem: str, within_s: float) -> TimedOut:
-    name = waiting.machine.known.name
-    return TimedOut(_not_known(waiting, problem), computer=name, seconds=within_s, **_effect(waiting))
-
-
-def _not_known(waiting: _Waiting, problem: str) -> str:
-    return (
-        f"{problem}."
-        if waiting.observes
-        else f"{problem}. Whether it was done there is not known; its own history tells."
-    )
-
-
-def _effect(waiting: _Waiting) -> dict[str, str]:
-    """What an error says of what was done: nothing where nothing could be."""
-    return {} if waiting.observes else {"effect": "unverifiable"}
+    return connect

@@ -206,7 +206,7 @@ class _Stream:
             raise ConnectionError(error.message) from error
         except TooLate:
             sending.cancel()
-            raise TimeoutError("the server takes nothing") from None
+            raise ConnectionError("the server takes nothing") from None
 
     @property
     def largest(self) -> int:
