@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -141,10 +142,12 @@ async def test_our_own_temporaries_are_never_listed(road: Road) -> None:
     assert (await road.data("file.list"))["entries"] == []
 
 
-PATTERN = st.text("ab*?/!.[]c#\\ -^", min_size=1, max_size=8)
+# git cuts the plain beginning off before it reads `b**/c`, and so takes it for `b` and then `**/c`; we read what is written.
+PATTERN = st.text("ab*?/!.[]c#\\ -^", min_size=1, max_size=8).filter(lambda text: not re.search(r"[^/*]\*\*+/", text))
 NAME = st.text("abc.", min_size=1, max_size=3).filter(lambda name: name not in (".", "..", ".git"))
 
 
+@example(["["], ["[/.]*", r"b\/c"], [["a", "b", "c"]])
 @example(["?[[c]", "[[:alpha:]]b", r"[\]-a]", "[c-a]"], [], [["ac"], ["ab"], ["]"], ["c"]])
 @given(
     st.lists(PATTERN, min_size=1, max_size=5),

@@ -92,7 +92,10 @@ def _rule(line: str) -> Rule | None:
 def _levels(body: str) -> Levels | None:
     """One pattern a folder level, None for `**`; no answer at all for a pattern that git takes as matching nothing."""
     found: list[re.Pattern[str] | None] = []
-    for name in body.split("/"):
+    names = _split(body)
+    if names is None:
+        return None
+    for name in names:
         if name == "**":
             if not found or found[-1] is not None:
                 found.append(None)
@@ -105,6 +108,26 @@ def _levels(body: str) -> Levels | None:
         # "a/**" is everything inside a, not a itself.
         found.append(re.compile(".+", re.DOTALL))
     return tuple(found)
+
+
+def _split(body: str) -> list[str] | None:
+    """The pattern's levels: a slash inside a character class divides nothing, and one behind a backslash is a slash."""
+    names, at = [""], 0
+    while at < len(body):
+        end = at + 1
+        if body[at] == "[":
+            found = _bracket(body, at)
+            if found is None:
+                return None
+            end = found[1]
+        elif body[at] == "\\":
+            end = at + 2
+        if body[at:end] in ("/", "\\/"):
+            names.append("")
+        else:
+            names[-1] += body[at:end]
+        at = end
+    return names
 
 
 def _name_regex(level: str) -> str | None:
