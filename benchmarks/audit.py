@@ -68,7 +68,8 @@ async def _durability(place: Path) -> list[Ratio]:
 async def _timed_writers(store: AuditStore) -> float:
     async def writer() -> None:
         for _ in range(EACH):
-            await store.intent(_event())
+            store.intent(_event())
+            await store.durable()
 
     started = time.perf_counter()
     async with anyio.create_task_group() as group:

@@ -25,7 +25,8 @@ async def steps(folder: Path) -> None:
     for number in range(6):
         made = event("file.write", f"file{number}.txt", ok=None)
         try:
-            await store.intent(made)
+            store.intent(made)
+            await store.durable()
             say(f"intent {made.operation_id}")
             made.ok = True
             await store.outcome(made)

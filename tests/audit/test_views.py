@@ -53,7 +53,8 @@ async def test_pages_neither_skip_nor_repeat_while_events_arrive(
 
 async def test_an_outcome_joins_its_intent(store: AuditStore) -> None:
     made = event("file.write", ok=None, duration_ms=None)
-    await store.intent(made)
+    store.intent(made)
+    await store.durable()
     [running] = (await ask(store, "last"))["events"]
     assert (running["outcome"], running["ok"]) == ("running", None)
     made.ok, made.effect, made.duration_ms = True, "confirmed", 2.0
@@ -63,7 +64,8 @@ async def test_an_outcome_joins_its_intent(store: AuditStore) -> None:
 
 
 async def test_an_intent_whose_service_died_is_unknown(store: AuditStore, tmp_path: Path) -> None:
-    await store.intent(event("file.write", ok=None))
+    store.intent(event("file.write", ok=None))
+    await store.durable()
     after = AuditStore(tmp_path / "audit")
     told = await ask(after, "last")
     assert told["events"][0]["outcome"] == "unknown"

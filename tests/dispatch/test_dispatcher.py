@@ -152,7 +152,7 @@ async def test_the_audit_refusing_means_nothing_happens(tmp_path: Path) -> None:
             def __getattr__(self, name: str) -> object:
                 return getattr(inner, name)
 
-            async def intent(self, event: object) -> None:
+            def intent(self, event: object) -> None:
                 raise OSError(28, "No space left on device")
 
         inner = road.app.dispatcher.audit

@@ -70,15 +70,6 @@ class GroupSync:
             loop.call_soon(self._go)
         return waiter.told
 
-    def withdraw(self, told: asyncio.Future[None]) -> bool:
-        """Wait for this one no longer: somebody else syncs the journal for it. False when that is under way already."""
-        kept = [waiter for waiter in self._waiting if waiter.told is not told]
-        if len(kept) == len(self._waiting):
-            return False
-        self._waiting = kept
-        told.cancel()
-        return True
-
     def close(self) -> None:
         """End the threads."""
         self._rounds.put(None)
@@ -97,9 +88,7 @@ class GroupSync:
     def _go(self) -> None:
         assert self._loop is not None
         waiting, self._waiting = self._waiting, []
-        if not waiting:
-            self._is_due = False
-        elif self._takes_s < _QUICK_S and _is_one_call(waiting):
+        if self._takes_s < _QUICK_S and len(waiting) == 1:
             self._release(waiting, self._round(waiting))
         else:
             self._rounds.put((self._loop, waiting))
@@ -149,8 +138,3 @@ class GroupSync:
                 waiter.told.set_exception(error)
                 # Whoever never comes to await it was stopped by something else, which is told instead.
                 waiter.told.exception()
-
-
-def _is_one_call(waiting: Sequence[_Waiter]) -> bool:
-    """True for an intent, alone or with the one file its operation prepared."""
-    return len(waiting) == 1 or (len(waiting) == 2 and (waiting[0].first is None) != (waiting[1].first is None))

@@ -1,6 +1,7 @@
 """What the dispatcher asks of the audit."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from computer_linker.model.event import Event
@@ -10,16 +11,16 @@ from computer_linker.model.unsynced import Unsynced
 class AuditLog(Protocol):
     """Records events. When a method returns, the record survives `kill -9` of this service."""
 
-    def intent(self, event: Event) -> Awaitable[None]:
-        """Record what is about to happen, at once; awaited, it also survives a power cut."""
+    def intent(self, event: Event) -> None:
+        """Record what is about to happen."""
         ...
 
-    def beside(self, work: Callable[[], None]) -> Awaitable[None]:
-        """Run work that waits for the disk in the thread that makes intents durable, so that both are one wait."""
+    def durable(self, first: Callable[[], None] | None = None) -> "asyncio.Future[None]":
+        """Awaited, every intent so far also survives a power cut. `first` waits for the disk too; both are one wait."""
         ...
 
-    def hand_over(self, intent: Awaitable[None]) -> Unsynced | None:
-        """Leave it to somebody else to make this intent durable; None when that is under way already."""
+    def unsynced(self) -> Unsynced:
+        """The file that holds the intents so far, for somebody else to make durable."""
         ...
 
     async def outcome(self, event: Event) -> None:

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -86,20 +86,17 @@ class AuditStore:
         """True while an operation of this process has an intent and its outcome is still to come."""
         return operation_id in self._running
 
-    def intent(self, event: Event) -> Awaitable[None]:
-        """Record what is about to happen, at once; awaited, it survives a power cut."""
+    def intent(self, event: Event) -> None:
+        """Record what is about to happen."""
         self._append(record.opening(event, "intent", self.key))
         self._running.add(event.operation_id)
-        return self._durable.done()
 
-    def beside(self, work: Callable[[], None]) -> Awaitable[None]:
-        """Run work that waits for the disk in the thread that makes intents durable, so that both are one wait."""
-        return self._durable.done(work)
+    def durable(self, first: Callable[[], None] | None = None) -> "asyncio.Future[None]":
+        """Awaited, every intent so far survives a power cut. `first` waits for the disk too; both are one wait."""
+        return self._durable.done(first)
 
-    def hand_over(self, intent: Awaitable[None]) -> Unsynced | None:
-        """Leave it to somebody else to make this intent durable; None when that is under way already."""
-        if not isinstance(intent, asyncio.Future) or not self._durable.withdraw(intent):
-            return None
+    def unsynced(self) -> Unsynced:
+        """The file that holds the intents so far, for somebody else to make durable."""
         return self.journal.unsynced()
 
     async def outcome(self, event: Event) -> None:

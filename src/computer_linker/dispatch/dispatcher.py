@@ -230,7 +230,7 @@ class Dispatcher:
             dispatch=dispatch,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             beside_intent=None if intent is None else intent.beside,
-            hand_over_intent=None if intent is None else intent.hand_over,
+            unsynced_intent=None if intent is None else intent.unsynced,
             report=caller.report,
         )
 

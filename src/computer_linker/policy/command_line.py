@@ -59,7 +59,7 @@ def check_argv(argv: list[str]) -> None:
             raise InvalidRequest("A command must be valid Unicode text.") from None
     if total > MAX_BYTES:
         raise InvalidRequest(f"A command has at most {MAX_BYTES} bytes; pass more through stdin or a file.")
-    if any(not char.isprintable() for char in argv[0]):
+    if not argv[0].isprintable():
         raise InvalidRequest("The program's name holds a character that cannot be seen.")
 
 

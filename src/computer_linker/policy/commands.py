@@ -58,7 +58,7 @@ class Rule:
 
 def judge_command(policy: ScopePolicy, argv: list[str], program: Program, locate: Locate) -> None:
     """Raise PermissionDenied unless the scope's rules allow this argv. Denied rules win."""
-    name = PurePath(program.path).name
+    name = program.path.rpartition("/")[2]
     for rule in _rules(policy.denied_commands):
         if _denies(rule, argv, program, locate):
             raise PermissionDenied(f"This scope's policy denies {name} with these arguments.", rule="deniedCommands")

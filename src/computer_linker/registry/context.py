@@ -34,8 +34,8 @@ class Context:
     """Returns once the intent is durable. A side effect awaits it just before its first irreversible step."""
     beside_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
     """Runs work that waits for the disk in one wait with the intent; None for an operation that records none."""
-    hand_over_intent: Callable[[], Unsynced | None] | None = None
-    """Leaves it to somebody else to make the intent durable before the effect, instead of awaiting `durable_intent`."""
+    unsynced_intent: Callable[[], Unsynced] | None = None
+    """The file that holds the intent, for whoever makes the change to sync first, instead of `durable_intent`."""
     report: Progress | None = None
     cargo: Any = None
     """What came beside the request, such as a stream of bytes from another computer."""

@@ -109,7 +109,8 @@ async def test_an_effect_whose_outcome_could_not_be_written_is_told_and_made_goo
     from support.events import event
 
     made = event("file.write", ok=None)
-    await store.intent(made)
+    store.intent(made)
+    await store.durable()
     made.ok, made.effect = True, "confirmed"
     with full_disk(journal), pytest.raises(Exception, match="history"):
         await store.outcome(made)

@@ -46,7 +46,7 @@ async def test_the_program_runs_after_its_file_was_synced(processes: LinuxProces
     with (tmp_path / "journal").open("ab") as file:
         file.write(b"an intent\n")
         file.flush()
-        ahead = processes.sync_ahead(file.fileno)
+        ahead = processes.sync_ahead(file.fileno())
     assert ahead is not None
     child = await processes.spawn(touching(tmp_path / "made", ahead))
     child.go()
@@ -60,7 +60,7 @@ async def test_nothing_runs_when_the_file_cannot_be_synced(
     processes: LinuxProcesses, tmp_path: Path, is_late: bool
 ) -> None:
     read, write = os.pipe()  # a pipe is not on any disk: the kernel refuses to sync it
-    ahead = processes.sync_ahead(lambda: write)
+    ahead = processes.sync_ahead(write)
     assert ahead is not None
     if is_late:
         with anyio.fail_after(20):
@@ -88,7 +88,7 @@ async def test_one_that_is_given_back_takes_the_next_order(processes: LinuxProce
     pid = await one_waits(processes)
     with (tmp_path / "journal").open("ab") as file:
         for _ in range(3):
-            ahead = processes.sync_ahead(file.fileno)
+            ahead = processes.sync_ahead(file.fileno())
             assert ahead is not None
             ahead.give_back()
     child = await processes.spawn(touching(tmp_path / "made", None))
@@ -98,14 +98,14 @@ async def test_one_that_is_given_back_takes_the_next_order(processes: LinuxProce
     assert (tmp_path / "made").exists()
 
 
-async def test_the_file_is_not_asked_for_when_nobody_waits(tmp_path: Path) -> None:
+async def test_nobody_is_set_to_work_when_nobody_waits() -> None:
     processes = LinuxProcesses()
-    assert processes.sync_ahead(lambda: pytest.fail("it was asked for")) is None
+    assert processes.sync_ahead(0) is None
 
 
 async def test_one_that_dies_at_work_runs_nothing(processes: LinuxProcesses, tmp_path: Path) -> None:
     with (tmp_path / "journal").open("ab") as file:
-        ahead = processes.sync_ahead(file.fileno)
+        ahead = processes.sync_ahead(file.fileno())
     assert ahead is not None
     os.kill(ahead.pid, 9)
     with anyio.fail_after(20):

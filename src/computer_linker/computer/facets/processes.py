@@ -133,6 +133,6 @@ class Processes(Protocol):
 class SyncsAhead(Protocol):
     """Processes that can wait for the disk before they become a program, so that nobody else has to."""
 
-    def sync_ahead(self, file: Callable[[], int | None]) -> Ahead | None:
-        """Set a process to work at once; None when none waits for work (then the file is not asked for) or there is no file."""
+    def sync_ahead(self, fd: int) -> Ahead | None:
+        """Set a process to work at once; None when none waits for work."""
         ...

@@ -61,7 +61,7 @@ async def command_run(
     The command becomes one argv, which is matched against the scope's rules and executed as it is, inside the kernel
     boundary that `boundary` names. Output beyond the limit loses its middle, never its end.
     """
-    with ctx.use(Runner).ahead(ctx.hand_over_intent) as early:
+    with ctx.use(Runner).ahead(ctx.unsynced_intent) as early:
         prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env))
         return await run_prepared(ctx, prepared, options, input.stdin, early)
 

@@ -18,6 +18,7 @@ class Programs:
     def __init__(self, roots: Sequence[str], environ: Mapping[str, str]) -> None:
         self._roots = tuple(os.path.realpath(root) for root in roots)
         self._configured_roots = tuple(roots)
+        self._inside = tuple(f"{root.rstrip('/')}/" for root in {*self._roots, *roots})
         self.search_path = self._trusted(environ.get("PATH", ""))
         self._real_folders = {folder: os.path.realpath(folder) for folder in self.search_path}
 
@@ -77,6 +78,8 @@ class Programs:
 
     def _could_replace(self, path: str, real: str) -> bool:
         """True when the scope could change what this path, whose links lead to `real`, means."""
+        if not f"{path}/".startswith(self._inside) and not f"{real}/".startswith(self._inside):
+            return False
         roots = [root for root in self._roots if _is_below(real, (root,))]
         roots += [root for root in self._configured_roots if _is_below(path, (root,)) or _is_below(real, (root,))]
         return any(_could_be_replaced(place, root) for root in roots for place in (path, real))

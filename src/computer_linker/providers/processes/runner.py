@@ -48,6 +48,8 @@ class Runner:
 
     def __init__(self, computer: Computer) -> None:
         self._computer = computer
+        # Asked once: to ask is dear, and every command would.
+        self._syncs_ahead = computer.processes if isinstance(computer.processes, SyncsAhead) else None
         self._ended: list[SpawnPlan] = []
         """Plans whose process has ended, to be released once its outcome was told."""
 
@@ -60,12 +62,9 @@ class Runner:
         self._release_ended()
 
     @contextmanager
-    def ahead(self, hand_over: Callable[[], Unsynced | None] | None) -> Iterator["Early | None"]:
+    def ahead(self, unsynced: Callable[[], Unsynced] | None) -> Iterator["Early | None"]:
         """Have the process of the run that comes next make the intent durable while its plan is made; None where it cannot."""
-        processes = self._computer.processes
-        early = None
-        if hand_over is not None and isinstance(processes, SyncsAhead):
-            early = Early.set_to_work(processes, hand_over)
+        early = None if unsynced is None or self._syncs_ahead is None else Early.begun(self._syncs_ahead, unsynced)
         try:
             yield early
         finally:
@@ -146,16 +145,11 @@ class Early:
     unsynced: Unsynced
 
     @classmethod
-    def set_to_work(cls, processes: SyncsAhead, hand_over: Callable[[], Unsynced | None]) -> Self | None:
-        """Have it sync the file; None when no process waits for work, or the file is being synced already."""
-        handed: list[Unsynced] = []
-
-        def file() -> int | None:
-            handed.extend([unsynced] if (unsynced := hand_over()) is not None else [])
-            return handed[0].fd if handed else None
-
-        process = processes.sync_ahead(file)
-        return None if process is None else cls(process, handed[0])
+    def begun(cls, processes: SyncsAhead, unsynced: Callable[[], Unsynced]) -> Self | None:
+        """Have it sync the file; None when no process waits for work."""
+        file = unsynced()
+        process = processes.sync_ahead(file.fd)
+        return None if process is None else cls(process, file)
 
 
 class _Run:

@@ -54,8 +54,10 @@ class Streams:
         self.theirs.append(write)
         os.set_blocking(self.stdout, False)
         os.set_blocking(self.stderr, False)
+
+    def widen(self) -> None:
+        """Fewer wakeups for a command that prints a lot; refused when the user has too many pipes."""
         with contextlib.suppress(OSError):
-            # Fewer wakeups for a command that prints a lot; refused when the user has too many pipes.
             fcntl.fcntl(self.stdout, _F_SETPIPE_SZ, _PIPE_BYTES)
 
     def close_theirs(self) -> None:

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +58,14 @@ class LinuxProcesses:
         if ready.ended is not None:
             raise ExecutionFailed(f"The program could not be started: {ready.ended}.")
         streams: Streams | None = None
+        failure = None
         try:
             streams = Streams.open(launch)
             _order(ready, launch, streams)
+            streams.widen()
+        except BrokenPipeError:
+            # It has ended; why, the launcher tells next.
+            failure = "its process ended before it had its order"
         except BaseException:
             self.tell({"do": "kill", "id": ready.id})
             ready.link.close()
@@ -71,15 +75,17 @@ class LinuxProcesses:
         finally:
             if streams is not None:
                 streams.close_theirs()
+        assert streams is not None
         child = LinuxChild(self, ready, launch, streams)
+        child.failure = failure
         self._children[ready.id] = child
         if self._loop is not None:
             self._loop.call_later(_FORK_AHEAD_S, self._fork_ahead)
         return child
 
-    def sync_ahead(self, file: Callable[[], int | None]) -> "_Ready | None":
-        """Have a child that waits for its order sync this file first; None when none waits, or there is no file."""
-        if not self._ready or (fd := file()) is None:
+    def sync_ahead(self, fd: int) -> "_Ready | None":
+        """Have a child that waits for its order sync this file first; None when none waits."""
+        if not self._ready:
             return None
         ready = self._ready.popleft()
         self._ahead[ready.id] = ready
@@ -286,6 +292,8 @@ def _order(ready: _Ready, launch: Launch, streams: "Streams") -> None:
         raise LimitExceeded("The command and its environment are too long.", bytes=len(packet), limit=_MAX_PACKET)
     try:
         socket.send_fds(ready.link, [packet], fds)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise ExecutionFailed("The system could not start the command; try again.") from error
 
