@@ -1,6 +1,6 @@
 """A facet of another machine: each method packs its arguments, asks over the link, and unpacks the answer."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 from computer_linker.computer.manifest import FacetName
@@ -33,15 +33,10 @@ class Forwarded:
         return call
 
     def _streaming(self, method: Method) -> Callable[..., AsyncIterator[Any]]:
-        async def subscribe(*given: Any, **named: Any) -> AsyncIterator[Any]:
-            items = self._link.stream(self._scope(), method.name, method.to_params(given, named))
-            try:
-                async for item in items:
-                    yield method.from_answer(item, [])
-            finally:
-                await items.aclose()  # type: ignore[attr-defined]  # every link streams by a generator
+        def stream(*given: Any, **named: Any) -> AsyncIterator[Any]:
+            return subscribe(self._link, self._scope(), method, method.to_params(given, named))
 
-        return subscribe
+        return stream
 
 
 class RemoteKeyboard(Forwarded):
@@ -56,3 +51,13 @@ async def ask(link: Link, scope: str, method: Method, params: dict[str, Any]) ->
     """Call a method there and give its typed result."""
     answer = await link.ask(scope, method.name, params, is_safe=method.effect is Effect.OBSERVE)
     return method.from_answer(answer.value, answer.blobs)
+
+
+async def subscribe(link: Link, scope: str, method: Method, params: dict[str, Any]) -> AsyncGenerator[Any, None]:
+    """The typed items that a method pushes there, for as long as they are iterated."""
+    items = link.stream(scope, method.name, params)
+    try:
+        async for item in items:
+            yield method.from_answer(item, [])
+    finally:
+        await items.aclose()  # type: ignore[attr-defined]  # every link streams by a generator

@@ -4,15 +4,15 @@ import asyncio
 import errno
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, suppress
 from typing import Any
 
 import anyio
 
 from computer_linker.computer.facets.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, KernelRules, Launch, PtySize, SignalName, Usage
-from computer_linker.computer.remote.forward import ask
+from computer_linker.computer.remote.forward import ask, subscribe
 from computer_linker.computer.remote.link import Link
 from computer_linker.computer.remote.methods import methods_of
 from computer_linker.computer.remote.process_wire import FED, RESUME_S, FarLaunch, Spawned
@@ -163,8 +163,9 @@ class RemoteChild(Ending):
 
     async def _watch(self) -> None:
         async def ended(have: int) -> int:
-            async for item in self._there.stream("ending", self._process):
-                self.has_ended(item)
+            async with aclosing(self._there.stream("ending", self._process)) as endings:
+                async for item in endings:
+                    self.has_ended(item)
             return have
 
         if (error := await _resumed(ended)) is not None and self.ended is None:
@@ -175,10 +176,11 @@ class RemoteChild(Ending):
         """What it prints there comes out of the pipe here, no faster than it is read."""
 
         async def print_from(have: int) -> int:
-            async for piece in self._there.stream("output", self._process, name, have):
-                await _write(fd, piece)
-                have += len(piece)
-                progress[0] = have
+            async with aclosing(self._there.stream("output", self._process, name, have)) as pieces:
+                async for piece in pieces:
+                    await _write(fd, piece)
+                    have += len(piece)
+                    progress[0] = have
             return have
 
         progress = [0]
@@ -226,14 +228,9 @@ class _There:
         method = self._methods[name]
         return await ask(self._link, self._scope, method, method.to_params(given, {}))
 
-    async def stream(self, name: str, *given: Any) -> Any:
+    def stream(self, name: str, *given: Any) -> AsyncGenerator[Any, None]:
         method = self._methods[name]
-        items = self._link.stream(self._scope, method.name, method.to_params(given, {}))
-        try:
-            async for item in items:
-                yield method.from_answer(item, [])
-        finally:
-            await items.aclose()  # type: ignore[attr-defined]  # every link streams by a generator
+        return subscribe(self._link, self._scope, method, method.to_params(given, {}))
 
 
 async def _resumed(work: Callable[[int], Awaitable[int]], progress: list[int] | None = None) -> LinkError | None:
