@@ -12,6 +12,7 @@ _MAX_CONNECTIONS = 512
 _HEADERS_DEADLINE_S = 15.0
 _READER_DEADLINE_S = 60.0
 _MAX_HEAD = 64 * 1024
+_MAX_FIELDS = 256
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\ncache-control: no-store\r\nconnection: close\r\n\r\n"
@@ -29,7 +30,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         cls = type(self)
         cls.open_count += 1
-        self._head_size = 0
+        self._size = self._field_size = self._body_size = 0
         self._is_in_head = True
         self._deadline = self.loop.call_later(_HEADERS_DEADLINE_S, self._too_slow)
         cls.silent[self] = None
@@ -45,20 +46,33 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._head_size += len(data)
+        self._size += len(data)
         super().data_received(data)
-        # The parser itself would gather headers for as long as they come.
-        if self._is_in_head and self._head_size > _MAX_HEAD and not self.transport.is_closing():
+        # The parser itself would gather headers, and what surrounds the pieces of a body, for as long as they come.
+        around = self._size - self._body_size
+        if around > _MAX_HEAD + self._body_size and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._is_in_head:
+            # A field behind the body would be read as one of the head's, where it may say who asks and which host is meant.
+            raise httptools.HttpParserError("fields behind the body are not taken")
+        super().on_header(name, value)
+        self._field_size += len(name) + len(value)
+        if self._field_size > _MAX_HEAD or len(self.headers) > _MAX_FIELDS:
+            raise httptools.HttpParserError("the head is too large")
 
     def on_headers_complete(self) -> None:
         self._deadline.cancel()
         self._is_in_head = False
-        if not self.url.startswith(b"/"):
-            # A whole address names a host of its own, beside the Host header that the guards compare.
-            raise httptools.HttpParserError("the request target must be a path")
+        if (fault := _two_readings(self.url, self.parser.get_http_version(), self.headers)) is not None:
+            raise httptools.HttpParserError(fault)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_size += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         # Not before: whoever announces a body and holds it back would otherwise never be the first to leave.
@@ -80,7 +94,7 @@ class BoundedProtocol(HttpToolsProtocol):
             type(self).silent[self] = None
 
     def on_message_begin(self) -> None:
-        self._head_size = 0
+        self._size = self._field_size = self._body_size = 0
         self._is_in_head = True
         self._deadline.cancel()
         self._deadline = self.loop.call_later(_HEADERS_DEADLINE_S, self._too_slow)
@@ -88,6 +102,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         self.transport.abort()
+
+
+def _two_readings(url: bytes, version: str, headers: list[tuple[bytes, bytes]]) -> str | None:
+    """What in a head another server on the way may have read differently; None when nothing is."""
+    if not url.startswith(b"/") or b"#" in url:
+        # A whole address names a host of its own, beside the Host header that the guards compare.
+        return "the request target must be a path"
+    if version not in ("1.0", "1.1"):
+        return "the version is none that is spoken here"
+    codings = [value.strip(b" \t").lower() for name, value in headers if name == b"transfer-encoding"]
+    if codings and (codings != [b"chunked"] or version == "1.0"):
+        return "the body comes in a way that is not taken here"
+    return None
 
 
 def protocol() -> Any:

@@ -15,6 +15,7 @@ _FORWARDING = (
     b"x-original-", b"x-envoy-", b"x-proxyuser-ip", b"fastly-", b"fly-", b"tailscale-", b"ngrok-", b"x-appengine-",
 )  # fmt: skip
 """How the headers begin that proxies and tunnels add on the way."""
+_UTF8 = (b"charset=utf-8", b'charset="utf-8"', b"charset=utf8")
 _SINGLE = frozenset(
     (
         b"host", b"origin", b"authorization", b"content-length", b"content-type", b"content-encoding", b"transfer-encoding",
@@ -115,9 +116,11 @@ def check_body_headers(headers: Headers) -> None:
     """Refuse compressed bodies, bodies that are not JSON, and bodies announced as too large."""
     if headers.get(b"content-encoding", b"identity") != b"identity":
         raise Refused(415, "Compressed request bodies are not accepted.")
-    kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    kind, *parameters = (part.strip().lower() for part in headers.get(b"content-type", b"").split(b";"))
     if kind != b"application/json":
         raise Refused(415, "The request body must be application/json.")
+    if any(part.startswith(b"charset") and part not in _UTF8 for part in parameters):
+        raise Refused(415, "The request body must be in UTF-8.")
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or int(length[:20]) > MAX_BODY):
         raise Refused(413, f"A request body is at most {MAX_BODY} bytes.")

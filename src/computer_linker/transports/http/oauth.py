@@ -18,18 +18,20 @@ from computer_linker.registry.services import Services
 from computer_linker.transports.http import consent
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, replayed
 from computer_linker.transports.http.forms import bounded_body, every_value, single_values
-from computer_linker.transports.http.guards import Headers, Refused
+from computer_linker.transports.http.guards import Headers, Refused, check_body_headers
 
 PATHS = frozenset({"/authorize", "/token", "/register", "/revoke", consent.PATH})
 _RESOURCE = "/.well-known/oauth-protected-resource"
+_RESOURCE_PATHS = (_RESOURCE, f"{_RESOURCE}/mcp")
 _SERVER = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+_SERVER_PATHS = (*_SERVER, *(f"{path}/mcp" for path in _SERVER))
 _S256 = re.compile(r"[A-Za-z0-9_-]{43}")
 """A SHA-256 digest as a challenge is written."""
 
 
 def is_oauth_path(path: str) -> bool:
     """True for a route that serves clients without a credential."""
-    return path in PATHS or path.startswith(_RESOURCE) or path.startswith(_SERVER)
+    return path in PATHS or path in _RESOURCE_PATHS or path in _SERVER_PATHS
 
 
 def bearer_challenge(base: str, *, error: str | None = None, scope: str = DEFAULT) -> bytes:
@@ -52,13 +54,14 @@ class OAuthRoutes:
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, base: str) -> None:
         """Answer one request. `base` is the origin the client used, which is the issuer."""
         path, method = scope["path"], scope["method"]
-        if path.startswith(_RESOURCE):
+        if path in _RESOURCE_PATHS and method in ("GET", "HEAD"):
             await answer_json(send, 200, self._resource_metadata(base))
-        elif path.startswith(_SERVER):
+        elif path in _SERVER_PATHS and method in ("GET", "HEAD"):
             await answer_json(send, 200, _server_metadata(base))
         elif self._services.config.owner_token is None:
             raise Refused(404, "Without an owner token there is nobody who could consent.")
         elif path == "/register" and method == "POST":
+            check_body_headers(headers)
             await self._register(receive, send)
         elif path == "/authorize" and method == "GET":
             await self._authorize(scope, send, base)

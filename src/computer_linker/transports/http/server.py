@@ -182,6 +182,9 @@ class HttpServer:
         if is_for_phone and self._host in EVERY and places.local_hosts:
             places = at_own_address(places, scope.get("server"))
         is_public = check_place(headers, places)
+        if b"%" in scope["raw_path"]:
+            # No path of ours has a character to encode: only whoever hides one from a rule in front of us writes it so.
+            raise Refused(404, "There is nothing here.")
         if path == "/healthz" and not is_public:
             _only(scope, "GET", "HEAD")
             await answer_json(send, 200, b'{"status":"ok"}')
