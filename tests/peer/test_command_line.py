@@ -49,6 +49,10 @@ def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Pa
         run(laptop, "peer", "remove", "desk")
         gone = run(desk, "op", "file.read", "a.txt", "--on", "laptop", "--scope", "app", ok=False)
         assert gone["error"]["code"] == "permission_denied"
+        assert "where the code is shown" in run(desk, "peer", "pair", where, code, "--allow", "app", ok=False)
+        said = {event["op"] for event in run(laptop, "history")["events"]}
+        assert said >= {"peer.listen", "peer.invite", "peer.pair", "peer.remove"}
+        assert "peer.join" in {event["op"] for event in run(desk, "history")["events"]}
     finally:
         end_service(desk)
         end_service(laptop)

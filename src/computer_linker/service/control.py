@@ -52,8 +52,6 @@ class Controls:
                 return {"ok": True, "ended": lanes.halt(), "still": await lanes.until_still(_STILL_S)}
             case "resume":
                 return {"ok": True, "resumed": self._app.dispatcher.lanes.resume()}
-            case "peer.list" | "peer.listen" as action:
-                return await self._peers.control(action, request)
             case str(action) if action.startswith(("fleet.", "hub.")):
                 return await self._fleet.control(action, request)
             case "approvals.link":
@@ -77,7 +75,7 @@ class Controls:
                 raise InvalidRequest("A tunnel leads to the HTTP service: computer-linker start --tunnel PROVIDER.")
             return await self.tunnels.control(action, request)
 
-        if action in ("sessions.list", "tunnel.status"):
+        if action in ("sessions.list", "tunnel.status", "peer.list"):
             return await work()
         answer = (await self._app.dispatcher.introspect(action, principal, work)).envelope
         return answer if answer["ok"] else {"ok": False, **_told(answer["error"])}

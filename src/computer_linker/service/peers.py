@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker.config.store import write_whole
 from computer_linker.dispatch.farewell import Farewell
-from computer_linker.errors import CannotServe, InvalidRequest, ProviderUnavailable
+from computer_linker.errors import CannotServe, ExecutionFailed, InvalidRequest, ProviderUnavailable
 from computer_linker.extras import remedy
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry.context import Progress
@@ -88,11 +88,11 @@ class PeerDesk:
             await self._server.aclose()
         try:
             await self._listen(host, port)
-        except CannotServe:
+        except CannotServe as error:
             # Where it cannot listen it has not moved to: paired computers find it where it was.
             if before is not None:
                 await self._listen(*before)
-            raise
+            raise ExecutionFailed(error.message, hint=error.hint) from error
         wanted = {"host": host, "port": self._server.address[1] if self._server and self._server.address else port}
         write_whole(self._app.home, _FILE, json.dumps(wanted).encode())
         return {"ok": True, "listening": self._where()}
