@@ -11,12 +11,12 @@ from pathlib import Path
 
 import uvloop
 
+from benchmarks.fleet_copy import Server, copied
 from benchmarks.ratio import Ratio
 from computer_linker.computer.facets.files import Stat
 from computer_linker.computer.simulated.computer import SimulatedComputer
 from computer_linker.computer.simulated.files import SimulatedFiles
 from computer_linker.config.schema import Config
-from computer_linker.fleet.embedded import free_port, server_program
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.member import Member, Times
@@ -71,6 +71,7 @@ def run() -> list[Ratio]:
             f"file.stat on {MACHINES} machines at once, at no distance", near[1], near[0] * MACHINES, 0.75,
             note="against one after another",
         ),
+        *copied(),
     ]  # fmt: skip
 
 
@@ -81,7 +82,7 @@ async def _measured(away_s: float) -> tuple[float, float]:
             home = Path(folder) / "hub"
             app = await stack.enter_async_context(_app(home, "hub", SimulatedComputer()))
             signer = Signer(own_identity(home, "hub"))
-            server = _Server(Path(folder))
+            server = Server(Path(folder))
             stack.callback(server.close)
             machines = Machines(HubSettings(place=Place(url=server.url)), signer.fingerprint, lambda _: None)
             hub = Hub(app.dispatcher, signer, machines)
@@ -126,20 +127,6 @@ def _app(home: Path, machine_id: str, computer: SimulatedComputer) -> AbstractAs
     scope = {"id": "app", "type": "folder", "roots": [_ROOT], "capabilities": ["fs:read"]}
     config = Config(machine_id=machine_id, machine_name=machine_id, scopes=[Scope.from_wire(scope)])
     return open_app(home, lambda: config, computer)
-
-
-class _Server:
-    """A real nats-server on a free port, without users: the seals, not the server, are what is trusted."""
-
-    def __init__(self, folder: Path) -> None:
-        port = free_port()
-        self.url = f"nats://127.0.0.1:{port}"
-        arguments = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder / "store")]
-        self._child = subprocess.Popen([server_program(), *arguments], stderr=subprocess.DEVNULL)
-
-    def close(self) -> None:
-        self._child.terminate()
-        self._child.wait(20)
 
 
 class _Machines:

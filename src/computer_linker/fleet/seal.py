@@ -11,6 +11,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
 from computer_linker.transports.peer.identity import Identity
@@ -19,7 +20,8 @@ VERSION = 1
 MAX_MESSAGE = 24 * 1024 * 1024
 _MAX_CERT = 4096
 _DOMAIN = b"computer-linker fleet 1 "
-_ALGORITHM = ec.ECDSA(hashes.SHA256())
+_ALGORITHM = ec.ECDSA(Prehashed(hashes.SHA256()))
+"""The digest is made beforehand, so that other threads go on while a long message is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Signer:
     def sealed(self, kind: str, body: dict[str, Any]) -> bytes:
         """The bytes of a message. The kind is signed too, so that none can be passed off as another."""
         raw = bytes(msgpack.packb(body, use_bin_type=True))
-        signature = self._key.sign(_signed(kind, raw), _ALGORITHM)
+        signature = self._key.sign(_digest(kind, raw), _ALGORITHM)
         return bytes(msgpack.packb([VERSION, kind, self._certificate, raw, signature], use_bin_type=True))
 
 
@@ -70,7 +72,7 @@ def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
     if len(certificate) > _MAX_CERT or not is_known(signer):
         raise PermissionDenied("The key of this message is not known here.", rule="unknown_key")
     try:
-        _public_key(certificate).verify(signature, _signed(kind, body), _ALGORITHM)
+        _public_key(certificate).verify(signature, _digest(kind, body), _ALGORITHM)
     except InvalidSignature:
         raise PermissionDenied("The signature of this message does not fit it.", rule="forged") from None
     said = unpacked(body)
@@ -87,8 +89,11 @@ def signer_of(raw: bytes) -> str:
     raise InvalidRequest("A fleet message is version, kind, certificate, body and signature.", rule="malformed")
 
 
-def _signed(kind: str, body: bytes) -> bytes:
-    return _DOMAIN + kind.encode() + b"\0" + body
+def _digest(kind: str, body: bytes) -> bytes:
+    """What is signed: what it is and what it says."""
+    digest = hashlib.sha256(_DOMAIN + kind.encode() + b"\0")
+    digest.update(body)
+    return digest.digest()
 
 
 @lru_cache(maxsize=4096)

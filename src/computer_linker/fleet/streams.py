@@ -4,6 +4,7 @@ import asyncio
 import queue
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ class _Stream:
         self._came = self._gone = 0
         self._attempt = 0
         self._is_closed = False
+        self._sending: Future[None] | None = None
         self.newer: FlowBody | None = None
         """The other side opened it again while an older connection was in use."""
 
@@ -189,7 +191,7 @@ class _Stream:
         return body
 
     def say(self, what: Said, attempt: int, at: int, data: bytes = b"") -> None:
-        """Send one message, from a worker thread. Raises OSError when the server does not take it."""
+        """Send one message, from a worker thread. Raises OSError when the server did not take it, or the one before."""
         body = {
             "to": self.ends.other,
             "stream": self.ends.handle,
@@ -199,7 +201,16 @@ class _Stream:
             "data": data,
         }
         sealed = self.ends.signer.sealed("flow", body)
-        sending = asyncio.run_coroutine_threadsafe(self._link.publish(self.ends.subject, sealed), self._loop)
+        self._wait()
+        self._sending = asyncio.run_coroutine_threadsafe(self._link.publish(self.ends.subject, sealed), self._loop)
+        if what != "data":
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait for the last message to be on its way. Of data, the next piece is signed meanwhile."""
+        sending, self._sending = self._sending, None
+        if sending is None:
+            return
         try:
             sending.result(_PUBLISH_S)
         except LinkError as error:
@@ -218,7 +229,9 @@ class _Pipe:
 
     def __init__(self, stream: _Stream, attempt: int, have: int) -> None:
         self._stream, self._attempt, self._have = stream, attempt, have
-        self._out = bytearray()
+        self._out: list[memoryview] = []
+        self._waits = 0
+        """How many bytes are in it."""
         self._sent = self._taken_there = 0
         self._in = memoryview(b"")
         self._got = self._taken_here = self._told = 0
@@ -227,11 +240,11 @@ class _Pipe:
     def sendall(self, data: bytes | memoryview) -> None:
         """Send, waiting for as long as the other side has no room."""
         with self._breaking():
-            self._out += data
+            self._out.append(memoryview(data))
+            self._waits += len(data)
             size = self._stream.largest
-            while len(self._out) >= size:
-                self._send(bytes(self._out[:size]))
-                del self._out[:size]
+            while self._waits >= size:
+                self._send(self._cut(size))
 
     def recv_into(self, buffer: memoryview) -> int:
         """Take what came, and tell the other side that there is room again."""
@@ -259,9 +272,22 @@ class _Pipe:
             self._is_broken = True
 
     def _flush(self) -> None:
-        if self._out:
-            rest, self._out = bytes(self._out), bytearray()
-            self._send(rest)
+        if self._waits:
+            self._send(self._cut(self._waits))
+
+    def _cut(self, size: int) -> bytes:
+        """The next bytes that wait to be sent."""
+        pieces: list[memoryview] = []
+        left = size
+        while left:
+            piece = self._out[0]
+            pieces.append(piece[:left])
+            self._out[0] = piece[left:]
+            left -= len(pieces[-1])
+            if not self._out[0]:
+                del self._out[0]
+        self._waits -= size
+        return b"".join(pieces)
 
     def _send(self, piece: bytes) -> None:
         while self._sent + len(piece) - self._taken_there > WINDOW:
