@@ -305,6 +305,26 @@ async def test_nothing_is_left_open_after_many_programs(laptop: tuple[Pair, Proc
     await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
 
+async def test_nothing_it_was_given_or_said_is_stored_on_either_machine(laptop: tuple[Pair, Processes]) -> None:
+    pair, processes = laptop
+    script = "read line; echo said-$line-$DEBUG; exit 3"
+    child = await processes.spawn(
+        Launch((SH, "-c", script, "argument-kept-secret"), {"DEBUG": "variable-kept-secret"}, stdin="pipe")
+    )
+    child.go()
+    assert child.stdin is not None
+    os.write(child.stdin, b"typed-kept-secret\n")
+    assert await read_all(child.stdout) == b"said-typed-kept-secret-variable-kept-secret\n"
+    assert (await child.wait()).exit_code == 3
+    let_go(child)
+    with pytest.raises(LinkError):
+        await processes.spawn(Launch((SH, "-c", "refused-kept-secret"), {"LD_PRELOAD": "refused-kept-secret"}))
+    assert len(await events_of(pair.laptop, "processes.feed")) == 1
+    for home in (pair.laptop.home, pair.desk.home):
+        for path in home.rglob("*"):
+            assert not path.is_file() or b"kept-secret" not in path.read_bytes(), path
+
+
 async def test_what_it_uses_is_known_after_it_was_asked(laptop: tuple[Pair, Processes]) -> None:
     _, processes = laptop
     child = await processes.spawn(sh("sleep 60"))
