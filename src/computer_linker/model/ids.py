@@ -19,10 +19,11 @@ def new_ulid() -> str:
     if now > _millisecond or _next >= _BLOCK:
         # A clock that was set back, or a full block, goes on in the next millisecond.
         _millisecond = now if now > _millisecond else _millisecond + 1
-        high = _millisecond << 60 | int.from_bytes(os.urandom(8), "big") >> 4
+        drawn = int.from_bytes(os.urandom(11), "big")
+        high = _millisecond << 60 | drawn >> 28
         # The low 20 bits count; they start in the lower half, so that there is room to count.
         _prefix = "".join([_PAIRS[(high >> shift) & 1023] for shift in range(100, -1, -10)])
-        _next = int.from_bytes(os.urandom(3), "big") & (_BLOCK // 2 - 1)
+        _next = drawn & (_BLOCK // 2 - 1)
     value = _next
     _next += 1
     return _prefix + _PAIRS[value >> 10] + _PAIRS[value & 1023]

@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import anyio
+from pydantic import ValidationError
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.manifest import FacetName
@@ -17,7 +18,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.rights import ScopeKind
 from computer_linker.policy.confirm import About
-from computer_linker.registry.validation import explain_validation
+from computer_linker.registry.validation import explain_validation, explained
 
 _LOOK_S = 3.0
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed"]
@@ -203,8 +204,11 @@ def _text(name: str, value: Any) -> str:
 def _model(name: str, kind: type[Model], value: Any) -> Model:
     if type(value) is not dict:
         raise InvalidRequest(f"`{name}` must be an object.", field=name)
-    with explain_validation(name):
+    # Not by a context manager: every call comes by here.
+    try:
         return kind.from_wire(value)
+    except ValidationError as error:
+        raise explained(error, name) from None
 
 
 def _without_none(hint: Any) -> Any:

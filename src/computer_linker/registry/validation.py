@@ -15,12 +15,17 @@ def explain_validation(place: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        problems = [
-            {"field": _field(place, item["loc"]), "problem": _problem(item)}
-            for item in error.errors(include_url=False, include_input=False, include_context=False)[:10]
-        ]
-        first = problems[0]
-        raise InvalidRequest(f"`{first['field']}`: {first['problem']}.", problems=problems) from None
+        raise explained(error, place) from None
+
+
+def explained(error: ValidationError, place: str) -> InvalidRequest:
+    """What pydantic found, in our words and with our fields' names."""
+    problems = [
+        {"field": _field(place, item["loc"]), "problem": _problem(item)}
+        for item in error.errors(include_url=False, include_input=False, include_context=False)[:10]
+    ]
+    first = problems[0]
+    return InvalidRequest(f"`{first['field']}`: {first['problem']}.", problems=problems)
 
 
 def _field(place: str, location: tuple[Any, ...]) -> str:
