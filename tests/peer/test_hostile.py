@@ -219,7 +219,6 @@ async def test_what_is_taken_away_ends_a_stream_that_is_open(pair: Pair) -> None
     await anyio.wait_readable(child.stdout)
     less = {**folder_scope(pair.laptop.root), "capabilities": ["fs:read"]}
     object.__setattr__(pair.laptop.app.config, "scopes", [Scope.from_wire(less)])
-    pair.laptop.app.config.__dict__.pop("_by_id", None)
     with anyio.fail_after(20):
         while True:
             await anyio.wait_readable(child.stdout)
@@ -290,6 +289,16 @@ async def test_prose_in_an_offer_reaches_nobody(pair: Pair, scope: dict[str, Any
         envelope = await pair.desk.call("file.read", "a.txt", scope="laptop/app")
         assert envelope["error"]["code"] == "invalid_request"
         assert "Ignore" not in str(pair.routes.computers())
+
+
+async def test_no_word_of_a_machine_moves_the_cursor_of_a_terminal(pair: Pair) -> None:
+    async def answer(link: ServerConnection, frame: dict[str, Any]) -> None:
+        raise AssertionError("nothing is asked of it")
+
+    async with false_host(pair, answer, name="laptop\x1b[2J\u202e"):
+        envelope = await pair.desk.call("file.read", "a.txt", scope="laptop/app")
+    assert envelope["error"]["details"]["rule"] == "manifest"
+    assert "laptop\\x1b[2J\\u202e" in envelope["error"]["message"]
 
 
 async def test_details_without_names_do_not_break_the_answer(pair: Pair) -> None:

@@ -12,7 +12,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from computer_linker.errors import PermissionDenied
+from computer_linker.errors import Conflict, PermissionDenied
+from computer_linker.service.peers import PeerDesk
 from computer_linker.transports.peer.bulk import MAGIC
 from computer_linker.transports.peer.frames import MAX_FRAME, VERSION, packed, unpacked
 from computer_linker.transports.peer.identity import own_identity
@@ -171,6 +172,29 @@ async def test_a_host_that_offers_more_than_at_pairing_is_refused_until_accepted
     assert (event["ok"], event["reason"]) == (False, "manifest")
     assert not await events_of(pair.laptop, "file.read")
     pair.desk.app.services.use(PeerTable).accept("laptop")
+    assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
+
+
+async def test_what_is_accepted_is_what_was_looked_at(reading_pair: Pair) -> None:
+    """A machine that asks for little, is looked at, and then for all, gets neither."""
+    pair, desk = reading_pair, PeerDesk(reading_pair.desk.app)
+    (name,) = pair.server.table.peers
+
+    async def offered(*grants: str) -> dict[str, Any]:
+        pair.server.table.change(replace(pair.server.table.peers[name], grants=grants))
+        await pair.routes.aclose()
+        assert await pair.desk.code("file.read", "a.txt", scope="laptop/app") == "permission_denied"
+        return await desk.control("peer.accept", {"name": "laptop"})
+
+    little = await offered("app:fs:read", "app:fs:write")
+    assert little["changes"] == ["its scope app now offers fs:write"]
+    everything = await offered("app")
+    assert "command:run" in everything["changes"][0]
+    with pytest.raises(Conflict):
+        await desk.control("peer.accept", {"name": "laptop", "word": little["word"]})
+    assert await pair.desk.code("file.read", "a.txt", scope="laptop/app") == "permission_denied"
+    accepted = await desk.control("peer.accept", {"name": "laptop", "word": everything["word"]})
+    assert accepted["accepted"] is True
     assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
 
 

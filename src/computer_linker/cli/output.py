@@ -32,10 +32,12 @@ def note(text: str) -> None:
 
 
 def fail(message: str, hint: str = "") -> None:
-    """The error on one line, the hint on its own."""
-    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    """The error on one line, the hint on its own. Another computer may have worded it, so nothing in it moves the cursor."""
+    from computer_linker.policy.preview import escaped
+
+    sys.stderr.write(f"error: {escaped(' '.join(message.split()))}\n")
     if hint:
-        sys.stderr.write(f"hint: {' '.join(hint.split())}\n")
+        sys.stderr.write(f"hint: {escaped(' '.join(hint.split()))}\n")
 
 
 def table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> None:

@@ -101,13 +101,21 @@ def _remove(name: Annotated[str, typer.Argument(help="The computer's name here."
         say(f"{answer['removed']} is no longer paired with this computer.")
 
 
-def _accept(name: Annotated[str, typer.Argument(help="The computer's name here.")], as_json: AsJson = False) -> None:
-    """Accept what a computer says of itself after it changed: until then it is refused."""
-    answer = control("peer.accept", name=name)
+def _accept(
+    name: Annotated[str, typer.Argument(help="The computer's name here.")],
+    word: Annotated[str | None, typer.Argument(help="The word that was shown beside what changed.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See what a computer says of itself since it changed, and accept exactly that: until then it is refused."""
+    answer = control("peer.accept", name=name, word=word)
     if as_json:
         print_json(answer)
+    elif answer["accepted"]:
+        say(f"{answer['computer']} is accepted as it is now.")
     else:
-        say(f"{answer['accepted']} is accepted as it is now.")
+        for change in answer["changes"] or ["it is again what was accepted"]:
+            say(f"{answer['computer']}: {change}")
+        note(f"If that is right: computer-linker peer accept {answer['computer']} {answer['word']}")
 
 
 def _copy(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker.config.store import write_whole
 from computer_linker.dispatch.farewell import Farewell
-from computer_linker.errors import CannotServe, ExecutionFailed, InvalidRequest, ProviderUnavailable
+from computer_linker.errors import CannotServe, Conflict, ExecutionFailed, InvalidRequest, ProviderUnavailable
 from computer_linker.extras import remedy
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry.context import Progress
@@ -75,7 +75,7 @@ class PeerDesk:
             case "peer.remove":
                 return await self._remove(str(request.get("name")))
             case "peer.accept":
-                return self._accept(str(request.get("name")))
+                return self._accept(str(request.get("name")), request.get("word"))
             case _:
                 raise InvalidRequest("There is no such peer action.")
 
@@ -146,11 +146,23 @@ class PeerDesk:
         await self._app.services.use(Farewell).end(f"peer:{peer.machine_id}", "peer")
         return {"ok": True, "removed": peer.name}
 
-    def _accept(self, name: str) -> dict[str, Any]:
+    def _accept(self, name: str, word: str | None) -> dict[str, Any]:
+        """Tell what a machine became, and by which word that is accepted; or accept it."""
+        from computer_linker.transports.peer.offer import changes, word_of
         from computer_linker.transports.peer.table import PeerTable
 
-        peer = self._app.services.use(PeerTable).accept(name)
-        return {"ok": True, "accepted": peer.name, "manifest": peer.manifest}
+        table = self._app.services.use(PeerTable)
+        peer = table.waiting(name)
+        told = {"ok": True, "computer": peer.name, "changes": changes(peer.manifest, peer.refused)}
+        if word is None:
+            return {**told, "word": word_of(peer.refused), "accepted": False}
+        if word != word_of(peer.refused):
+            raise Conflict(
+                f"{peer.name} says something else of itself by now.",
+                hint=f"look again: computer-linker peer accept {peer.name}",
+            )
+        table.accept(peer.name)
+        return {**told, "accepted": True}
 
     def _where(self) -> str | None:
         if self._server is None or self._server.address is None:

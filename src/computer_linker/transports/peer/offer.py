@@ -1,5 +1,7 @@
 """What a machine says of itself in HELLO, the part of it that was pinned at pairing, and what counts as a change."""
 
+import hashlib
+import json
 import platform
 from typing import Any
 
@@ -10,6 +12,7 @@ from computer_linker.computer.remote.link import Offer, OfferedScope
 from computer_linker.errors import InvalidRequest, PermissionDenied
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
+from computer_linker.policy.preview import escaped
 from computer_linker.registry.services import Services
 from computer_linker.transports.peer.table import Peer
 
@@ -48,18 +51,29 @@ def pin_of(offer: Offer) -> Pin:
 
 
 def drift(pinned: Pin, offer: Offer) -> str | None:
-    """What of a pinned manifest changed, for a person; None for the same or for less."""
-    now = pin_of(offer)
-    for field in ("name", "system", "architecture"):
-        if now[field] != pinned.get(field):
-            return f"its {field} was {pinned.get(field)} and is {now[field]}"
+    """What of a pinned manifest changed first of all, for a person; None for the same or for less."""
+    return next(iter(changes(pinned, pin_of(offer))), None)
+
+
+def changes(pinned: Pin, now: Pin) -> list[str]:
+    """Everything in which a machine is another than was pinned, or offers more, for a person."""
+    found = [
+        f"its {field} was {escaped(str(pinned.get(field)))} and is {escaped(now[field])}"
+        for field in ("name", "system", "architecture")
+        if now[field] != pinned.get(field)
+    ]
     before = pinned.get("scopes", {})
     for scope, rights in now["scopes"].items():
         if scope not in before:
-            return f"it offers the scope {scope}, which it did not before"
-        if more := sorted(set(rights) - set(before[scope])):
-            return f"its scope {scope} now offers {', '.join(more)}"
-    return None
+            found.append(f"it offers the scope {scope}, which it did not before: {', '.join(rights[1:]) or 'nothing'}")
+        elif more := sorted(set(rights) - set(before[scope])):
+            found.append(f"its scope {scope} now offers {', '.join(more)}")
+    return found
+
+
+def word_of(pin: Pin) -> str:
+    """A word for exactly this manifest: who accepts by it accepts nothing that was said later."""
+    return hashlib.sha256(json.dumps(pin, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def refuse_drift(peer: Peer, offer: Offer) -> None:

@@ -109,10 +109,15 @@ class PeerTable:
 
     def accept(self, name: str) -> Peer:
         """Pin what a machine last said of itself and was refused for. Raises NotFound when there is nothing to accept."""
+        peer = self.waiting(name)
+        return self.change(replace(peer, manifest=peer.refused, refused={}))
+
+    def waiting(self, name: str) -> Peer:
+        """A machine that was refused for what it said of itself. Raises NotFound when it was not."""
         peer = self.find(name)
         if not peer.refused:
             raise NotFound(f"{peer.name} was not refused for anything it said of itself.")
-        return self.change(replace(peer, manifest=peer.refused, refused={}))
+        return peer
 
     def remove(self, name: str) -> Peer:
         """Forget a peer; its key opens nothing from now on."""
