@@ -93,6 +93,25 @@ def test_machines_join_by_invitation_and_are_used_through_the_hub(homes: dict[st
     assert not (laptop / "fleet.creds").exists()
 
 
+def test_a_machine_that_is_forgotten_does_not_come_back_by_its_old_invitation(
+    homes: dict[str, Path], tmp_path: Path
+) -> None:
+    hub, laptop = homes["hub"], homes["laptop"]
+    run(hub, "hub", "--embedded", "--detach")
+    for name in ("laptop", "desk"):
+        run(hub, "hub", "invite", name, "--out", str(tmp_path / f"{name}.json"))
+        run(homes[name], "join", "--creds", str(tmp_path / f"{name}.json"), "--allow", "app")
+    wait_for(lambda: states(hub) == {"laptop": "online", "desk": "online"})
+    assert run(hub, "hub", "forget", "laptop")["forgotten"] == "laptop"
+    wait_for(lambda: not (ask_service(laptop, {"action": "fleet.status"}) or {})["connected"])
+    again = run(laptop, "join", "--creds", str(tmp_path / "laptop.json"), "--allow", "app", ok=False)
+    assert again["connected"] is False
+    refused = run(hub, "op", "file.list", ".", "--on", "laptop", "--scope", "app", ok=False)
+    assert refused["error"]["code"] == "unknown_scope"
+    assert states(hub) == {"desk": "online"}
+    assert run(hub, "op", "file.list", ".", "--on", "desk", "--scope", "app")["ok"]
+
+
 def test_one_mcp_endpoint_serves_all_machines_over_http(homes: dict[str, Path], tmp_path: Path) -> None:
     folder = tmp_path / "served"
     write_config(folder / "home", folder / "root", machineId="hub-id", machineName="hub")

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sysconfig
+import time
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,12 @@ class EmbeddedServer:
         self._lasting = [lasting(self._watch, "the watch over the hub's server")]
 
     async def admit(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
-        """Let another machine in, without ending anyone's connection."""
+        """Let these machines in and no others, without ending the connections of those that stay."""
         self._configure(hub, hub_key, invited)
         try:
             os.kill(int((self._folder / _PID).read_text()), signal.SIGHUP)
         except (OSError, ValueError) as error:
-            raise ProviderUnavailable("The hub's own server could not be told of the new machine.") from error
+            raise ProviderUnavailable("The hub's own server could not be told who may use it.") from error
 
     async def aclose(self) -> None:
         """End the server."""
@@ -111,7 +112,8 @@ class EmbeddedServer:
 
     def _configure(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
         users = [_user(hub_key, subjects.hub_permissions(hub))]
-        users += [_user(one.server_key, subjects.machine_permissions(one.seat)) for one in invited]
+        usable = [one for one in invited if one.used_by is not None or one.expires_at > time.time()]
+        users += [_user(one.server_key, subjects.machine_permissions(one.seat)) for one in usable]
         settings = {
             "listen": f"127.0.0.1:{self.port}",
             "server_name": "computer-linker-hub",

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import sqlite3
+import time
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,7 @@ VIEWS = ("last", "timeline", "verify")
 _FETCH_S = 5.0
 """How long the server is asked to wait for something new."""
 _PAUSE_S = 0.5
-_RETRY_S = 5.0
+_LOOK_S = 30.0
 _MAX_TRIES = 20
 _CONSUMER = "hub"
 _KEEP_BYTES = 256 << 20
@@ -137,17 +138,22 @@ class FleetHistory:
             subjects.every_audit(seat), durable=_CONSUMER, stream=subjects.stream(seat), config=wanted
         )
         self.problem = None
+        look_at = time.monotonic() + _LOOK_S
         while self._hub.link.is_up:
+            # Without news it looks at once; where machines never stop talking, now and then.
+            if time.monotonic() >= look_at:
+                look_at = time.monotonic() + _LOOK_S
+                await self._ask_for_missing()
             try:
                 batches = await consumer.fetch(50, timeout=self._fetch_s)
             except TimeoutError:
-                await self._ask_for_missing()
+                look_at = 0
                 continue
             for batch in batches:
                 await self._take(batch)
 
     async def _ask_for_missing(self) -> None:
-        """The server has nothing more, and a machine says that it sent more: it was lost on the way, so it is sent again."""
+        """A machine says that it sent more than there is, and none of it comes: it was lost on the way, so it is sent again."""
         behind: dict[str, int] = {}
         for machine in list(self._hub.machines.by_key.values()):
             if not machine.trusted or machine.here is None:
@@ -165,8 +171,8 @@ class FleetHistory:
             signer = signer_of(batch.data)
             machine = self._hub.machines.by_key.get(signer)
             if machine is None or not machine.trusted:
-                # It may be trusted in a moment; what is never trusted the server gives up on by itself.
-                await batch.nak(delay=_RETRY_S)
+                # One that is trusted later is asked for it then.
+                await batch.ack()
                 return
             fate = await anyio.to_thread.run_sync(self._archive.take, signer, batch.data)
             if fate == "gap":

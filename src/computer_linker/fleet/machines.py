@@ -88,9 +88,12 @@ class Machines:
         return self._trusted(found[0])
 
     def forget(self, name: str) -> Machine:
-        """Trust a machine no more."""
+        """Trust a machine no more; its invitation, which would let it in again, goes with it."""
         machine = self.find(name)
-        del self.by_key[machine.known.fingerprint]
+        gone = machine.known.fingerprint
+        del self.by_key[gone]
+        invited = [one for one in self._settings.invited if one.used_by != gone]
+        self._settings = self._settings.model_copy(update={"invited": invited})
         self._keep()
         return machine
 

@@ -81,6 +81,13 @@ class HubOffice:
             "hub": self._signer.fingerprint, "hubName": plain_name(self._name), "secret": secret,
         }  # fmt: skip
 
+    async def forget(self, name: str) -> str:
+        """Trust a machine no more, and let it into the hub's own server no more. The name it had."""
+        machine = self.machines.forget(name)
+        if self._server is not None:
+            await self._server.admit(self.hub.seat, self._own_key(), self.machines.settings.invited)
+        return machine.known.name
+
     def told(self) -> dict[str, Any]:
         """The hub as the command line shows it."""
         return {

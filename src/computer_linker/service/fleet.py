@@ -111,7 +111,7 @@ class FleetDesk:
             case "hub.trust":
                 return {"ok": True, "trusted": self._hub().machines.trust(str(given.get("key"))).known.name}
             case "hub.forget":
-                return {"ok": True, "forgotten": self._hub().machines.forget(str(given.get("name"))).known.name}
+                return {"ok": True, "forgotten": await self._hub().forget(str(given.get("name")))}
             case _:
                 raise InvalidRequest("There is no such fleet action.")
 
