@@ -17,7 +17,7 @@ from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant
 from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, unlink
 from computer_linker.transports.mcp.behind import load_sdk
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
-from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk
+from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk, fault_of
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BuildServer = Callable[[Any], "Server[Any]"]
 _MAX_SESSIONS = 1000
+_MAX_HANDSHAKE = 64 * 1024
 _DISCONNECT_AFTER_S = 0.02
 _ALLOWED = [(b"allow", b"POST, DELETE")]
 
@@ -92,8 +93,11 @@ class McpEndpoint:
         except InvalidRequest as error:
             await _protocol_error(send, 400, -32600, error.message)
             return
+        if (fault := _fault_of(message, len(body))) is not None:
+            await _protocol_error(send, 400, -32600, fault)
+            return
         self._check_grant(message, who)
-        if type(message) is dict and (await self._at_once(message, request) or await self._in_lane(message, request)):
+        if await self._at_once(message, request) or await self._in_lane(message, request):
             return
         await self._hand_over(replace(request, receive=replayed(body, receive)), message)
 
@@ -231,6 +235,10 @@ class McpEndpoint:
     async def _call(self, request_id: str | int, work: Coroutine[Any, Any, bytes], request: Request) -> None:
         scope = anyio.CancelScope()
         session_id = request.session_id
+        if (session_id, request_id) in self._running:
+            work.close()
+            await _protocol_error(request.send, 400, -32600, "A request with this id is still under way.", request_id)
+            return
         if session_id is not None:
             self._running[session_id, request_id] = scope
         try:
@@ -306,6 +314,14 @@ class McpEndpoint:
         self._keeper = asyncio.get_running_loop().create_task(keep())
         await running.wait()
         return manager
+
+
+def _fault_of(message: Any, size: int) -> str | None:
+    """Why the message is not taken. What opens a session is kept as long as the session, so it has a size of its own."""
+    fault = fault_of(message)
+    if fault is None and message.get("method") == "initialize" and size > _MAX_HANDSHAKE:
+        return f"A handshake is at most {_MAX_HANDSHAKE} bytes."
+    return fault
 
 
 async def _unless_disconnected(

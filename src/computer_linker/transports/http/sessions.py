@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,7 @@ class Session:
 
 
 class Sessions:
-    """The open sessions. Past the limit the one that was silent longest goes."""
+    """The open sessions. Past the limit one goes of whoever has most: the one that was silent longest."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Session] = {}
@@ -38,10 +39,15 @@ class Sessions:
         """Its id, and the sessions that had to go for it."""
         gone = []
         while len(self._known) >= _MAX_SESSIONS:
-            gone.append(self._known.pop(next(iter(self._known))))
+            gone.append(self._known.pop(self._silent_longest()))
         session_id = session_id or secrets.token_hex(16).encode()
         self._known[session_id] = session
         return session_id, gone
+
+    def _silent_longest(self) -> bytes:
+        """Of the caller with most sessions: who opens many takes the place of their own, and of nobody else."""
+        (busiest, _), *_ = Counter(session.owner for session in self._known.values()).most_common(1)
+        return next(key for key, session in self._known.items() if session.owner == busiest)
 
     def of(self, session_id: bytes, who: Principal) -> Session | None:
         """The session, if this caller opened it."""

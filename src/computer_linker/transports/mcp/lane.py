@@ -32,6 +32,8 @@ _ABSENT = frozenset(
 """Methods of the protocol that a server of tools alone does not have; clients try some of them all the same."""
 
 Era = Literal["undecided", "handshake", "modern"]
+_MAX_HANDLE = 256
+"""The longest id and progress token. Each is kept while a call runs, and comes back with every answer and report."""
 
 
 @dataclass(slots=True)
@@ -186,6 +188,20 @@ class Lane:
 
 _HANDSHAKE_CALL = frozenset({"name", "arguments", "_meta"})
 _MODERN_CALL = frozenset({"name", "arguments", "_meta", "requestState", "inputResponses"})
+
+
+def fault_of(message: Any) -> str | None:
+    """Why a message is none, or none that is taken; None for one that is read further."""
+    if type(message) is not dict or message.get("jsonrpc") != "2.0":
+        return "A message is one JSON-RPC 2.0 object."
+    if "method" in message and not message.keys().isdisjoint({"result", "error"}):
+        return "A message is a request or an answer, not both."
+    params = message.get("params")
+    meta = params.get("_meta") if type(params) is dict else None
+    token = meta.get("progressToken") if type(meta) is dict else None
+    if any(type(handle) is str and len(handle) > _MAX_HANDLE for handle in (message.get("id"), token)):
+        return f"An id or a progress token has at most {_MAX_HANDLE} characters."
+    return None
 
 
 def client_name(client: Any) -> str | None:

@@ -21,7 +21,7 @@ from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.behind import SdkBehind
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
-from computer_linker.transports.mcp.lane import Lane, Talk, ToolCall
+from computer_linker.transports.mcp.lane import Lane, Talk, ToolCall, fault_of
 from computer_linker.transports.mcp.progress import Rising
 
 log = logging.getLogger(__name__)
@@ -128,8 +128,8 @@ class Wire:
         except InvalidRequest as error:
             self._error(None, INVALID_REQUEST, error.message)
             return
-        if type(message) is not dict or message.get("jsonrpc") != "2.0":
-            self._error(None, INVALID_REQUEST, "A message is one JSON-RPC 2.0 object.")
+        if (fault := fault_of(message)) is not None:
+            self._error(None, INVALID_REQUEST, fault)
             return
         if "id" in message and "method" in message:
             self._request(message)
