@@ -16,6 +16,7 @@ from computer_linker.fleet.settings import FleetFile
 from computer_linker.providers.approvals import Approvals
 from support.fleet import Fleet, until
 from support.road import LOCAL
+from support.sleepers import running
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +43,23 @@ async def test_a_machine_is_used_by_name_and_by_id(fleet: Fleet) -> None:
     events = (await laptop.road.data("history.timeline"))["events"]
     who = "fleet:hub-" + ":".join(re.findall("....", fleet.signer.fingerprint[:20]))
     assert {event["principal"] for event in events if event["op"].startswith("file.")} == {who}
+
+
+async def test_what_a_hub_left_running_ends_when_the_machine_parts_from_it(fleet: Fleet) -> None:
+    laptop = await fleet.add("laptop")
+    for number in ("7304", "7305"):
+        started = await fleet.call(
+            "command.start", ".", scope="laptop/app", input={"command": ["sleep", f"60.{number}"]}
+        )
+        assert started["ok"], started
+    await laptop.member.part_from([fleet.signer.fingerprint])
+    assert running("7304") and running("7305")
+    await laptop.member.part_from()
+    assert not running("7304") and not running("7305")
+    store = laptop.road.app.services.use(AuditStore)
+    store.index.catch_up()
+    (event,) = [event for event in every_event(store, Filter()) if event["op"] == "principal.end"]
+    assert event["summary"] == {"ended": 2}
 
 
 async def test_a_name_two_machines_have_is_refused_with_both_ids(fleet: Fleet) -> None:

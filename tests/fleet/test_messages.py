@@ -1,13 +1,16 @@
 """Sealed messages by property: no change of any byte passes, nothing strange gets further than a refusal, acts are done once."""
 
 import asyncio
+import tracemalloc
 from pathlib import Path
 
+import msgpack
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
+from computer_linker.fleet import seal
 from computer_linker.fleet.ledger import Ledger
 from computer_linker.fleet.parts import Parts, split
 from computer_linker.fleet.seal import Signer, opened
@@ -95,3 +98,30 @@ async def test_no_more_acts_than_a_machine_can_carry() -> None:
         ledger.act("one too many", 9e9, act)
     await ledger.aclose()
     assert all(task is None or task.done() for _, _, task in ledger._acts.values())
+
+
+@pytest.mark.parametrize("empty", [b"\x80", b"\x90"])
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_message_of_countless_parts_is_refused_before_it_fills_the_memory(
+    signer: Signer, empty: bytes, signed: bool
+) -> None:
+    # A list of lists of a hundred thousand each: a byte each on the wire, sixty in memory.
+    many = b"\xdc\x00\x78" + (b"\xdd" + (99_999).to_bytes(4, "big") + empty * 99_999) * 120
+    raw = many
+    if signed:
+        body = b"\x81\xa1x" + many
+        digest = seal._digest("answer", body)
+        sealed = [seal.VERSION, "answer", signer._certificate, body, signer._key.sign(digest, seal._ALGORITHM)]
+        raw = msgpack.packb(sealed, use_bin_type=True)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRequest):
+            opened(raw, lambda key: True)
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_answer_of_countless_tiny_parts_is_refused() -> None:
+    with pytest.raises(InvalidRequest):
+        Parts().add((0).to_bytes(4, "big") + (1_000_000).to_bytes(4, "big") + b"x")

@@ -5,6 +5,7 @@ import hmac
 import logging
 import secrets
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from pydantic_core import to_json
 
 from computer_linker.audit.store import AuditStore
 from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.dispatch.farewell import Farewell
 from computer_linker.errors import Aborted, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.fleet import subjects
 from computer_linker.fleet.facts import machine_facts
@@ -98,6 +100,11 @@ class Member:
         for feed in self.feeds.values():
             feed.keep()
         await self.link.aclose()
+
+    async def part_from(self, all_but: Collection[str] = ()) -> None:
+        """End what hubs left running here that may use nothing any more; `all_but` are the keys of those that stay."""
+        for hub in [hub for key, hub in self._hubs.items() if key not in all_but]:
+            await self._services.use(Farewell).end(self._principal(hub).id, "peer")
 
     async def _goodbye(self, going: Literal["stops", "leaves"]) -> None:
         await self._say(going)

@@ -4,6 +4,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.seal import MAX_MESSAGE
 
 _HEAD = 8
+_MAX_PARTS = MAX_MESSAGE // 1024 + 1
 _ROOM = 2048
 """What the server's limit must leave for subject and headers."""
 
@@ -29,7 +30,13 @@ class Parts:
         if number == 0:
             self._pieces, self._size = [], 0
         self._size += len(raw)
-        if len(raw) < _HEAD or number != len(self._pieces) or number >= count or self._size > MAX_MESSAGE:
+        if (
+            len(raw) < _HEAD
+            or number != len(self._pieces)
+            or number >= count
+            or count > _MAX_PARTS
+            or self._size > MAX_MESSAGE
+        ):
             self._pieces, self._size = [], 0
             raise InvalidRequest("An answer came in parts that do not fit.", rule="malformed")
         self._pieces.append(raw[_HEAD:])

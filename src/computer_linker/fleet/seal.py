@@ -19,6 +19,7 @@ from computer_linker.transports.peer.identity import Identity
 VERSION = 1
 MAX_MESSAGE = 24 * 1024 * 1024
 _MAX_CERT = 4096
+_MAX_CONTAINERS = 100_000
 _DOMAIN = b"computer-linker fleet 1 "
 _ALGORITHM = ec.ECDSA(Prehashed(hashes.SHA256()))
 """The digest is made beforehand, so that other threads go on while a long message is read."""
@@ -61,7 +62,7 @@ def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
     """
     if len(raw) > MAX_MESSAGE:
         raise InvalidRequest("A fleet message is too large.", rule="oversized")
-    match unpacked(raw):
+    match unpacked(raw, most=1):
         case [version, str(kind), bytes(certificate), bytes(body), bytes(signature)]:
             pass
         case _:
@@ -83,7 +84,7 @@ def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
 
 def signer_of(raw: bytes) -> str:
     """The fingerprint a message claims to be signed by; nothing is checked."""
-    match unpacked(raw):
+    match unpacked(raw, most=1):
         case [_, str(), bytes(certificate), bytes(), bytes()]:
             return hashlib.sha256(certificate).hexdigest()
     raise InvalidRequest("A fleet message is version, kind, certificate, body and signature.", rule="malformed")
@@ -107,12 +108,22 @@ def _public_key(certificate: bytes) -> ec.EllipticCurvePublicKey:
     return key
 
 
-def unpacked(raw: bytes) -> Any:
-    """What these bytes say. Raises InvalidRequest when that is nothing."""
+def unpacked(raw: bytes, most: int = _MAX_CONTAINERS) -> Any:
+    """What these bytes say, in so many lists and maps at the most. Raises InvalidRequest when that is nothing."""
+    left = most
+
+    def counted(found: Any) -> Any:
+        # Each takes a byte of the message and sixty of memory.
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ValueError("too many parts")
+        return found
+
     try:
         return msgpack.unpackb(
             raw, raw=False, strict_map_key=True, max_str_len=MAX_MESSAGE, max_bin_len=MAX_MESSAGE, max_map_len=100_000,
-            max_array_len=100_000, max_ext_len=0,
+            max_array_len=100_000, max_ext_len=0, list_hook=counted, object_hook=counted,
         )  # fmt: skip
     except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError):
         raise InvalidRequest("A fleet message could not be read.", rule="malformed") from None
