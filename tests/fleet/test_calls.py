@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,9 +58,12 @@ async def test_what_a_hub_left_running_ends_when_the_machine_parts_from_it(fleet
     await laptop.member.part_from()
     assert not running("7304") and not running("7305")
     store = laptop.road.app.services.use(AuditStore)
-    store.index.catch_up()
-    (event,) = [event for event in every_event(store, Filter()) if event["op"] == "principal.end"]
-    assert event["summary"] == {"ended": 2}
+
+    def told() -> list[Any]:
+        store.index.catch_up()
+        return [event["summary"] for event in every_event(store, Filter()) if event["op"] == "principal.end"]
+
+    assert await until(told) == [{"ended": 2}]
 
 
 async def test_a_name_two_machines_have_is_refused_with_both_ids(fleet: Fleet) -> None:

@@ -126,6 +126,7 @@ class FleetDesk:
         joined = joined_by(request, self._app.home, self._app.config, own, file.read().joined)
         if self._member is not None:
             await self._member.aclose()
+            await self._member.part_from([hub.fingerprint for hub in joined.hubs])
         file.change(joined=joined)
         member = self._join_now()
         connected = await member.link.wait_up(_CONNECT_S)
@@ -140,6 +141,7 @@ class FleetDesk:
         member, self._member = self._member, None
         if member is not None:
             await member.aclose(leaving=True)
+            await member.part_from()
         file.change(joined=None)
         forget_files(self._app.home)
         return {"ok": True, "left": joined.place.url if joined is not None else None}
