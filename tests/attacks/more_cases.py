@@ -1,6 +1,7 @@
 """Attacks on files, commands and artifacts that the other tables do not have: neighbours of known ones, by other verbs."""
 
 import io
+import os
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -69,4 +70,69 @@ FLOODS = [
             {"kind": "screenshot", "text": "no picture"}]}}, ok=False, codes=["invalid_request"], after=_nothing_kept),
 ]  # fmt: skip
 
-MORE_CASES = [*FLOODS, *PATHS, *COMMANDS, *ARTIFACTS]
+
+def _pipe(*names: str, repository: bool = False) -> Callable[[Ground], object]:
+    """Pipes where programs expect files; whoever opens one to read waits for ever."""
+
+    def make(ground: Ground) -> None:
+        if repository:
+            ground.repository()
+        (ground.root / "zork.py").write_text("def zork(): pass\n")
+        (ground.root / "sub" / "deep").mkdir(parents=True)
+        for name in names:
+            (ground.root / name).unlink(missing_ok=True)
+            os.mkfifo(ground.root / name)
+
+    return make
+
+
+def _giant(name: str) -> Callable[[Ground], object]:
+    def make(ground: Ground) -> None:
+        (ground.root / "zork.py").write_text("def zork(): pass\n")
+        with (ground.root / name).open("wb") as file:
+            file.truncate(3 << 30)
+
+    return make
+
+
+def _second_name(ground: Ground) -> None:
+    (ground.root / ".env").write_text("def zork(): pass\n")
+    os.link(ground.root / ".env", ground.root / "plain.py")
+
+
+def _finds_zork(field: Field, answer: Answer) -> None:
+    assert "zork.py" in answer.text
+
+
+WAITS_MS = 15_000
+"""Generous for a busy machine; each of these held its caller up for a minute, and eight of them everybody else."""
+_FIND = {"pattern": "**"}
+
+WAITING = [
+    Case("SPEC-pipe-find", "app", "file.find", ".", _FIND, ok=True, setup=_pipe(".gitignore"), max_ms=WAITS_MS,
+         after=_finds_zork),
+    Case("SPEC-pipe-deep", "app", "file.find", ".", _FIND, ok=True, setup=_pipe("sub/deep/.gitignore"), max_ms=WAITS_MS,
+         after=_finds_zork),
+    Case("SPEC-pipe-search", "app", "file.search", ".", {"query": "zork"}, ok=True, setup=_pipe(".gitignore", "x.py"),
+         max_ms=WAITS_MS, after=_finds_zork),
+    Case("SPEC-pipe-symbols", "app", "code.search_symbols", ".", {"query": "zork"}, ok=True, max_ms=WAITS_MS,
+         setup=_pipe(".gitignore", "x.py"), after=_finds_zork),
+    Case("SPEC-pipe-context", "app", "code.context", ".", ok=True, max_ms=WAITS_MS, after=_finds_zork,
+         setup=_pipe("AGENTS.md", "package.json", "Makefile", "pyproject.toml", ".gitignore")),
+    *(Case(f"SPEC-pipe-git-{name.rpartition('/')[2]}", "app", "git.status", ".", ok=False, max_ms=WAITS_MS,
+           codes=["execution_failed"], setup=_pipe(name, repository=True))
+      for name in (".git/index", ".git/config", ".gitignore")),
+    Case("RES-giant-ignore-find", "app", "file.find", ".", _FIND, ok=True, setup=_giant(".gitignore"), max_ms=WAITS_MS,
+         max_growth_mb=64, after=_finds_zork),
+    Case("RES-giant-ignore-symbols", "app", "code.search_symbols", ".", {"query": "zork"}, ok=True, max_ms=WAITS_MS,
+         setup=_giant(".gitignore"), max_growth_mb=64, after=_finds_zork),
+]  # fmt: skip
+
+HARD = [
+    Case("HARD-outline", "app", "code.outline", "plain.py", ok=False, codes=["permission_denied"], hides=["zork"],
+         setup=_second_name),
+    Case("HARD-symbols", "app", "code.search_symbols", ".", {"query": "zork"}, ok=True, setup=_second_name,
+         hides=["plain.py"]),
+]  # fmt: skip
+
+MORE_CASES = [*WAITING, *HARD, *FLOODS, *PATHS, *COMMANDS, *ARTIFACTS]

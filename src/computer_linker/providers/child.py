@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from computer_linker.errors import Aborted
+from computer_linker.providers.stillness import STEP_S, Stillness
 
 T = TypeVar("T")
 _MAX_SAID = 65_536
@@ -45,6 +46,8 @@ class Spec:
     max_memory: int | None = None
     enter: Callable[[], None] | None = None
     """Called in the thread that starts the child, just before: what it does to the thread, the child inherits."""
+    longest_still_s: float | None = None
+    """A child that does nothing at all for so long, while it is waited for, is ended: it opened what never answers."""
 
 
 class Child:
@@ -59,6 +62,10 @@ class Child:
         if isinstance(spec.stdin, bytes):
             threading.Thread(target=self._feed, args=(spec.stdin,), name="child-stdin", daemon=True).start()
         self._said = bytearray()
+        limit = spec.longest_still_s
+        self._stillness = None if limit is None else Stillness(self.process.pid, limit)
+        self.has_stood_still = False
+        """True when it was ended for doing nothing."""
         self._selector = _Selector()
         for name in ("stdout", "stderr"):
             self._selector.register(getattr(self.process, name), selectors.EVENT_READ, name)
@@ -73,7 +80,10 @@ class Child:
     def read(self, size: int = 1 << 18) -> bytes:
         """The next bytes of its output; empty at its end. What it says on stderr is kept, up to a bound."""
         while self._selector.get_map():
-            for key, _ in self._selector.select():
+            ready = self._selector.select(None if self._stillness is None else STEP_S)
+            if self._stillness is not None:
+                self._look_at(self._stillness, is_silent=not ready)
+            for key, _ in ready:
                 piece = os.read(key.fd, size)
                 if not piece:
                     self._selector.unregister(key.fileobj)
@@ -82,6 +92,13 @@ class Child:
                 elif len(self._said) < _MAX_SAID:
                     self._said += piece
         return b""
+
+    def _look_at(self, stillness: Stillness, *, is_silent: bool) -> None:
+        if not is_silent:
+            stillness.begin_anew()
+        elif stillness.has_lasted():
+            self.has_stood_still = True
+            self.kill()
 
     def read_all(self, limit: int) -> tuple[bytes, bool]:
         """Its output up to `limit` bytes, and whether there was more."""

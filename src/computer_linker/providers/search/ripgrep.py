@@ -10,6 +10,9 @@ from computer_linker.providers.search.query import Breadth, NameQuery, TextQuery
 _MEMORY = 128 << 20
 """More than any sane tree needs; a line of a gigabyte ends the child instead of filling the machine."""
 
+_STILL_S = 2.5
+"""It reads files and writes what it finds, so that it always has something to do."""
+
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 _ALWAYS = ("--no-config", "--no-messages", "--color=never", "--no-follow", "--no-mmap")
 _ALWAYS_TEXT = (
@@ -47,21 +50,23 @@ def text_spec(
     if query.after:
         argv.append(f"--after-context={query.after}")
     argv += [f"--regexp={query.pattern}", "--", "-" if stdin is not None else "./"]
-    return Spec(argv, cwd, _ENVIRONMENT, stdin=stdin, max_memory=_MEMORY)
+    return Spec(argv, cwd, _ENVIRONMENT, stdin=stdin, max_memory=_MEMORY, longest_still_s=_STILL_S)
 
 
 def names_spec(rg: str, query: NameQuery, cwd: str, *, done: tuple[str, ...] = (), in_order: bool) -> Spec:
     """The child that lists the files of a folder."""
     argv = [rg, *_ALWAYS, "--files", "--null", *_breadth(query.breadth, done)]
     argv += ["--sort=path"] if in_order else []
-    return Spec([*argv, "--", "./"], cwd, _ENVIRONMENT, max_memory=_MEMORY)
+    return Spec([*argv, "--", "./"], cwd, _ENVIRONMENT, max_memory=_MEMORY, longest_still_s=_STILL_S)
 
 
 def holding_spec(rg: str, text: str, cwd: str, *, ignore_case: bool) -> Spec:
     """The child that lists the files that hold a literal text, in any order."""
     argv = [rg, *_ALWAYS, "--files-with-matches", "--null", "--fixed-strings", *_breadth(Breadth(), ())]
     argv += ["--ignore-case"] if ignore_case else []
-    return Spec([*argv, f"--regexp={text}", "--", "./"], cwd, _ENVIRONMENT, max_memory=_MEMORY)
+    return Spec(
+        [*argv, f"--regexp={text}", "--", "./"], cwd, _ENVIRONMENT, max_memory=_MEMORY, longest_still_s=_STILL_S
+    )
 
 
 def _breadth(breadth: Breadth, done: tuple[str, ...]) -> list[str]:

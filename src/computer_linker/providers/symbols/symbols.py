@@ -8,12 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
-from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
+from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied, ProviderUnavailable
 from computer_linker.extras import remedy
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.child import Leash, on_leash
 from computer_linker.providers.held import Held, held
 from computer_linker.providers.search.engine import Search
+from computer_linker.providers.search.visible import shared
 from computer_linker.providers.symbols.extract import Symbol
 from computer_linker.providers.symbols.index import Index, Mark, decoded, digest_of
 from computer_linker.providers.symbols.languages import BY_NAME, language_of
@@ -104,6 +105,8 @@ class Symbols:
             if needle not in (raw.lower() if query.ignores_case else raw):
                 continue
             hits += [(query.rank(symbol), path, symbol) for symbol in decoded(raw) if query.fits(symbol)]
+        closed = shared(folder, {os.fsencode(path) for _, path, _ in hits}).closed
+        hits = [hit for hit in hits if os.fsencode(hit[1]) not in closed]
         hits.sort(key=lambda hit: (hit[0], hit[1], hit[2].line))
         found.is_cut = len(hits) > query.most
         found.symbols = [(path, symbol) for _, path, symbol in hits[: query.most]]
@@ -116,6 +119,9 @@ class Symbols:
                 raise InvalidRequest(f"{path.shown} is a folder; code.outline takes a file.", path=path.shown)
             if os.fstat(file.fd).st_size > _MAX_FILE:
                 raise InvalidRequest(f"{path.shown} is larger than {_MAX_FILE} bytes.", path=path.shown)
+            if shared(file, {os.fsencode(path.name)}).closed:
+                why = f"{path.shown} is a hardlink to something this scope does not open."
+                raise PermissionDenied(why, path=path.shown, rule="hardlink")
             for _, raw in self._raw(folder, [path.name], found, leash):
                 found.symbols = [(path.shown, symbol) for symbol in decoded(raw)]
         return found
