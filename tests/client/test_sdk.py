@@ -63,6 +63,15 @@ async def test_a_refusal_is_the_error_of_its_code(opened: Open, service: Service
     assert not (service.root.parent / "out.txt").exists()
 
 
+async def test_what_is_not_caught_inside_comes_out_as_itself(opened: Open, service: Service) -> None:
+    with pytest.raises(PathOutOfScope):
+        async with opened() as linker:
+            await linker.call("app", "file.read", "../out.txt")
+    with pytest.raises(ZeroDivisionError):
+        async with opened() as linker:
+            _ = len(await linker.info("identity")) / 0
+
+
 async def test_many_calls_at_once_each_get_their_own_answer(opened: Open) -> None:
     async with opened() as linker:
         got: dict[int, str] = {}

@@ -43,7 +43,10 @@ def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Pa
         copied = run(desk, "peer", "copy", "laptop/app:a.txt", "app:from-laptop.txt")
         assert copied == {"from": "laptop/app:a.txt", "to": "from-laptop.txt"}
         assert (tmp_path / "desk-root" / "from-laptop.txt").read_text() == "on the laptop"
-        assert "does not allow" in run(desk, "peer", "copy", "app:from-laptop.txt", "laptop/app:b.txt", ok=False)
+        refused = run(desk, "peer", "copy", "app:from-laptop.txt", "laptop/app:b.txt", ok=False)
+        assert refused.startswith("error: permission_denied: ") and "does not allow" in refused
+        again = run(desk, "peer", "copy", "laptop/app:a.txt", "app:from-laptop.txt", ok=False)
+        assert again.startswith("error: already_exists: ") and "--overwrite" in again and "Traceback" not in again
         assert not (tmp_path / "laptop-root" / "b.txt").exists()
         assert "another computer" in run(desk, "peer", "copy", "app:a", "app:b", ok=False)
         run(laptop, "peer", "remove", "desk")

@@ -10,6 +10,10 @@ from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.places import control, state_home
 
 _COPY_S = 86_400.0
+_COPY_HINTS = {
+    "already_exists": "--overwrite replaces it",
+    "not_found": "--parents makes the folders that are missing at the destination",
+}
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 
 
@@ -141,7 +145,9 @@ def _copy(
     try:
         with Client.over_socket(state_home()) as linker:
             answer = linker.call(scope, "file.copy", path, input, options, report=_progress(), deadline_s=_COPY_S)
-    except (LinkError, ClientFailed) as error:
+    except LinkError as error:
+        raise CliError(f"{error.code}: {error.message}", _COPY_HINTS.get(error.code, "")) from None
+    except ClientFailed as error:
         raise CliError(str(error)) from None
     if as_json:
         print_json(answer.data)

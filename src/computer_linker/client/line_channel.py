@@ -148,9 +148,15 @@ async def over_stdio(home: Path | None, command: list[str] | None) -> AsyncItera
 @asynccontextmanager
 async def _listening(stream: ByteStream) -> AsyncIterator[LineChannel]:
     channel = LineChannel(stream)
-    async with anyio.create_task_group() as group:
-        group.start_soon(channel.listen)
-        try:
-            yield channel
-        finally:
-            group.cancel_scope.cancel()
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(channel.listen)
+            try:
+                yield channel
+            finally:
+                group.cancel_scope.cancel()
+    except BaseExceptionGroup as several:
+        # What a caller's own block raised comes out of it as itself: the group is how we listen, and none of theirs.
+        if len(several.exceptions) > 1:
+            raise
+        raise several.exceptions[0] from several.exceptions[0].__cause__
