@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +79,20 @@ async def test_lists_in_lists_without_end_are_an_invalid_request(pair: Pair, pla
     async with raw_link(pair) as link:
         await link.send(deep(call(1, what)))
         assert (await answered(link))["envelope"]["error"]["code"] == "invalid_request"
+    assert not (pair.laptop.root / "x").exists()
+
+
+@pytest.mark.parametrize("part", [b"\x80", b"\x90", b"\xc0", b"\x92\xc0\xc0", b"\xcd\x7f\xff", b"\xa2ab"])
+async def test_a_frame_of_countless_parts_is_refused_before_it_is_read(pair: Pair, part: bytes) -> None:
+    block = b"\xdd" + (50_000).to_bytes(4, "big") + part * 50_000
+    many = b"\xdd" + (80).to_bytes(4, "big") + block * 80
+    frame = call(1, {"scope": "app", "op": "file.write", "target": "x", "input": "HERE"})
+    async with raw_link(pair) as link:
+        await link.send(frame.replace(b"\xa4HERE", many))
+        started = time.perf_counter()
+        await closed(link)
+        assert time.perf_counter() - started < 5
+    await recorded(pair, "peer:desk-id", "malformed_frame")
     assert not (pair.laptop.root / "x").exists()
 
 

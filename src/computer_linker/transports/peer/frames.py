@@ -15,6 +15,10 @@ MAX_ITEM = 256 * 1024
 """One item of a stream; a window of them may be on its way."""
 PIECE = 512 * 1024
 """What one binary frame carries at most, so that a heartbeat or a short answer never waits long behind a picture."""
+MAX_PARTS = 100_000
+"""Values a call may be made of: of tiny ones, a frame could hold enough to take minutes and gigabytes to read."""
+MAX_REPLY_PARTS = 1_500_000
+"""The same for an answer, which may list a hundred thousand files."""
 _KINDS = frozenset(
     {"challenge", "hello", "pair", "call", "reply", "progress", "cancel", "error", "item", "credit", "end"}
 )
@@ -46,21 +50,22 @@ def pieces_of(call_id: int, blobs: list[bytes]) -> list[bytes]:
 
 
 def received(raw: bytes | str) -> dict[str, Any] | Piece:
-    """What came: a frame, or a piece of a blob."""
+    """What came in answer: a frame, or a piece of a blob."""
     if isinstance(raw, bytes) and len(raw) > _HEAD.size and raw[0] == _BINARY:
         _, call_id, index = _HEAD.unpack_from(raw)
         return Piece(call_id, index, memoryview(raw)[_HEAD.size :])
-    return unpacked(raw)
+    return unpacked(raw, MAX_REPLY_PARTS)
 
 
-def unpacked(raw: bytes | str) -> dict[str, Any]:
+def unpacked(raw: bytes | str, max_parts: int = MAX_PARTS) -> dict[str, Any]:
     """A frame from the wire. Raises InvalidRequest for anything else."""
     if isinstance(raw, str):
         raise InvalidRequest("Frames are binary.")
+    parts = _Parts(max_parts)
     try:
         frame = msgpack.unpackb(
-            raw, raw=False, strict_map_key=True, max_str_len=MAX_FRAME, max_bin_len=MAX_FRAME, max_map_len=100_000,
-            max_array_len=1_000_000, max_ext_len=0, object_pairs_hook=_object,
+            raw, raw=False, strict_map_key=True, max_str_len=MAX_FRAME, max_bin_len=MAX_FRAME, max_map_len=max_parts,
+            max_array_len=max_parts, max_ext_len=0, object_pairs_hook=parts.map, list_hook=parts.list,
         )  # fmt: skip
     except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError) as error:
         raise InvalidRequest("A frame could not be read.", rule="malformed_frame") from error
@@ -69,11 +74,26 @@ def unpacked(raw: bytes | str) -> dict[str, Any]:
     return frame
 
 
-def _object(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a doubled key")
-    return made
+class _Parts:
+    """Counts what a frame is made of while it is read, so that reading ends where it is too much."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def map(self, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+        self._left -= 1 + len(pairs)
+        made = dict(pairs)
+        if self._left < 0 or len(made) != len(pairs):
+            raise ValueError("a doubled key, or too much")
+        return made
+
+    def list(self, items: list[Any]) -> list[Any]:
+        self._left -= 1 + len(items)
+        if self._left < 0:
+            raise ValueError("too much")
+        return items
 
 
 def _as_list(value: Any) -> Any:
