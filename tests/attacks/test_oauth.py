@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -16,6 +17,7 @@ from support.oauth import (
     code_from,
     consent,
     exchange,
+    hidden,
     pkce,
     query,
     refresh,
@@ -195,3 +197,108 @@ def test_a_new_owner_token_ends_the_sessions_and_what_they_had_running(tmp_path:
         assert works(browser, TOKEN) == 401
         wait_for(lambda: not running("4713"))
         assert json.loads((service.home / "oauth-state.json").read_text())["families"] == []
+
+
+@pytest.mark.parametrize("grant", [
+    "password", "client_credentials", "implicit", "urn:ietf:params:oauth:grant-type:jwt-bearer", "",
+    "urn:ietf:params:oauth:grant-type:token-exchange", "urn:ietf:params:oauth:grant-type:device_code",
+])  # fmt: skip
+def test_nothing_but_a_code_and_a_refresh_token_is_changed_for_tokens(
+    browser: PublicBrowser, client: str, grant: str
+) -> None:
+    form = {
+        "grant_type": grant, "client_id": client, "username": "owner", "password": TOKEN, "assertion": "eyJhbGciOiJub25lIn0.e30.",
+        "subject_token": TOKEN, "device_code": "x", "scope": "linker:run",
+    }  # fmt: skip
+    status, _, text = browser.send("POST", "/token", form)
+    assert (status, json.loads(text)["error"]) == (400, "unsupported_grant_type")
+
+
+def test_a_refresh_token_gives_no_more_than_was_consented_to(browser: PublicBrowser) -> None:
+    client, issued = tokens(browser)
+    for wanted in ("linker:read linker:run", "linker:desktop", "*"):
+        status, told = refresh(browser, client, issued["refresh_token"], scope=wanted)
+        assert (status, told["error"]) == (400, "invalid_scope")
+    assert refresh(browser, client, issued["refresh_token"])[1]["scope"] == "linker:read"
+
+
+def test_one_kind_of_token_is_not_another(browser: PublicBrowser) -> None:
+    client, issued = tokens(browser)
+    verifier, challenge = pkce()
+    code = code_from(consent(browser, query(browser, client, challenge))[1])["code"]
+    for wrong in (issued["refresh_token"], code, client, verifier, issued["access_token"] + "."):
+        assert works(browser, wrong) in (401, 429)
+    assert refresh(browser, client, issued["access_token"])[1]["error"] == "invalid_grant"
+    assert refresh(browser, client, code)[1]["error"] == "invalid_grant"
+    assert exchange(browser, client, issued["access_token"], verifier)[1]["error"] == "invalid_grant"
+    assert works(browser, issued["access_token"]) == 200
+
+
+def test_another_client_cannot_give_a_session_back(browser: PublicBrowser) -> None:
+    _, issued = tokens(browser)
+    other = register(browser)
+    for form in ({"client_id": other}, {"client_id": "client_unknown"}, {}):
+        assert browser.send("POST", "/revoke", {"token": issued["access_token"], **form})[0] in (200, 400, 401)
+        assert works(browser, issued["access_token"]) == 200
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "https://evil.example"}, 403), ({"Origin": "null"}, 403), ({"Origin": "http://x.example"}, 403),
+        ({"Content-Type": "text/plain"}, 415), ({"Content-Type": "multipart/form-data; boundary=x"}, 415),
+        ({"Content-Type": "application/json"}, 415), ({"Cookie": "__Host-computer-linker-consent=x"}, 400),
+    ],
+)  # fmt: skip
+def test_a_consent_that_another_page_sends_is_none(
+    browser: PublicBrowser, client: str, headers: dict[str, str], status: int
+) -> None:
+    page = browser.send("GET", asked(client, pkce()[1], WEB))[2]
+    form = {**hidden(page), "owner_token": TOKEN, "answer": "allow", "group": "linker:run", "scope": "app"}
+    answer = browser.send("POST", "/oauth/consent", urlencode(form), **{"Content-Type": FORM, **headers})
+    assert answer[0] == status and "location" not in answer[1]
+
+
+@pytest.mark.parametrize("more", ["answer=deny", "owner_token=x", "csrf=x", "request=x"])
+def test_a_consent_with_two_answers_is_none(browser: PublicBrowser, client: str, more: str) -> None:
+    page = browser.send("GET", asked(client, pkce()[1], WEB))[2]
+    form = {**hidden(page), "owner_token": TOKEN, "answer": "allow", "group": "linker:run", "scope": "app"}
+    for body in (f"{more}&{urlencode(form)}", f"{urlencode(form)}&{more}"):
+        status, headers, _ = browser.send("POST", "/oauth/consent", body, **{"Content-Type": FORM})
+        assert status == 400 and "location" not in headers
+
+
+def test_what_the_form_says_of_client_and_redirect_counts_for_nothing(browser: PublicBrowser, client: str) -> None:
+    evil = {
+        "redirect_uri": "https://evil.example/cb",
+        "client_id": "x",
+        "state": "evil",
+        "resource": "https://evil.example",
+    }
+    _, headers, _ = consent(browser, asked(client, pkce()[1], WEB), **evil)
+    assert headers["location"].startswith(f"{WEB}?code=") and "evil" not in headers["location"]
+
+
+def test_strangers_who_ask_without_end_do_not_end_the_owners_request(
+    service: Service, browser: PublicBrowser, client: str
+) -> None:
+    verifier, challenge = pkce()
+    page = browser.send("GET", asked(client, challenge, WEB))[2]
+    form = {**hidden(page), "owner_token": TOKEN, "answer": "allow", "group": "linker:read", "scope": "app"}
+    stranger = PublicBrowser(service.base, PUBLIC)
+    crowd = register(stranger)
+    for _ in range(600):
+        assert stranger.send("GET", asked(crowd, challenge, WEB))[0] == 200
+    status, headers, _ = browser.send("POST", "/oauth/consent", form)
+    assert status == 302
+    assert exchange(browser, client, code_from(headers)["code"], verifier, redirect_uri=WEB)[0] == 200
+
+
+def test_a_state_without_measure_is_not_kept(browser: PublicBrowser, client: str) -> None:
+    status, headers, _ = browser.send(
+        "GET", asked(client, pkce()[1], WEB).replace("&state=s", f"&state={'s' * 20_000}")
+    )
+    assert (status, code_from(headers)["error"]) == (302, "invalid_request")

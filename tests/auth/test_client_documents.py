@@ -3,6 +3,7 @@
 import asyncio
 import json
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ import anyio
 import pytest
 
 from computer_linker.auth.oauth.clients import ClientDocuments
+from computer_linker.auth.oauth.provider import LinkerProvider, Pending
+from computer_linker.auth.oauth.state import OAuthState
 from support.certificates import Authority
 
 pytestmark = pytest.mark.anyio
@@ -117,3 +120,30 @@ async def test_a_crowd_of_names_opens_few_connections_and_holds_up_nobody(tmp_pa
             assert 0 < it.came <= 8
             it.answer = document(it)
             assert await documents.fetch(it.url) is not None, "and then there is room again"
+
+
+@pytest.mark.parametrize(
+    "tail", ["/../c.json", "/./c.json", "/a/../../c.json", "/a b.json", "/c.json#x", "/", "/c\n.json"]
+)
+async def test_a_name_that_could_be_written_otherwise_is_nobodys(tmp_path: Path, tail: str) -> None:
+    async with site(tmp_path, lambda it: document(it, client_id=it.url.removesuffix("/client.json") + tail)) as it:
+        assert await it.documents(allow_private=True).fetch(it.url.removesuffix("/client.json") + tail) is None
+        assert it.came == 0
+
+
+async def test_a_client_the_owner_consented_to_is_known_when_its_document_is_not_to_be_had(tmp_path: Path) -> None:
+    """Else strangers who keep the fetching busy would end the sessions of others with it."""
+    async with site(tmp_path, document) as it:
+        provider = LinkerProvider(OAuthState(tmp_path), it.documents(allow_private=True, keep_s=0), lambda: "digest")
+        client = await provider.find_client(it.url)
+        assert client is not None
+        asked = Pending(
+            "handle", client, ["linker:read"], "https://maker.example/cb", None, "A" * 43, "r", "i", "csrf",
+            expires_at=time.monotonic() + 60, owner_digest="digest",
+        )  # fmt: skip
+        provider.ask(asked)
+        provider.consent(asked, ["linker:read"], ["app:fs:read"])
+        it.answer = b"HTTP/1.1 503 Busy\r\n\r\n"
+        assert await provider.find_client(it.url) is None
+        known = await provider.get_client(it.url)
+        assert known is not None and known.client_id == it.url

@@ -25,9 +25,12 @@ _ROUTED = ipaddress.ip_network("2000::/3")
 class ClientDocuments:
     """Fetches documents over https from public addresses only, pinned between check and connect, without redirects."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None, *, allow_private: bool = False) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext | None = None, *, allow_private: bool = False, keep_s: float = _KEEP_S
+    ) -> None:
         self._tls = tls
         self._allow_private = allow_private
+        self._keep_s = keep_s
         self._kept: dict[str, tuple[float, Client]] = {}
         self._under_way = 0
         # Threads of its own: a stranger chooses the name that is looked up, and a slow answer must hold up nothing else.
@@ -59,11 +62,15 @@ class ClientDocuments:
         if client is not None:
             if len(self._kept) > 100:
                 self._kept.clear()
-            self._kept[url] = (time.monotonic() + _KEEP_S, client)
+            self._kept[url] = (time.monotonic() + self._keep_s, client)
         return client
 
     async def _get(self, url: str) -> bytes:
+        if not url.isascii() or not url.isprintable() or " " in url:
+            raise ValueError("not a URL to the letter")
         parts = urlsplit(url)
+        if {".", ".."} & set(parts.path.split("/")):
+            raise ValueError("a path that could be written shorter")
         if parts.scheme != "https" or not parts.hostname or parts.username or parts.fragment or parts.path in ("", "/"):
             raise ValueError("not a client-id metadata URL")
         address = await self._public_address(parts.hostname, parts.port or 443)

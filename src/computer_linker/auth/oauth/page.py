@@ -84,9 +84,13 @@ def _who(pending: Pending) -> str:
         if is_loopback(pending.redirect_uri)
         else ""
     )
+    is_by_document = pending.client.id.startswith("https://")
+    source = (
+        f" That name comes from <code>{_text(urlsplit(pending.client.id).netloc)}</code>." if is_by_document else ""
+    )
     return (
         f"<p>It calls itself <strong>{_text(pending.client.name)}</strong>. Computer Linker cannot know whether that is "
-        f"true. The answer goes to <code>{_text(urlsplit(pending.redirect_uri).netloc)}</code>.</p>{warning}"
+        f"true.{source} The answer goes to <code>{_text(urlsplit(pending.redirect_uri).netloc)}</code>.</p>{warning}"
     )
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 PENDING_S = 600
-_MAX_PENDING = 100
+_MAX_PENDING = 500
 
 
 @dataclass
@@ -48,6 +49,7 @@ class LinkerProvider:
         self.pending: dict[str, Pending] = {}
         self._codes: dict[str, AuthorizationCode] = {}
         self._spent: dict[str, tuple[float, str]] = {}
+        self._consented: dict[str, Client] = {}
 
     async def find_client(self, client_id: str) -> Client | None:
         """A registered client, or the one a client-id metadata document describes."""
@@ -59,7 +61,8 @@ class LinkerProvider:
     async def get_client(self, client_id: str) -> "OAuthClientInformationFull | None":
         from mcp.shared.auth import OAuthClientInformationFull
 
-        client = await self.find_client(client_id)
+        # Whom the owner consented to is known: strangers who keep us fetching documents must not end others' sessions.
+        client = self._consented.get(client_id) or await self.find_client(client_id)
         if client is None:
             return None
         return OAuthClientInformationFull.model_validate(
@@ -80,12 +83,19 @@ class LinkerProvider:
         raise NotImplementedError("authorization has its own route, for the exact comparison of redirects")
 
     def ask(self, pending: Pending) -> None:
-        """Keep a request until the owner answers; the oldest makes way when there are too many."""
+        """Keep a request until the owner answers. Past the limit one makes way."""
         now = time.monotonic()
         self.pending = {key: old for key, old in self.pending.items() if old.expires_at > now}
         while len(self.pending) >= _MAX_PENDING:
-            del self.pending[next(iter(self.pending))]
+            del self.pending[self._least_missed()]
         self.pending[pending.handle] = pending
+
+    def _least_missed(self) -> str:
+        """The oldest of the client that asked most, unless the owner is at it: anyone can ask, and often."""
+        begun = [pending for pending in self.pending.values() if pending.owner_digest is None]
+        among = begun or list(self.pending.values())
+        (busiest, _), *_ = Counter(pending.client.id for pending in among).most_common(1)
+        return next(pending.handle for pending in among if pending.client.id == busiest)
 
     def waiting(self, handle: str) -> Pending | None:
         """The request of this handle, while it can be answered."""
@@ -97,6 +107,8 @@ class LinkerProvider:
         from mcp.server.auth.provider import AuthorizationCode
 
         del self.pending[pending.handle]
+        self._consented = {key: client for key, client in self._consented.items() if self.state.has_session(key)}
+        self._consented[pending.client.id] = pending.client
         family = self.state.begin(pending.client, scopes, grants, pending.resource, pending.owner_digest or "")
         code = secrets.token_urlsafe(32)
         record = AuthorizationCode.model_validate(

@@ -180,6 +180,10 @@ class OAuthState:
             self._gone(found.principal)
         return found is not None
 
+    def has_session(self, client_id: str) -> bool:
+        """Whether anything the owner gave this client still holds."""
+        return any(family.client_id == client_id and family.is_alive for family in self.families.values())
+
     def _calls_on(self, principal: str) -> bool:
         """Whether another consent lets the same client go on."""
         return any(family.principal == principal and family.is_alive for family in self.families.values())

@@ -15,6 +15,7 @@ from computer_linker.providers.approvals import Answer, Approvals
 from computer_linker.registry.services import Services
 from computer_linker.transports.http.approval_html import closed_page, list_page
 from computer_linker.transports.http.body import Receive, Scope, Send, read_body
+from computer_linker.transports.http.forms import check_form_headers
 from computer_linker.transports.http.guards import Headers, Refused
 from computer_linker.transports.http.own_address import is_near
 
@@ -109,8 +110,7 @@ class ApprovalPage:
         await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
 
     async def _take_answer(self, phone: _Phone, headers: Headers, receive: Receive, send: Send) -> None:
-        if headers.get(b"content-type", b"").split(b";")[0].strip() != b"application/x-www-form-urlencoded":
-            raise Refused(415, "The page's own form is sent here, and nothing else.")
+        check_form_headers(headers)
         body = await read_body(receive)
         form = parse_qs(body[:_MAX_BODY].decode("utf-8", "replace"), max_num_fields=8)
         given = {name: values[0] for name, values in form.items()}

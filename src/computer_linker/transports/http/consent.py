@@ -13,8 +13,8 @@ from computer_linker.auth.oauth.scopes import GROUPS, grants_for
 from computer_linker.auth.owner_token import digest_of, kept_digest, matches
 from computer_linker.registry.services import Services
 from computer_linker.transports.http.body import Receive, Scope, Send
-from computer_linker.transports.http.forms import bounded_body, every_value
-from computer_linker.transports.http.guards import Headers
+from computer_linker.transports.http.forms import bounded_body, check_form_headers, every_value
+from computer_linker.transports.http.guards import Headers, Refused
 from computer_linker.transports.http.guesses import Guesses
 
 PATH = "/oauth/consent"
@@ -42,7 +42,11 @@ class Consent:
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, base: str) -> None:
         """Answer the form that the page sends."""
+        check_form_headers(headers)
         values = every_value((await bounded_body(receive)).decode("utf-8", "replace"))
+        single = [name for name, _ in values if name not in ("group", "scope")]
+        if len(set(single)) != len(single):
+            raise Refused(400, "A field of the form is given twice.")
         form = dict(values)
         pending = self._provider.waiting(form.get("request", ""))
         if pending is None or pending.issuer != base or not _is_same_browser(headers, pending):

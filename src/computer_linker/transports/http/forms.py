@@ -3,8 +3,9 @@
 from urllib.parse import parse_qsl
 
 from computer_linker.transports.http.body import Receive, read_body
-from computer_linker.transports.http.guards import Refused
+from computer_linker.transports.http.guards import Headers, Refused
 
+_KIND = b"application/x-www-form-urlencoded"
 _MAX_FORM = 64 * 1024
 _MAX_FIELDS = 200
 
@@ -26,6 +27,12 @@ def single_values(query: str) -> tuple[dict[str, str], set[str]]:
             twice.add(name)
         values[name] = value
     return {name: value for name, value in values.items() if name not in twice}, twice
+
+
+def check_form_headers(headers: Headers) -> None:
+    """Refuse a body that is not announced as a form: what other pages can send without asking is sent otherwise."""
+    if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != _KIND:
+        raise Refused(415, "A form is sent here, as application/x-www-form-urlencoded, and nothing else.")
 
 
 async def bounded_body(receive: Receive) -> bytes:

@@ -17,7 +17,7 @@ from computer_linker.model.json_text import read_json
 from computer_linker.registry.services import Services
 from computer_linker.transports.http import consent
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, replayed
-from computer_linker.transports.http.forms import bounded_body, every_value, single_values
+from computer_linker.transports.http.forms import bounded_body, check_form_headers, every_value, single_values
 from computer_linker.transports.http.guards import Headers, Refused, check_body_headers
 
 PATHS = frozenset({"/authorize", "/token", "/register", "/revoke", consent.PATH})
@@ -25,6 +25,8 @@ _RESOURCE = "/.well-known/oauth-protected-resource"
 _RESOURCE_PATHS = (_RESOURCE, f"{_RESOURCE}/mcp")
 _SERVER = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 _SERVER_PATHS = (*_SERVER, *(f"{path}/mcp" for path in _SERVER))
+_GRANTS = ["authorization_code", "refresh_token"]
+_MAX_STATE = 8 * 1024
 _S256 = re.compile(r"[A-Za-z0-9_-]{43}")
 """A SHA-256 digest as a challenge is written."""
 
@@ -68,6 +70,7 @@ class OAuthRoutes:
         elif path == consent.PATH and method == "POST":
             await self._consent.serve(scope, receive, send, headers, base)
         elif path in ("/token", "/revoke") and method == "POST":
+            check_form_headers(headers)
             await self._by_the_sdk(scope, receive, send, f"{base}/mcp")
         else:
             raise Refused(405, "That method is not served here.")
@@ -109,7 +112,7 @@ class OAuthRoutes:
                 "client_name": client.name,
                 "redirect_uris": client.redirect_uris,
                 "token_endpoint_auth_method": "none",
-                "grant_types": ["authorization_code", "refresh_token"],
+                "grant_types": _GRANTS,
                 "response_types": ["code"],
                 "scope": " ".join(GROUPS),
             },
@@ -157,6 +160,9 @@ class OAuthRoutes:
         if len({name for name, _ in fields}) != len(fields):
             await answer_json(send, 400, {"error": "invalid_request", "error_description": "a field is given twice"})
             return
+        if scope["path"] == "/token" and dict(fields).get("grant_type", _GRANTS[0]) not in _GRANTS:
+            await answer_json(send, 400, {"error": "unsupported_grant_type"})
+            return
         if not _is_ours(dict(fields).get("resource"), resource):
             await answer_json(
                 send, 400, {"error": "invalid_target", "error_description": f"tokens here are for {resource}"}
@@ -185,7 +191,7 @@ def _server_metadata(base: str) -> dict[str, Any]:
         "scopes_supported": list(GROUPS),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "grant_types_supported": _GRANTS,
         "token_endpoint_auth_methods_supported": ["none"],
         "revocation_endpoint_auth_methods_supported": ["none"],
         "code_challenge_methods_supported": ["S256"],
@@ -205,7 +211,7 @@ def _problem(asked: dict[str, str], resource: str) -> str | None:
     is_by_query = asked.get("response_mode", "query") == "query"
     # The method must be said: left out, it would mean `plain`.
     is_bound = asked.get("code_challenge_method") == "S256" and _S256.fullmatch(asked.get("code_challenge", ""))
-    if not is_by_query or not is_bound:
+    if not is_by_query or not is_bound or len(asked.get("state", "")) > _MAX_STATE:
         return "invalid_request"
     return None if _is_ours(asked.get("resource"), resource) else "invalid_target"
 
