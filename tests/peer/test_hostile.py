@@ -306,6 +306,27 @@ async def test_prose_in_an_offer_reaches_nobody(pair: Pair, scope: dict[str, Any
         assert "Ignore" not in str(pair.routes.computers())
 
 
+@pytest.mark.parametrize("value", [b"\xff\xfe", float("nan"), float("-inf"), {b"\xff": 1}, [{"deep": [b"\xc3"]}]])
+async def test_an_answer_no_client_could_read_is_not_passed_on(pair: Pair, value: Any) -> None:
+    async def answer(link: ServerConnection, frame: dict[str, Any]) -> None:
+        told = {"ok": True, "operationId": "x", "data": {"content": value, "text": "NaN and Infinity"}, "warnings": []}
+        await link.send(packed({"t": "reply", "id": frame["id"], "envelope": told}))
+
+    async with false_host(pair, answer):
+        envelope = await pair.desk.call("file.read", "a.txt", scope="laptop/app")
+    assert envelope["error"]["code"] == "provider_unavailable"
+
+
+async def test_words_that_only_look_like_numbers_are_passed_on(pair: Pair) -> None:
+    async def answer(link: ServerConnection, frame: dict[str, Any]) -> None:
+        told = {"ok": True, "operationId": "x", "data": {"content": "NaN and Infinity"}, "warnings": []}
+        await link.send(packed({"t": "reply", "id": frame["id"], "envelope": told}))
+
+    async with false_host(pair, answer):
+        envelope = await pair.desk.call("file.read", "a.txt", scope="laptop/app")
+    assert envelope["data"] == {"content": "NaN and Infinity"}
+
+
 async def test_no_word_of_a_machine_moves_the_cursor_of_a_terminal(pair: Pair) -> None:
     async def answer(link: ServerConnection, frame: dict[str, Any]) -> None:
         raise AssertionError("nothing is asked of it")

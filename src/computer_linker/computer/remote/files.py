@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from computer_linker.computer.facets.files import (
     Beside,
@@ -31,7 +31,13 @@ from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.remote.forward import ask
 from computer_linker.computer.remote.link import Link
 from computer_linker.computer.remote.methods import methods_of
-from computer_linker.errors import InvalidRequest, LimitExceeded, PathOutOfScope, UnsupportedPlatform
+from computer_linker.errors import (
+    InvalidRequest,
+    LimitExceeded,
+    PathOutOfScope,
+    ProviderUnavailable,
+    UnsupportedPlatform,
+)
 from computer_linker.model.base import Model
 from computer_linker.model.paths import RootedPath
 
@@ -92,9 +98,8 @@ class RemoteFiles:
         scope, sent = self._sent(changes)
         await gate()
         answer = await self._link.ask(scope, "files.change", {"changes": sent}, is_safe=False)
-        done: list[Changed] = changed_adapter().validate_python(answer.value["done"])
+        done, steps = _told(answer.value)
         if keeper is not None:
-            steps: list[Inverse] = answer.value["steps"]
             keeper.begun(steps, [])
             keeper.done()
         return done
@@ -136,6 +141,15 @@ class RemoteFiles:
         return scopes.pop(), sent
 
 
+def _told(value: Any) -> tuple[list[Changed], list[Inverse]]:
+    """What was changed, and how it is taken back. What cannot be read may have been done all the same."""
+    try:
+        steps: list[Inverse] = TypeAdapter(list[Inverse]).validate_python(value["steps"])
+        return changed_adapter().validate_python(value["done"]), steps
+    except (KeyError, TypeError, ValidationError) as error:
+        raise ProviderUnavailable("What the other computer changed cannot be read.", effect="unverifiable") from error
+
+
 def packed_change(change: Change) -> dict[str, Any]:
     """A change as plain values."""
     if isinstance(change, Write) and not isinstance(change.content, bytes):
@@ -146,8 +160,6 @@ def packed_change(change: Change) -> dict[str, Any]:
 
 def unpacked_change(value: Any) -> Change:
     """A change from plain values. Raises InvalidRequest for what is none."""
-    from pydantic import ValidationError
-
     try:
         sent = SentChange.from_wire(value)
         if sent.do == "write" and type(sent.fields.get("content")) is not bytes:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import itertools
+import json
 import secrets
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from pydantic_core import to_json
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
 
@@ -93,11 +95,11 @@ class PeerLink:
         """Run one operation there. What cannot be known after a broken link is said to be unknown."""
         frame: dict[str, Any] = {"call": call}
         if flow is None:
-            return _reply(*await self._answered(frame, deadline_s, report, is_safe))
+            return _readable(_reply(*await self._answered(frame, deadline_s, report, is_safe)))
         ticket = frame["bulk"] = secrets.token_bytes(TICKET)
         flow.carried_by(dialer(self._own.identity, self._peer, ticket))
         try:
-            reply = _reply(*await self._answered(frame, deadline_s, report, is_safe))
+            reply = _readable(_reply(*await self._answered(frame, deadline_s, report, is_safe)))
             if not reply.ok:
                 flow.fail(error_in(reply.envelope))
             return reply
@@ -342,9 +344,25 @@ def _reply(frame: dict[str, Any], blobs: list[bytes]) -> Reply:
     if (
         type(envelope) is not dict
         or not is_envelope(envelope)
+        or (envelope["ok"] and "data" not in envelope)
         or not is_told
         or [one.get("size") for one in told] != [len(blob) for blob in blobs]
     ):
-        raise ProviderUnavailable("The other computer's answer cannot be read.", effect="unverifiable")
+        raise _unreadable()
     attachments = [Attachment(str(one.get("mime")), blob) for one, blob in zip(told, blobs, strict=True)]
     return Reply(envelope, attachments)
+
+
+def _readable(reply: Reply) -> Reply:
+    """The reply, if every client can be told it: JSON knows neither bytes that are no text nor numbers that are none."""
+    try:
+        text = to_json(reply.envelope)
+        if b"NaN" in text or b"Infinity" in text:
+            json.dumps(reply.envelope, allow_nan=False)
+    except (ValueError, TypeError):
+        raise _unreadable() from None
+    return reply
+
+
+def _unreadable() -> ProviderUnavailable:
+    return ProviderUnavailable("The other computer's answer cannot be read.", effect="unverifiable")
