@@ -30,7 +30,7 @@ def homes(tmp_path: Path) -> Iterator[dict[str, Path]]:
     made = {}
     for name in ("hub", "laptop", "desk"):
         made[name] = tmp_path / name
-        write_config(made[name], tmp_path / f"{name}-root", machineId=f"{name}-id", machineName=name)
+        write_config(made[name], tmp_path / f"{name}-root", machineId=f"{name}-id", machineName=f"{name}-host")
     try:
         yield made
     finally:
@@ -56,6 +56,7 @@ def test_machines_join_by_invitation_and_are_used_through_the_hub(homes: dict[st
     assert "chmod 600" in run(laptop, "join", "--creds", str(invitation), "--allow", "app", ok=False)
     invitation.chmod(0o600)
     joined = run(laptop, "join", "--creds", str(invitation), "--allow", "app:fs:read")
+    assert joined["joined"]["name"] == "laptop", "it is called as it was invited"
     assert joined["connected"] and joined["joined"]["hubs"][0]["key"] == started["key"]
     wait_for(lambda: states(hub) == {"laptop": "online"})
     assert run(laptop, "join")["joined"] == joined["joined"]
@@ -79,7 +80,7 @@ def test_machines_join_by_invitation_and_are_used_through_the_hub(homes: dict[st
         computers = json.loads(lines.tool("get_computer_info", include=["scopes"])["content"][0]["text"])["computers"]
         assert [(item["name"], item["state"], item["via"]) for item in computers] == [("laptop", "online", "fleet")]
     # The same invitation lets no second machine in.
-    run(homes["desk"], "join", "--creds", str(invitation), "--allow", "app")
+    run(homes["desk"], "join", "--creds", str(invitation), "--allow", "app", "--name", "desk")
     wait_for(lambda: "desk" in states(hub))
     assert states(hub)["desk"] == "pending"
     # Less is allowed at once, and nothing more is asked for than who and what.

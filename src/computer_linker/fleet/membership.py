@@ -12,7 +12,7 @@ from computer_linker.config.store import write_whole
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.feed import forget_cursors
 from computer_linker.fleet.messages import plain_name
-from computer_linker.fleet.place import Credentials, checked_url, credentials_of, tls_of
+from computer_linker.fleet.place import Credentials, Invitation, checked_url, credentials_of, tls_of
 from computer_linker.fleet.settings import AllowedHub, Joined, Place
 from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.base import Model
@@ -62,7 +62,7 @@ def joined_by(request: JoinRequest, home: Path, config: Config, own: str, before
     kept = _kept(place, request.creds, home, stays)
     seat = invitation.seat if invitation is not None else stays.seat if stays is not None else seat_of(own)
     secret = invitation.secret if invitation is not None else stays.proof_secret if stays is not None else None
-    name = plain_name(request.name) if request.name else stays.name if stays is not None else None
+    name = _name(request, invitation, stays)
     return Joined(place=kept, seat=seat, name=name, hubs=hubs, proof_secret=secret)
 
 
@@ -79,6 +79,15 @@ def told(joined: Joined | None) -> dict[str, Any] | None:
         return None
     hubs = [{"key": hub.fingerprint, "name": hub.name, "grants": hub.grants} for hub in joined.hubs]
     return {"url": joined.place.url, "name": joined.name, "hubs": hubs}
+
+
+def _name(request: JoinRequest, invitation: Invitation | None, stays: Joined | None) -> str | None:
+    """What it is called in the fleet: as asked for, as before, as invited; else by the machine's own name."""
+    if request.name:
+        return plain_name(request.name)
+    if stays is not None and (invitation is None or invitation.seat == stays.seat):
+        return stays.name
+    return plain_name(invitation.name) if invitation is not None and invitation.name else None
 
 
 def _said_hub(request: JoinRequest, credentials: Credentials | None) -> _Said:

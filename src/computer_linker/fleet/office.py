@@ -70,15 +70,15 @@ class HubOffice:
                 "This hub cannot let machines into a server that is not its own. There, make credentials with the server's"
                 f" own tools, and join with --hub {self._signer.fingerprint}"
             )
-        user, seat, secret = new_user(), secrets.token_hex(16), secrets.token_hex(32)
+        called, user, seat, secret = plain_name(name), new_user(), secrets.token_hex(16), secrets.token_hex(32)
         expires_at = time.time() + _INVITATION_S
         self.machines.invite(
-            Invited(seat=seat, name=plain_name(name), server_key=user.public, secret=secret, expires_at=expires_at)
+            Invited(seat=seat, name=called, server_key=user.public, secret=secret, expires_at=expires_at)
         )
         await self._server.admit(self.hub.seat, self._own_key(), self.machines.settings.invited)
         return {
             "computerLinkerInvitation": 1, "url": self.machines.settings.place.url, "seat": seat, "nkeySeed": user.seed,
-            "hub": self._signer.fingerprint, "hubName": plain_name(self._name), "secret": secret,
+            "hub": self._signer.fingerprint, "hubName": plain_name(self._name), "name": called, "secret": secret,
         }  # fmt: skip
 
     async def forget(self, name: str) -> str:

@@ -33,6 +33,7 @@ class Invitation(Model):
     nkey_seed: str
     hub: Fingerprint
     hub_name: Annotated[str, Field(max_length=40)]
+    name: Annotated[str, Field(max_length=40)] | None = None
     secret: str
 
 
