@@ -1,5 +1,6 @@
 """Attacks on the history and on what runs: edited records, floods of strangers, others' processes, words in their output."""
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -122,3 +123,14 @@ def _knock(field: Field, number: int) -> None:
 
 def _size(home: Path) -> int:
     return sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
+
+
+async def test_a_command_fills_neither_memory_nor_outlives_others_when_it_runs_out(road: Road) -> None:
+    """The folders a sandbox makes of memory are bounded, and the kernel takes a command before it takes the service."""
+    script = "cat /proc/self/oom_score_adj; df -k --output=size /tmp | tail -1"
+    told = await road.data("command.run", ".", scope="exec", input={"command": ["sh", "-c", script]})
+    adjusted, kilobytes = told["stdout"].split()
+    assert int(adjusted) >= 500
+    if told["boundary"].startswith("bubblewrap"):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        assert int(kilobytes) * 1024 <= memory // 8 + 4096

@@ -112,13 +112,19 @@ def _system(world: _World, confinement: Confinement) -> None:
     world.add("/proc", 1, "--proc", "/proc")
     world.add("/dev", 1, "--dev", "/dev")
     for path in ("/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
-        world.add(path, 1, "--tmpfs", path)
+        world.add(path, 1, "--size", _room(), "--tmpfs", path)
     for path in secret_system_files():
         world.add(path, 2, "--ro-bind", "/dev/null", path)
     for path in secret_system_folders():
         world.add(path, 2, "--perms", "0555", "--tmpfs", path)
     for path in dict.fromkeys((*tool_folders(), *confinement.programs)):
         world.add(path, 2, "--ro-bind-try", path, path)
+
+
+@lru_cache(maxsize=1)
+def _room() -> str:
+    """How much a command may put into each folder of its own, which is memory: what it fills, the machine lacks."""
+    return str(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
 
 
 def _root(world: _World, folder: Folder, option: str) -> None:

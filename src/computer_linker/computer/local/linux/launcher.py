@@ -36,6 +36,7 @@ from computer_linker.computer.local.linux.proc_files import (
     send,
     send_to_group,
     session_of,
+    write,
 )
 
 _LOOK_AFTER_S = 0.02
@@ -50,6 +51,8 @@ def serve(control_fd: int) -> None:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.sigprocmask(_SIG_BLOCK, _mask(*HELD_BACK), None)
     os.set_inheritable(control_fd, False)
+    # What we fork inherits it: when memory runs out, a command goes before the service or the person's own programs.
+    write("/proc/self/oom_score_adj", "500")
     gc.disable()
     gc.freeze()
     Launcher(_socket.socket(fileno=control_fd)).serve()
