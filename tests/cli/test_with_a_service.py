@@ -106,6 +106,34 @@ def test_a_refused_right_comes_with_the_line_that_grants_it(home: Path, tmp_path
     assert run(home, *write).returncode == 0
 
 
+def test_a_refused_command_names_what_would_allow_it(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    run(home, "setup", str(tmp_path / "app"))
+    touch = ["op", "command.run", "--input", "command=touch made"]
+    assert run(home, *touch).stderr.splitlines()[-1].endswith(": computer-linker setup FOLDER --shell")
+    run(home, "setup", str(tmp_path / "app"), "--shell")
+    hint = run(home, *touch).stderr.splitlines()[-1]
+    assert hint.endswith("computer-linker scope edit app --policy 'allowedCommands=[...]'")
+    assert not (tmp_path / "app" / "made").exists()
+    assert run(home, "scope", "edit", "app", "--policy", 'allowedCommands=["touch *"]').returncode == 0
+    assert run(home, *touch).returncode == 0 and (tmp_path / "app" / "made").exists()
+
+
+def test_a_program_that_fails_or_runs_out_of_time_is_told_beside_its_output(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    run(home, "setup", str(tmp_path / "app"), "--shell")
+    program = "command=" + json.dumps(["python3", "-c", "print('out'); raise SystemExit(3)"])
+    failed = run(home, "op", "command.run", "--input", program)
+    assert (failed.returncode, failed.stdout, failed.stderr) == (0, "out\n", "(exit code 3)\n")
+    waits = "command=" + json.dumps(["python3", "-c", "import time; time.sleep(60)"])
+    late = run(home, "op", "command.run", "--input", waits, "--option", "timeoutSeconds=0.2")
+    assert (late.returncode, late.stdout) == (0, "") and "its time was over" in late.stderr
+    assert "exit code" not in run(home, "op", "command.run", "--input", "command=python3 --version").stderr
+    (tmp_path / "app" / "long.txt").write_text("one\ntwo\n")
+    cut = run(home, "op", "file.read", "long.txt", "--option", "maxBytes=4")
+    assert cut.stdout == "one\n" and cut.stderr.startswith("(cut: ")
+
+
 def test_an_address_open_to_others_without_a_token_does_not_start(home: Path, tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     run(home, "setup", str(tmp_path / "app"))

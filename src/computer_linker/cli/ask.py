@@ -36,13 +36,25 @@ def refused(error: Mapping[str, Any], scope: str) -> CliError:
 
 
 def _hint(details: Mapping[str, Any], scope: str) -> str:
-    from computer_linker.config.defaults import EXECUTES
-
     similar = details.get("similar")
     if similar:
         return f"did you mean {' or '.join(similar)}?"
-    missing = details.get("missing")
-    # What runs programs needs a list of commands too, and another computer's scopes are changed there.
-    if isinstance(missing, list) and missing and "/" not in scope and not EXECUTES & set(missing):
-        return f"to allow it: computer-linker scope edit {scope} --allow {' --allow '.join(missing)}"
+    # Another computer's scopes are changed there.
+    if "/" not in scope:
+        missing = details.get("missing")
+        if isinstance(missing, list) and missing:
+            return _granting(scope, missing)
+        if details.get("rule") == "allowedCommands":
+            change = f"computer-linker scope edit {scope} --policy 'allowedCommands=[...]'"
+            return f"computer-linker config show has the list; to change it: {change}"
     return str(details.get("hint") or details.get("remedy") or "")
+
+
+def _granting(scope: str, missing: list[str]) -> str:
+    from computer_linker.config.defaults import CODEX, EXECUTES
+
+    # What runs programs needs a list of commands too, which set-up gives.
+    if EXECUTES & set(missing):
+        wish = "--codex" if set(CODEX) & set(missing) else "--shell"
+        return f"to allow it, with a list of commands: computer-linker setup FOLDER {wish}"
+    return f"to allow it: computer-linker scope edit {scope} --allow {' --allow '.join(missing)}"

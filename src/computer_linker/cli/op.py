@@ -91,8 +91,20 @@ def _show(data: Any) -> None:
             if isinstance(data.get(field), str):
                 sys.stdout.write(data[field])
                 sys.stderr.write(str(data.get("stderr") or ""))
+                _say_how_it_ended(data)
                 return
     print_json(data)
+
+
+def _say_how_it_ended(data: dict[str, Any]) -> None:
+    """What text alone does not show: a program that failed or ran out of time, and output that was cut."""
+    sys.stdout.flush()
+    if data.get("timedOut"):
+        note("(stopped: its time was over; --option timeoutSeconds=N gives it more)")
+    elif data.get("exitCode"):
+        note(f"(exit code {data['exitCode']})")
+    if data.get("truncated"):
+        note("(cut: this is not all of it; --json tells more)")
 
 
 def _list(catalog: "Catalog", *, as_json: bool) -> None:
