@@ -128,7 +128,21 @@ WAITING = [
          setup=_giant(".gitignore"), max_growth_mb=64, after=_finds_zork),
 ]  # fmt: skip
 
+
+def _warned(field: Field, answer: Answer) -> None:
+    assert "hardlink" in str(answer.envelope["warnings"])
+
+
+def _outside(ground: Ground) -> None:
+    os.link(ground.out / "secret.txt", ground.root / "hl")
+
+
 HARD = [
+    Case("HARD-attach", "app", "artifact.attach", "hl", ok=True, setup=_outside, after=_warned),
+    Case("HARD-ingest", "app", "artifact.ingest", None, {"path": "hl"}, ok=True, setup=_outside, after=_warned),
+    Case("HARD-read-many", "app", "file.read_many", None, {"paths": ["hl"]}, ok=True, setup=_outside, after=_warned),
+    Case("HARD-append", "app", "file.write", "hl", {"content": "pwn"}, {"append": True}, ok=True, setup=_outside,
+         unchanged=["$OUT"]),
     Case("HARD-outline", "app", "code.outline", "plain.py", ok=False, codes=["permission_denied"], hides=["zork"],
          setup=_second_name),
     Case("HARD-symbols", "app", "code.search_symbols", ".", {"query": "zork"}, ok=True, setup=_second_name,

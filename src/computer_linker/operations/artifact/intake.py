@@ -16,5 +16,8 @@ async def file_content(ctx: Context, target: str, most: int = MAX_BYTES) -> byte
     if not holds(ctx.principal, ctx.scope, Capability.FS_READ):
         needed = Capability.FS_READ.value
         raise PermissionDenied(f"Keeping a file needs {needed} in scope {ctx.scope.id}.", missing=[needed])
-    content, _ = await ctx.computer.files.read_whole(ctx.path(target), most)
+    path = ctx.path(target)
+    content, found = await ctx.computer.files.read_whole(path, most)
+    if found.links > 1:
+        ctx.warn(f"{path.shown} is a hardlink: {found.links} names lead to it, and some may lie outside the scope.")
     return content
