@@ -208,7 +208,7 @@ def _model(name: str, kind: type[Model], value: Any) -> Model:
     try:
         return kind.from_wire(value)
     except ValidationError as error:
-        raise explained(error, name) from None
+        raise explained(error, name, kind) from None
 
 
 def _without_none(hint: Any) -> Any:

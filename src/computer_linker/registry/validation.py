@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from computer_linker.errors import InvalidRequest
 
@@ -18,10 +18,10 @@ def explain_validation(place: str) -> Iterator[None]:
         raise explained(error, place) from None
 
 
-def explained(error: ValidationError, place: str) -> InvalidRequest:
-    """What pydantic found, in our words and with our fields' names."""
+def explained(error: ValidationError, place: str, kind: type[BaseModel] | None = None) -> InvalidRequest:
+    """What pydantic found, in our words and with our fields' names: all of the kind's own, where one is not known."""
     problems = [
-        {"field": _field(place, item["loc"]), "problem": _problem(item)}
+        {"field": _field(place, item["loc"]), "problem": _problem(item, kind if len(item["loc"]) == 1 else None)}
         for item in error.errors(include_url=False, include_input=False, include_context=False)[:10]
     ]
     first = problems[0]
@@ -33,9 +33,10 @@ def _field(place: str, location: tuple[Any, ...]) -> str:
     return ".".join([place, *(str(part) for part in location if isinstance(part, int) or str(part).isidentifier())])
 
 
-def _problem(item: Any) -> str:
+def _problem(item: Any, kind: type[BaseModel] | None) -> str:
     if item["type"] == "extra_forbidden":
-        return "there is no such field"
+        known = [] if kind is None else [field.alias or name for name, field in kind.model_fields.items()]
+        return f"there is no such field, only {', '.join(known)}" if known else "there is no such field"
     if item["type"] == "missing":
         return "is needed"
     return str(item["msg"]).removeprefix("Value error, ").rstrip(".")
