@@ -27,6 +27,8 @@ _AHEAD_S = 2.0
 _MAX_EXPECTED = 16
 """Streams of one paired machine at a time."""
 _MAX_NEW = 32
+_MAX_OVER = 256
+"""How many calls that ended are remembered, so that a stream which comes late for one is told so at once."""
 _MOST = 1 << 62
 """No file is longer; what says so has not sent a length."""
 
@@ -36,6 +38,8 @@ class Bulk:
 
     def __init__(self) -> None:
         self._expected: dict[bytes, tuple[str, queue.Queue[ssl.SSLSocket]]] = {}
+        self._over: dict[bytes, str] = {}
+        """Whose the tickets of calls that ended were, the oldest first."""
         self._news = threading.Condition()
 
     @contextmanager
@@ -53,7 +57,7 @@ class Bulk:
         try:
             yield flow
         finally:
-            del self._expected[ticket]
+            self._end(ticket)
             flow.fail(Aborted("The call ended."))
             while not arrived.empty():
                 arrived.get_nowait().close()
@@ -73,10 +77,12 @@ class Bulk:
                 # Before it may say anything, for it could take its time over it.
                 link.close()
                 return "unpaired"
-            arrived = self._awaited(_exactly(link, TICKET), sha256(shown).hexdigest())
+            ticket, fingerprint = _exactly(link, TICKET), sha256(shown).hexdigest()
+            arrived = self._awaited(ticket, fingerprint)
             if arrived is None:
                 link.close()
-                return "bad_ticket"
+                # Its own call ended before it came, as a refused one does: it is late, and no stranger.
+                return None if self._over.get(ticket) == fingerprint else "bad_ticket"
             arrived.put_nowait(link)
         except (OSError, queue.Full):
             link.close()
@@ -85,9 +91,16 @@ class Bulk:
     def _awaited(self, ticket: bytes, shown: str) -> "queue.Queue[ssl.SSLSocket] | None":
         """Where a stream with this ticket and key belongs. The call comes on another connection, so it may be the later one."""
         with self._news:
-            self._news.wait_for(lambda: ticket in self._expected, _AHEAD_S)
+            self._news.wait_for(lambda: ticket in self._expected or ticket in self._over, _AHEAD_S)
             fingerprint, arrived = self._expected.get(ticket, ("", None))
         return arrived if shown == fingerprint else None
+
+    def _end(self, ticket: bytes) -> None:
+        with self._news:
+            self._over[ticket] = self._expected.pop(ticket)[0]
+            if len(self._over) > _MAX_OVER:
+                del self._over[next(iter(self._over))]
+            self._news.notify_all()
 
 
 def _arriving(arrived: "queue.Queue[ssl.SSLSocket]") -> Connect:
