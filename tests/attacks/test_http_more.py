@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from attacks.ground import told_to_the_owner
 from support.service import META, TOKEN, Service, modern_headers, raw_http, rpc, serving
 
 PUBLIC = "x.example.com"
@@ -165,3 +166,24 @@ def test_nobody_gets_another_protocol(service: Service, upgrade: str) -> None:
         except OSError:
             told = b""
         assert b'"ok"' not in told
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "rule"),
+    [
+        ("Host: evil.example:$PORT", 421, "foreign_host"),
+        ("Host: 127.0.0.1:$PORT\r\nOrigin: https://evil.example", 403, "foreign_origin"),
+        ("Host: 127.0.0.1:$PORT\r\nSec-Fetch-Site: cross-site", 403, "foreign_page"),
+        ("Host: 127.0.0.1:$PORT\r\nSec-Fetch-Site: same-site", 403, "foreign_page"),
+    ],
+)
+def test_what_a_foreign_page_sends_is_refused_and_told_to_the_owner(
+    service: Service, headers: str, status: int, rule: str
+) -> None:
+    request = (
+        f"GET /api/v1/capabilities HTTP/1.1\r\n{headers}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+    )
+    assert status_of(service, request) == status
+    noted = [event for event in told_to_the_owner(service) if event.get("reason") == rule]
+    assert noted and noted[0]["principal"] == "unauthenticated"
+    assert "evil" not in json.dumps(noted), "what a stranger says is not kept"

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from attacks.ground import told_to_the_owner
 from support.oauth import (
     CALLBACK,
     WEB,
@@ -302,3 +303,39 @@ def test_a_state_without_measure_is_not_kept(browser: PublicBrowser, client: str
         "GET", asked(client, pkce()[1], WEB).replace("&state=s", f"&state={'s' * 20_000}")
     )
     assert (status, code_from(headers)["error"]) == (302, "invalid_request")
+
+
+def history(service: Service, field: str) -> list[Any]:
+    """One field of what happened lately, the newest first, as the owner reads it at the computer."""
+    return [event.get(field) for event in told_to_the_owner(service)]
+
+
+def test_the_owner_can_read_who_was_let_in_and_who_tried(tmp_path: Path) -> None:
+    with serving(tmp_path, token=TOKEN, publicBaseUrl=PUBLIC) as service:
+        browser = PublicBrowser(service.base, PUBLIC)
+        client, issued = tokens(browser)
+        assert "oauth.consent" in history(service, "op")
+        assert "Probe" in history(service, "client")
+        consent(browser, query(browser, client, pkce()[1]), owner_token="a-wrong-guess-0123456789")
+        assert "wrong_owner_token" in history(service, "reason")
+        assert "token_used_twice" not in history(service, "reason")
+        assert refresh(browser, client, issued["refresh_token"])[0] == 200
+        assert refresh(browser, client, issued["refresh_token"])[0] == 400
+        assert "token_used_twice" in history(service, "reason")
+        kept = b"".join(file.read_bytes() for file in (service.home / "audit").rglob("*") if file.is_file())
+        for secret in ("a-wrong-guess", issued["refresh_token"], issued["access_token"], TOKEN):
+            assert secret.encode() not in kept
+
+
+def test_a_clients_name_writes_nothing_but_itself_to_the_owners_terminal(tmp_path: Path) -> None:
+    with serving(tmp_path, token=TOKEN, publicBaseUrl=PUBLIC) as service:
+        browser = PublicBrowser(service.base, PUBLIC)
+        name = "Probe\x1b[2J\x9b31m\u202e\r\nsession_0000  Forged"
+        _, made = browser.json("/register", {"redirect_uris": [WEB], "client_name": name})
+        assert consent(browser, asked(made["client_id"], pkce()[1], WEB))[0] == 302
+        for words in (["sessions", "list"], ["history"], ["history", "--view", "connections"]):
+            done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, timeout=60)
+            shown = done.stdout.decode()
+            assert done.returncode == 0 and shown
+            assert not set("\x1b\x9b\u202e\r") & set(shown)
+            assert not any(line.startswith("session_0000") for line in shown.splitlines())

@@ -64,7 +64,7 @@ async def _slow_head(port: int) -> None:
 
 
 async def _slow_body(port: int) -> None:
-    head = f"POST /token HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 60000\r\n\r\n"
+    head = f"POST /token HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 60000\r\n\r\n"
     await _dripping(port, head.encode(), b"a")
 
 

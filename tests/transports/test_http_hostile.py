@@ -76,7 +76,8 @@ def test_a_head_and_a_body_that_never_end_are_given_up(service: Service) -> None
     head, body = (socket.create_connection(("127.0.0.1", service.port), timeout=50) for _ in range(2))
     with head, body:
         head.sendall(f"POST /mcp HTTP/1.1\r\n{host}X-Slow: a".encode())
-        body.sendall(f"POST /token HTTP/1.1\r\n{host}Content-Length: 100\r\n\r\nx=".encode())
+        kind = "Content-Type: application/x-www-form-urlencoded\r\n"
+        body.sendall(f"POST /token HTTP/1.1\r\n{host}{kind}Content-Length: 100\r\n\r\nx=".encode())
         try:
             told = head.recv(100)
         except ConnectionResetError:

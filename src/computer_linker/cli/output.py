@@ -41,7 +41,10 @@ def fail(message: str, hint: str = "") -> None:
 
 
 def table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> None:
-    """Aligned columns. On a terminal long cells fold to its width; in a pipe nothing is ever cut."""
+    """Aligned columns. On a terminal long cells fold to its width; in a pipe nothing is ever cut.
+
+    Others may have worded a cell, such as a client's name: nothing in it moves the cursor or makes a line of its own.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -62,4 +65,6 @@ _STYLES = {"ready": "green", "ok": "green", "error": "red", "blocked": "red", "w
 
 
 def _styled(cell: str, text: Any) -> Any:
-    return text(cell, style=_STYLES.get(cell, ""))
+    from computer_linker.policy.preview import escaped
+
+    return text(escaped(cell), style=_STYLES.get(cell, ""))

@@ -102,8 +102,8 @@ class LinkerProvider:
         found = self.pending.get(handle)
         return found if found is not None and found.expires_at > time.monotonic() else None
 
-    def consent(self, pending: Pending, scopes: list[str], grants: list[str]) -> str:
-        """The owner said yes: a code, good once and for a minute."""
+    def consent(self, pending: Pending, scopes: list[str], grants: list[str]) -> tuple[str, Family]:
+        """The owner said yes: a code, good once and for a minute, and what it is for."""
         from mcp.server.auth.provider import AuthorizationCode
 
         del self.pending[pending.handle]
@@ -127,7 +127,7 @@ class LinkerProvider:
         )
         self._codes = {key: kept for key, kept in self._codes.items() if kept.expires_at > time.time()}
         self._codes[code] = record
-        return code
+        return code, family
 
     async def load_authorization_code(
         self, client: "OAuthClientInformationFull", authorization_code: str

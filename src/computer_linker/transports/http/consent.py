@@ -11,11 +11,14 @@ from computer_linker.auth.oauth.provider import PENDING_S, LinkerProvider, Pendi
 from computer_linker.auth.oauth.redirects import with_parameters
 from computer_linker.auth.oauth.scopes import GROUPS, grants_for
 from computer_linker.auth.owner_token import digest_of, kept_digest, matches
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.registry.services import Services
 from computer_linker.transports.http.body import Receive, Scope, Send
 from computer_linker.transports.http.forms import bounded_body, check_form_headers, every_value
 from computer_linker.transports.http.guards import Headers, Refused
 from computer_linker.transports.http.guesses import Guesses
+from computer_linker.transports.http.refusals import RefusalNotes
 
 PATH = "/oauth/consent"
 _COOKIE = "computer-linker-consent"
@@ -27,9 +30,13 @@ _LATE = "This request is no longer open. Start again from the client."
 class Consent:
     """Shows the pages, and takes the owner's answer to the request they are about."""
 
-    def __init__(self, services: Services, provider: LinkerProvider) -> None:
+    def __init__(
+        self, services: Services, provider: LinkerProvider, dispatcher: Dispatcher, refusals: RefusalNotes
+    ) -> None:
         self._services = services
         self._provider = provider
+        self._dispatcher = dispatcher
+        self._refusals = refusals
         self._guesses = Guesses()
 
     async def begin(self, send: Send, pending: Pending) -> None:
@@ -48,6 +55,7 @@ class Consent:
         if len(set(single)) != len(single):
             raise Refused(400, "A field of the form is given twice.")
         form = dict(values)
+        peer: str = (scope.get("client") or ("",))[0]
         pending = self._provider.waiting(form.get("request", ""))
         if pending is None or pending.issuer != base or not _is_same_browser(headers, pending):
             await page(send, 400, error_page(_LATE))
@@ -57,8 +65,8 @@ class Consent:
             del self._provider.pending[pending.handle]
             told = with_parameters(pending.redirect_uri, error="access_denied", state=pending.state, iss=base)
             await redirect(send, told)
-        elif await self._is_the_owner(send, pending, form.get("owner_token", ""), (scope.get("client") or ("",))[0]):
-            await self._allow(send, pending, values)
+        elif await self._is_the_owner(send, pending, form.get("owner_token", ""), peer):
+            await self._allow(send, pending, values, peer)
 
     async def _is_the_owner(self, send: Send, pending: Pending, token: str, peer: str) -> bool:
         """Whether the token is right, or was on the page before. Else the first page says so, a few times."""
@@ -73,6 +81,7 @@ class Consent:
             return True
         pending.owner_digest = None
         pending.wrong_tokens += 1
+        await self._refusals.note(peer, "wrong_owner_token")
         wait_s = self._guesses.wrong(peer)
         if wait_s is not None:
             later = [(b"retry-after", str(wait_s).encode())]
@@ -84,7 +93,7 @@ class Consent:
             await self._show(send, pending, "That is not the owner token.", status=403)
         return False
 
-    async def _allow(self, send: Send, pending: Pending, values: list[tuple[str, str]]) -> None:
+    async def _allow(self, send: Send, pending: Pending, values: list[tuple[str, str]], peer: str) -> None:
         """Give what was chosen; nothing chosen yet leads to the choice."""
         chosen_groups = {value for name, value in values if name == "group"}
         groups = [name for name in GROUPS if name in chosen_groups]
@@ -98,7 +107,9 @@ class Consent:
             error = None if is_first else "Choose at least one thing it may do, and where."
             await self._show(send, pending, error, status=400 if error else 200)
             return
-        code = self._provider.consent(pending, groups, grants)
+        code, family = self._provider.consent(pending, groups, grants)
+        who = Principal(family.principal, "oauth", NO_SESSION, f"http-{peer}", client=pending.client.name)
+        await self._dispatcher.note("oauth.consent", who, {"groups": " ".join(groups), "grants": len(grants)})
         told = with_parameters(pending.redirect_uri, code=code, state=pending.state, iss=pending.issuer)
         await redirect(send, told)
 

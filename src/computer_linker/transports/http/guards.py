@@ -30,6 +30,8 @@ class Refused(Exception):
 
     status: int
     message: str
+    rule: str | None = None
+    """What the owner's history calls it, when it is to be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,17 @@ def check_place(headers: Headers, places: Places) -> bool:
         raise Refused(400, "A request needs a Host header.")
     is_public = host in places.public_hosts
     if not is_public and host not in places.local_hosts:
-        raise Refused(421, "This service does not answer to that host name.")
+        raise Refused(421, "This service does not answer to that host name.", "foreign_host")
     origin = headers.get(b"origin")
     if origin is not None and origin not in places.origins:
-        raise Refused(403, "Requests from that origin are refused.")
+        raise Refused(403, "Requests from that origin are refused.", "foreign_origin")
     return is_public
+
+
+def check_no_page_sent_it(headers: Headers) -> None:
+    """Refuse what a browser says another site's page sent: it leaves Origin out of some requests, this never."""
+    if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        raise Refused(403, "Requests from the pages of other sites are refused.", "foreign_page")
 
 
 def base_of(config: Config, headers: Headers, *, is_public: bool) -> str:

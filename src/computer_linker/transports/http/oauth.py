@@ -10,8 +10,9 @@ from computer_linker.auth.oauth.page import error_page
 from computer_linker.auth.oauth.provider import PENDING_S, LinkerProvider, Pending
 from computer_linker.auth.oauth.redirects import is_allowed_redirect, is_registered, with_parameters
 from computer_linker.auth.oauth.scopes import DEFAULT, GROUPS
-from computer_linker.auth.oauth.state import OAuthState
+from computer_linker.auth.oauth.state import Family, OAuthState
 from computer_linker.auth.owner_token import kept_digest
+from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import read_json
 from computer_linker.registry.services import Services
@@ -19,6 +20,7 @@ from computer_linker.transports.http import consent
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, replayed
 from computer_linker.transports.http.forms import bounded_body, check_form_headers, every_value, single_values
 from computer_linker.transports.http.guards import Headers, Refused, check_body_headers
+from computer_linker.transports.http.refusals import RefusalNotes
 
 PATHS = frozenset({"/authorize", "/token", "/register", "/revoke", consent.PATH})
 _RESOURCE = "/.well-known/oauth-protected-resource"
@@ -47,11 +49,12 @@ def bearer_challenge(base: str, *, error: str | None = None, scope: str = DEFAUL
 class OAuthRoutes:
     """Answers the OAuth routes for the address a request was sent to."""
 
-    def __init__(self, services: Services, documents: ClientDocuments | None = None) -> None:
+    def __init__(self, services: Services, dispatcher: Dispatcher, refusals: RefusalNotes) -> None:
         self._services = services
+        self._refusals = refusals
         self.state = services.use(OAuthState)
-        self.provider = LinkerProvider(self.state, documents or ClientDocuments(), self._owner_digest)
-        self._consent = consent.Consent(services, self.provider)
+        self.provider = LinkerProvider(self.state, ClientDocuments(), self._owner_digest)
+        self._consent = consent.Consent(services, self.provider, dispatcher, refusals)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, base: str) -> None:
         """Answer one request. `base` is the origin the client used, which is the issuer."""
@@ -177,8 +180,17 @@ class OAuthRoutes:
             if scope["path"] == "/token"
             else RevocationHandler(self.provider, authenticator)
         )
+        before = dict(self.state.families)
         response = await handler.handle(Request(scope, replayed(body, receive)))
+        if response.status_code == 400:
+            await self._tell_of_theft(before, (scope.get("client") or ("",))[0])
         await response(scope, receive, send)
+
+    async def _tell_of_theft(self, before: dict[str, Family], peer: str) -> None:
+        """Note a session that has just ended because its code or refresh token came twice."""
+        ended = [family for key, family in before.items() if key not in self.state.families]
+        if any(family.owner_digest == self._owner_digest() for family in ended):
+            await self._refusals.note(peer, "token_used_twice")
 
 
 def _server_metadata(base: str) -> dict[str, Any]:

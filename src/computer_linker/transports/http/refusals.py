@@ -1,4 +1,4 @@
-"""Refused credentials in the history, without letting a stranger fill it: a few a minute, then a count."""
+"""Refused strangers in the history, without letting them fill it: a few of a kind a minute, then a count."""
 
 import time
 
@@ -19,7 +19,7 @@ class RefusalNotes:
         self._left_out = 0
 
     async def note(self, peer: str, rule: str) -> None:
-        """Audit one refused request; `rule` says what was wrong with its credential."""
+        """Audit one refused request; `rule` says what was wrong with it."""
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
             self._minute, self._written = minute, 0
@@ -29,5 +29,5 @@ class RefusalNotes:
         self._written += 1
         stranger = Principal("unauthenticated", "loopback", session="http", connection=f"http-{peer}", client=None)
         more, self._left_out = f" ({self._left_out} more before it)" if self._left_out else "", 0
-        error = PermissionDenied("The request carried no valid credential.", rule=rule + more)
+        error = PermissionDenied("The request was refused before anything was asked of it.", rule=rule + more)
         await self._dispatcher.refuse({"op": "http.request"}, stranger, error)

@@ -31,6 +31,7 @@ from computer_linker.transports.http.guards import (
     base_of,
     came_through_a_proxy,
     check_body_headers,
+    check_no_page_sent_it,
     check_place,
     collect_headers,
     places_at_the_door,
@@ -81,7 +82,10 @@ class HttpServer:
         self.mcp = McpEndpoint(
             Lane(tools), lambda who: build(tools, who), answers_handshake=build_server is None, **manager_options
         )
+        self._dispatcher = dispatcher
         self._refusals = RefusalNotes(dispatcher)
+        # Counted by itself: whoever sends foreign names must not hide that somebody guesses.
+        self._strays = RefusalNotes(dispatcher)
         self._guesses = Guesses()
         self._known_places: tuple[Config, Places] | None = None
         self._host, self._port = "127.0.0.1", 0
@@ -168,6 +172,8 @@ class HttpServer:
             headers = collect_headers(scope)
             await self._route(scope, receive, send, headers)
         except Refused as refused:
+            if refused.rule is not None:
+                await self._strays.note(_peer(scope), refused.rule)
             # What else came on this connection was meant for whoever accepts such a request.
             await answer_json(send, refused.status, {"error": refused.message}, [(b"connection", b"close")])
         except ConfigInvalid as error:
@@ -200,7 +206,8 @@ class HttpServer:
             return
         if path not in ("/mcp", _CONTROL, _CAPABILITIES) or (is_public and path != "/mcp"):
             raise Refused(404, "There is nothing here.")
-        peer = (scope.get("client") or ("",))[0]
+        check_no_page_sent_it(headers)
+        peer = _peer(scope)
         is_local = peer in ("127.0.0.1", "::1") and not is_public and not came_through_a_proxy(headers)
         proven = prove(headers, config, is_local=is_local)
         if proven is None and path == "/mcp":
@@ -257,7 +264,7 @@ class HttpServer:
 
     @cached_property
     def _oauth(self) -> OAuthRoutes:
-        return OAuthRoutes(self._services)
+        return OAuthRoutes(self._services, self._dispatcher, self._refusals)
 
     def _places_for(self, scope: Scope, config: Config) -> Places:
         """By the port the request came in at, which no client can choose to claim."""
@@ -316,6 +323,11 @@ def _principal(id: str, proof: Any, grants: frozenset[str] | None, headers: Head
     label = f"http-{hashlib.sha256(session).hexdigest()[:16]}" if session else NO_SESSION
     agent = headers.get(b"user-agent", b"").decode("latin-1")[:80] or None
     return Principal(id, proof, session=label, connection=f"http-{peer}", client=agent, grants=grants)
+
+
+def _peer(scope: Scope) -> str:
+    address: str = (scope.get("client") or ("",))[0]
+    return address
 
 
 def _only(scope: Scope, *methods: str) -> None:
