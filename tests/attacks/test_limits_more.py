@@ -162,3 +162,19 @@ async def test_a_projects_env_file_moves_nobodys_home(tmp_path: Path) -> None:
         told = await road.call("codex.run", ".", input={"prompt": "x"})
         assert told["ok"] and model.requests, told
     assert not mark.exists() and not (root / "mark").exists() and not (root / "state").exists()
+
+
+async def test_a_batch_of_giants_is_cut_and_loses_nothing_that_it_did(tmp_path: Path) -> None:
+    """Twenty-five full answers held a gigabyte, and the reply then told nothing of what had been done."""
+    async with Road.open(tmp_path) as road:
+        (road.root / "big").write_bytes(b"a" * 8_000_000)
+        read = {"op": "file.read", "target": "big", "options": {"maxBytes": 8_000_000}}
+        made = [{"op": "file.create", "target": f"made-{number}", "input": {"content": ""}} for number in range(3)]
+        told = await road.call("batch.run", input={"operations": [made[0], read, read, made[1], read, made[2]]})
+        assert told["ok"] and told["data"]["truncated"] and "full" in str(told["warnings"])
+        results = told["data"]["results"]
+        assert [one["op"] for one in results] == ["file.create", "file.read", "file.read"]
+        assert results[0]["data"]["path"] == "made-0" and len(results[1]["data"]["content"]) > 7_000_000
+        assert results[2]["ok"] and results[2]["data"] is None and "left out" in str(results[2]["warnings"])
+        assert sorted(path.name for path in road.root.iterdir()) == ["big", "made-0"], "what is not told was not run"
+        assert len(json.dumps(told)) < 8 * 1024 * 1024

@@ -3,12 +3,16 @@
 from typing import Annotated, Any
 
 from pydantic import Field
+from pydantic_core import to_json
 
+from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call
+from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry import Context, Example, operation
+
+_ROOM = MAX_REPLY - 200_000
 
 
 class BatchItem(Model):
@@ -30,6 +34,9 @@ class BatchOptions(Model):
 
 class BatchResults(Model):
     results: Annotated[list[dict[str, Any]], Field(description="One envelope an operation, in order.")]
+    truncated: Annotated[
+        bool, Field(description="True when the answer was full before the end; what has no result here was not run.")
+    ] = False
 
 
 @operation(
@@ -51,6 +58,7 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
     if any(item.op in ("batch", "batch.run") for item in input.operations):
         raise InvalidRequest("A batch cannot contain a batch.")
     results: list[dict[str, Any]] = []
+    room = _ROOM
     for number, item in enumerate(input.operations, start=1):
         ctx.progress(f"{item.op} ({number} of {len(input.operations)})", number - 1, len(input.operations))
         call = Call(
@@ -62,9 +70,29 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
             (item.confirm or {}).get("token"),
         )
         reply = await ctx.dispatch(call)
+        room -= _wire_size(reply)
+        results.append(reply.envelope if room >= 0 else _without_data(reply.envelope))
+        if room < 0:
+            break
         ctx.attachments.extend(reply.attachments)
-        results.append(reply.envelope)
         if options.stop_on_error and not reply.ok:
             break
+    if room < 0:
+        ctx.warn(f"The answer is full after {len(results)} of {len(input.operations)} operations; no more were run.")
     ctx.note(operations=len(results), failed=sum(1 for result in results if not result["ok"]))
-    return BatchResults(results=results)
+    return BatchResults(results=results, truncated=room < 0)
+
+
+def _wire_size(reply: Reply) -> int:
+    """The bytes of a result in the batch's own reply, where it travels as JSON inside a JSON string."""
+    body = to_json(reply.envelope, by_alias=True)
+    beside = sum(len(attachment.data) for attachment in reply.attachments) * 4 // 3
+    return len(body) + body.count(b'"') + body.count(b"\\") + beside
+
+
+def _without_data(envelope: dict[str, Any]) -> dict[str, Any]:
+    """An envelope that says what became of the operation, and no more."""
+    if not envelope["ok"]:
+        return envelope
+    left_out = "Its data is left out: the answer of the batch is full. Ask for it alone, or for less."
+    return {**envelope, "data": None, "warnings": [*envelope["warnings"], left_out]}
