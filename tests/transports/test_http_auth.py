@@ -69,7 +69,8 @@ def test_guessing_is_slowed_and_the_owner_is_not_locked_out(guarded: Service) ->
     [
         "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-server", "x-real-ip", "via",
         "cf-connecting-ip", "cf-ray", "true-client-ip", "x-client-ip", "x-original-host", "cdn-loop", "tailscale-user-login",
-        "x-cluster-client-ip", "x-envoy-external-address",
+        "x-cluster-client-ip", "x-envoy-external-address", "client-ip", "x-originating-ip", "x-remote-addr", "x-azure-clientip",
+        "x-amzn-trace-id", "cloudfront-viewer-address", "x-vercel-id", "x-nf-client-connection-ip", "x-arr-ssl", "akamai-origin-hop",
     ],
 )  # fmt: skip
 def test_without_a_token_a_forwarded_request_is_not_a_local_one(header: str, open_service: Service) -> None:

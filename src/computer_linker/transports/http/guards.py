@@ -13,6 +13,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _FORWARDING = (
     b"forwarded", b"x-forwarded-", b"x-real-ip", b"via", b"cf-", b"cdn-", b"true-client-ip", b"x-client-ip", b"x-cluster-",
     b"x-original-", b"x-envoy-", b"x-proxyuser-ip", b"fastly-", b"fly-", b"tailscale-", b"ngrok-", b"x-appengine-",
+    b"client-ip", b"x-originating-", b"x-remote-", b"x-azure-", b"x-ms-", b"x-arr-", b"x-vercel-", b"cloudfront-", b"x-amz-cf-",
+    b"x-amzn-", b"x-cloud-trace-context", b"x-nf-", b"akamai-", b"x-akamai-", b"x-scheme", b"front-end-https", b"x-tunnel-",
 )  # fmt: skip
 """How the headers begin that proxies and tunnels add on the way."""
 _UTF8 = (b"charset=utf-8", b'charset="utf-8"', b"charset=utf8")
