@@ -74,10 +74,11 @@ async def test_an_intent_whose_service_died_is_unknown(store: AuditStore, tmp_pa
 
 
 async def test_a_refusal_at_the_door_suggests_nothing_about_an_operation(store: AuditStore) -> None:
-    await store.record(event("", ok=False, error_code="permission_denied"))
-    told = await ask(store, "last")
-    assert told["events"][0]["errorCode"] == "permission_denied"
-    assert told["suggestions"] == []
+    for op in ("", "peer.connect", "get_operation_history"):
+        await store.record(event(op, scope="", ok=False, error_code="permission_denied"))
+        told = await ask(store, "last")
+        assert told["events"][0]["errorCode"] == "permission_denied"
+        assert told["suggestions"] == []
 
 
 async def test_words_and_terms_find_events(store: AuditStore) -> None:

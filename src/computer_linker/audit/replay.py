@@ -25,7 +25,7 @@ _WITHOUT_INPUT = frozenset(
 )
 _LIVE = ("screen.", "desktop.", "clipboard.", "window.", "app.", "ui.")
 _NEXT = {
-    "permission_denied": "The scope lacks a capability: ask the owner, or use computer.explain to see which.",
+    "permission_denied": "It is not allowed: computer.explain says by what, and the owner can change it.",
     "path_out_of_scope": "Use a path relative to the scope's root; get_computer_info lists the scopes.",
     "not_found": "Look at what is there with file.list or file.find.",
     "already_exists": "Use file.write to replace it, or another name.",
@@ -80,7 +80,8 @@ def suggestions(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for event in events[:5]:
         if event["outcome"] == "unknown":
             advice = "The service ended before the outcome was known: look at the target before doing it again."
-        elif event["op"] and event["errorCode"] in _NEXT:
+        elif event["op"] and event["scope"] and event["errorCode"] in _NEXT:
+            # Without a scope it is no operation: a tool that was called, or somebody at the door.
             advice = _NEXT[event["errorCode"]]
         else:
             continue
