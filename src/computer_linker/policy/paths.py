@@ -105,7 +105,8 @@ def _root_of(scope: Scope, target: str) -> tuple[int, str, str]:
     """Which root a target names: `@1/a.txt` is a.txt in the second root of a scope that has several."""
     if len(scope.roots) > 1 and target.startswith("@"):
         head, _, rest = target.partition("/")
-        if head[1:].isdigit() and int(head[1:]) < len(scope.roots):
+        # A few plain digits: others count as digits too, some of them are no number, and thousands are refused as one.
+        if len(head) < 6 and head[1:].isascii() and head[1:].isdigit() and int(head[1:]) < len(scope.roots):
             index = int(head[1:])
             return index, rest, f"@{index}/" if index else ""
     return 0, target, ""
