@@ -1,6 +1,7 @@
 """Two real services on one machine, paired and used from the command line alone."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,20 @@ def run(home: Path, *arguments: str, ok: bool = True) -> Any:
     )
     assert (done.returncode == 0) == ok, done.stdout + done.stderr
     return json.loads(done.stdout) if done.stdout.strip().startswith("{") else done.stderr
+
+
+def on_a_terminal(home: Path, *arguments: str) -> str:
+    """What standard error shows where it is a terminal."""
+    shown, terminal = os.openpty()
+    try:
+        done = subprocess.run(
+            [*PROGRAM, *arguments], env=environment(home), stdout=subprocess.PIPE, stderr=terminal, timeout=60
+        )
+        assert done.returncode == 0
+        return os.read(shown, 10_000).decode()
+    finally:
+        os.close(shown)
+        os.close(terminal)
 
 
 def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Path) -> None:
@@ -43,6 +58,9 @@ def test_a_code_typed_on_the_other_computer_makes_it_usable_by_name(tmp_path: Pa
         copied = run(desk, "peer", "copy", "laptop/app:a.txt", "app:from-laptop.txt")
         assert copied == {"from": "laptop/app:a.txt", "to": "from-laptop.txt"}
         assert (tmp_path / "desk-root" / "from-laptop.txt").read_text() == "on the laptop"
+        (tmp_path / "laptop-root" / "big.bin").write_bytes(bytes(20_000_000))
+        told = on_a_terminal(desk, "peer", "copy", "laptop/app:big.bin", "app:big.bin")
+        assert "\r8 MB" in told and told.endswith("MB \r\n"), "the line that is written over is ended"
         refused = run(desk, "peer", "copy", "app:from-laptop.txt", "laptop/app:b.txt", ok=False)
         assert refused.startswith("error: permission_denied: ") and "does not allow" in refused
         again = run(desk, "peer", "copy", "laptop/app:a.txt", "app:from-laptop.txt", ok=False)

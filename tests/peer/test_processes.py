@@ -234,6 +234,50 @@ async def test_a_cut_link_loses_and_doubles_no_byte(laptop: tuple[Pair, Processe
     let_go(child)
 
 
+async def test_input_that_comes_again_is_given_once(laptop: tuple[Pair, Processes]) -> None:
+    pair, processes = laptop
+    child = await processes.spawn(Launch(("/bin/cat",), {}, stdin="pipe"))
+    child.go()
+    (handle,) = pair.laptop.app.services.use(PeerChildren)._held
+    link = await pair.routes.link("laptop")
+
+    async def feed(at: int, data: bytes, is_last: bool = False) -> int:
+        params = {"process": handle, "at": at, "data": data, "is_last": is_last}
+        taken: int = (await link.ask("app", "processes.feed", params, is_safe=True)).value
+        return taken
+
+    assert [await feed(0, b"one"), await feed(0, b"one"), await feed(0, b"onetwo"), await feed(3, b"two")] == [
+        3,
+        3,
+        6,
+        3,
+    ]
+    for at in (7, 9, -1):
+        with pytest.raises(LinkError):
+            await feed(at, b"x")
+    assert [await feed(6, b"", True), await feed(6, b"", True)] == [0, 0]
+    assert await read_all(child.stdout) == b"onetwo"
+    assert await child.wait() == Ended(0)
+    let_go(child)
+
+
+async def test_more_input_than_keys_are_remembered_arrives_whole(laptop: tuple[Pair, Processes]) -> None:
+    _, processes = laptop
+    child = await processes.spawn(sh("wc -c", stdin="pipe"))
+    child.go()
+    assert child.stdin is not None
+    left = memoryview(bytes(4_000_000))
+    while left:
+        await anyio.wait_writable(child.stdin)
+        # Small writes, one call each.
+        left = left[os.write(child.stdin, left[:4000]) :]
+    os.close(child.stdin)
+    child.stdin = None
+    assert (await read_all(child.stdout)).strip() == b"4000000"
+    await child.wait()
+    let_go(child)
+
+
 async def test_a_program_nobody_watches_any_more_is_ended(laptop: tuple[Pair, Processes], relay: Relay) -> None:
     pair, _ = laptop
     processes = (await pair.routes.remote_computer("laptop", "app")).processes

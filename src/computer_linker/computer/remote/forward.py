@@ -6,7 +6,6 @@ from typing import Any
 from computer_linker.computer.manifest import FacetName
 from computer_linker.computer.remote.link import Link
 from computer_linker.computer.remote.methods import Method, methods_of
-from computer_linker.model.effect import Effect
 
 
 class Forwarded:
@@ -49,7 +48,7 @@ class RemoteKeyboard(Forwarded):
 
 async def ask(link: Link, scope: str, method: Method, params: dict[str, Any]) -> Any:
     """Call a method there and give its typed result."""
-    answer = await link.ask(scope, method.name, params, is_safe=method.effect is Effect.OBSERVE)
+    answer = await link.ask(scope, method.name, params, is_safe=not method.is_act)
     return method.from_answer(answer.value, answer.blobs)
 
 

@@ -43,10 +43,17 @@ class Method:
     effect: Effect = Effect.OBSERVE
     known: Known | None = None
     """What is known after an act that raised nothing."""
+    is_repeatable: bool = False
+    """A change that comes to the same when it is asked again, so that nobody need remember it by a key."""
     is_stream: bool = False
     has_blobs: bool = False
     item: type | None = None
     """What a stream gives, where the method's own annotation does not say it."""
+
+    @property
+    def is_act(self) -> bool:
+        """Whether it must not be asked a second time unless that machine knows it by its key."""
+        return self.effect is not Effect.OBSERVE and not self.is_repeatable
 
     @property
     def on(self) -> Literal["folder", "computer"]:
@@ -219,8 +226,9 @@ def _folders(row: _Row) -> None:
         add(look, needs=_HELD)
     for look in ("output", "ending"):
         add(look, needs=_HELD, is_stream=True)
-    for change in ("feed", "signal", "kill", "hang_up", "resize"):
-        add(change, needs=_HELD, effect=Effect.CHANGE, known="unverifiable")
+    add("signal", needs=_HELD, effect=Effect.CHANGE, known="unverifiable")
+    for change in ("feed", "kill", "hang_up", "resize"):
+        add(change, needs=_HELD, effect=Effect.CHANGE, known="unverifiable", is_repeatable=True)
 
 
 @cache

@@ -243,15 +243,17 @@ class ProcessesHere:
             raise InvalidRequest(f"At most {FED} bytes are fed at once.", field="data")
         await self._ctx.durable_intent()
         async with held.feeding:
-            stdin = held.child.stdin
-            if at != held.fed or stdin is None:
+            stdin, known = held.child.stdin, held.fed - at
+            # What comes again after a broken link was taken already, as far as it was.
+            if not 0 <= known <= len(data) or (stdin is None and not is_last):
                 raise Conflict("The process takes no such input now.", fed=held.fed)
-            taken = await _given(stdin, data) if data else 0
+            left = data[known:]
+            taken = await _given(stdin, left) if left and stdin is not None else 0
             held.fed += taken
             self._ctx.note(bytes=taken)
-            if is_last and taken == len(data):
+            if is_last and taken == len(left):
                 held.end_input()
-        return taken
+        return known + taken
 
     async def signal(self, process: str, name: SignalName) -> None:
         held = self._find(process)

@@ -2,12 +2,10 @@
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_core import to_jsonable_python
 from websockets.exceptions import ConnectionClosed
 
 from computer_linker.computer.remote.methods import methods
@@ -23,79 +21,19 @@ from computer_linker.errors import (
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, parse_call
 from computer_linker.model.ids import new_handle
+from computer_linker.transports.peer.acts import Acts, Work, plain
 from computer_linker.transports.peer.bulk import Bulk
-from computer_linker.transports.peer.facets import FacetRequest, Plain
+from computer_linker.transports.peer.facets import FacetRequest
 from computer_linker.transports.peer.frames import MAX_BLOBS, MAX_ITEM, packed, pieces_of
 from computer_linker.transports.peer.offer import principal_of
 from computer_linker.transports.peer.table import Peer
 
 Send = Callable[[bytes], Awaitable[None]]
-Work = Callable[[], Awaitable[Reply]]
-_KEEP_S = 600.0
-_MAX_KEPT = 1000
 _MAX_KEPT_BYTES = 64 * 1024
-_MAX_ANSWERS = 16 * 1024 * 1024
-"""What all remembered answers to one peer take; of more, only that they were given is remembered."""
-_MAX_ACTS = 128
-"""Acts of one peer under way at once, over all of its links."""
 _MAX_UNDER_WAY = 128
 _MAX_LARGE = 4
 """Answers with pictures that one link holds at once: a peer that does not read them must not make us keep many."""
 _MAX_TELLING = 16
-
-
-@dataclass(slots=True)
-class _Act:
-    digest: bytes
-    task: asyncio.Task[Reply] | None
-    ended_at: float | None = None
-    size: int = 0
-
-
-class Acts:
-    """Side effects of one peer by their idempotency key: one that comes again after a dropped link is not done again."""
-
-    def __init__(self) -> None:
-        self._acts: dict[str, _Act] = {}
-
-    def run(self, key: str, digest: bytes, work: Work) -> asyncio.Task[Reply]:
-        """The act of this key: the one under way or done, or a new one. Raises for a key that belongs to another request."""
-        now = time.monotonic()
-        for old in [k for k, act in self._acts.items() if act.ended_at is not None and act.ended_at < now - _KEEP_S]:
-            del self._acts[old]
-        known = self._acts.get(key)
-        if known is not None:
-            if known.digest != digest:
-                raise PermissionDenied("That key belongs to another request.", rule="replayed_key")
-            if known.task is None:
-                raise ProviderUnavailable(
-                    "It was done, and what it answered is not kept any more.", effect="unverifiable"
-                )
-            return known.task
-        running = sum(act.ended_at is None for act in self._acts.values())
-        if len(self._acts) >= _MAX_KEPT or running >= _MAX_ACTS:
-            raise LimitExceeded("Too many calls are remembered for this peer; wait a little.")
-        task = asyncio.ensure_future(_as_coroutine(work))
-        act = self._acts[key] = _Act(digest, task)
-        task.add_done_callback(lambda done: self._ended(act, done))
-        return task
-
-    def _ended(self, act: _Act, done: asyncio.Task[Reply]) -> None:
-        act.ended_at = time.monotonic()
-        if not done.cancelled() and done.exception() is None:
-            act.size = len(packed(_plain(done.result().envelope)))
-        kept = sum(one.size for one in self._acts.values())
-        for old in self._acts.values():
-            if kept <= _MAX_ANSWERS:
-                return
-            if old.ended_at is not None and old is not act:
-                kept, old.size, old.task = kept - old.size, 0, None
-
-    def end(self) -> None:
-        """End what is under way: the machine that asked for it may use nothing any more."""
-        for act in self._acts.values():
-            if act.task is not None:
-                act.task.cancel()
 
 
 class HostSession:
@@ -210,7 +148,7 @@ class HostSession:
             call = Call(request.scope, request.method.name, input=shown, confirm=request.confirm, cargo=request)
             return await self._road.facets.call(call, self._who, self._reporter(call_id))
 
-        return work, request.method.effect is not Effect.OBSERVE
+        return work, request.method.is_act
 
     def _is_large(self, frame: dict[str, Any]) -> bool:
         """Whether an answer may bring pictures or whole files along."""
@@ -295,7 +233,7 @@ class HostSession:
         for piece in pieces_of(call_id, blobs):
             await self._send(piece)
         told = [{"mime": item.mime, "size": len(item.data)} for item in reply.attachments]
-        await self._send(packed({"t": "reply", "id": call_id, "envelope": _plain(reply.envelope), "attachments": told}))
+        await self._send(packed({"t": "reply", "id": call_id, "envelope": plain(reply.envelope), "attachments": told}))
 
     async def _quietly(self, raw: bytes) -> None:
         try:
@@ -311,18 +249,6 @@ class Roads:
     operations: Dispatcher
     facets: Dispatcher
     bulk: Bulk
-
-
-async def _as_coroutine(work: Work) -> Reply:
-    return await work()
-
-
-def _plain(envelope: dict[str, Any]) -> dict[str, Any]:
-    """The envelope as plain values; facet answers are plain already and may hold bytes."""
-    if envelope.get("ok") and isinstance(envelope["data"], Plain):
-        return {**envelope, "data": envelope["data"].value}
-    made: dict[str, Any] = to_jsonable_python(envelope, by_alias=True)
-    return made
 
 
 def _refused(call_id: int, error: LinkError) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from computer_linker.dispatch.farewell import Farewell
 from computer_linker.errors import CannotServe, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.model.principal import Principal
 from computer_linker.registry.services import Services
+from computer_linker.transports.peer.acts import Acts
 from computer_linker.transports.peer.bulk import Bulk, Hall
 from computer_linker.transports.peer.door import HELLO_S, REFUSED, TOO_SLOW, UNPAIRED, Door
 from computer_linker.transports.peer.facets import facet_catalog
 from computer_linker.transports.peer.frames import VERSION, packed, unpacked
-from computer_linker.transports.peer.host import Acts, HostSession, Roads
+from computer_linker.transports.peer.host import HostSession, Roads
 from computer_linker.transports.peer.identity import Identity, fingerprint_of, own_identity
 from computer_linker.transports.peer.offer import own_offer, parse_offer, pin_of, principal_of, refuse_drift
 from computer_linker.transports.peer.pairing import Invitations, host_proof, transcript_of
