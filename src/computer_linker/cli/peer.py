@@ -1,7 +1,8 @@
 """peer and computers: pair this computer with others, and see which can be used."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -143,8 +144,8 @@ def _copy(
         raise CliError("one side is another computer: COMPUTER/SCOPE:PATH", "within one scope: op file.copy", 2)
     options = {"overwrite": overwrite, "createParents": parents}
     try:
-        with Client.over_socket(state_home()) as linker:
-            answer = linker.call(scope, "file.copy", path, input, options, report=_progress(), deadline_s=_COPY_S)
+        with _progress() as report, Client.over_socket(state_home()) as linker:
+            answer = linker.call(scope, "file.copy", path, input, options, report=report, deadline_s=_COPY_S)
     except LinkError as error:
         raise CliError(f"{error.code}: {error.message}", _COPY_HINTS.get(error.code, "")) from None
     except ClientFailed as error:
@@ -162,14 +163,23 @@ def _place(word: str) -> tuple[str, str]:
     return scope, path
 
 
-def _progress() -> Callable[[str, float, float | None], None] | None:
-    """A line that is written over, where somebody looks at it."""
+@contextmanager
+def _progress() -> Iterator[Callable[[str, float, float | None], None] | None]:
+    """A line that is written over, where somebody looks at it, and ended when the copy is."""
     if not sys.stderr.isatty():
-        return None
+        yield None
+        return
+    told = False
 
     def report(_message: str, done: float, total: float | None) -> None:
+        nonlocal told
+        told = True
         part = f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB"
-        sys.stderr.write(f"\r{done / 1e6:.0f}{part} " + ("\n" if done == total else ""))
+        sys.stderr.write(f"\r{done / 1e6:.0f}{part} ")
         sys.stderr.flush()
 
-    return report
+    try:
+        yield report
+    finally:
+        if told:
+            sys.stderr.write("\n")
