@@ -170,10 +170,15 @@ def test_an_approved_client_that_wants_its_code_elsewhere_is_asked_about_again(
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
 
 
-def works(browser: Browser, token: str, **headers: str) -> int:
-    given = {**modern_headers("tools/list"), "Accept": "application/json, text/event-stream", **headers}
+def post(browser: Browser, message: dict[str, Any], token: str) -> tuple[int, str]:
+    given = {**modern_headers(message["method"], message["params"]), "Accept": "application/json, text/event-stream"}
     given |= {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    return browser.send("POST", "/mcp", json.dumps(rpc(1, "tools/list", {"_meta": META})), **given)[0]
+    status, _, text = browser.send("POST", "/mcp", json.dumps(message), **given)
+    return status, text
+
+
+def works(browser: Browser, token: str) -> int:
+    return post(browser, rpc(1, "tools/list", {"_meta": META}), token)[0]
 
 
 def test_a_new_owner_token_ends_the_sessions_and_what_they_had_running(tmp_path: Path) -> None:
@@ -184,9 +189,7 @@ def test_a_new_owner_token_ends_the_sessions_and_what_they_had_running(tmp_path:
         assert works(browser, issued["access_token"]) == 200
         begin = {"scope": "app", "op": "command.start", "target": ".", "input": {"command": ["sleep", "60.4713"]}}
         params = {"name": "computer_operation", "arguments": begin, "_meta": META}
-        headers = {**modern_headers("tools/call", params), "Authorization": f"Bearer {issued['access_token']}"}
-        headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        _, _, text = browser.send("POST", "/mcp", json.dumps(rpc(1, "tools/call", params)), **headers)
+        _, text = post(browser, rpc(1, "tools/call", params), issued["access_token"])
         assert json.loads(json.loads(text)["result"]["content"][0]["text"])["ok"], text
         assert wait_for(lambda: running("4713"))
         rotated = subprocess.run(
@@ -318,6 +321,12 @@ def test_the_owner_can_read_who_was_let_in_and_who_tried(tmp_path: Path) -> None
         assert "Probe" in history(service, "client")
         consent(browser, query(browser, client, pkce()[1]), owner_token="a-wrong-guess-0123456789")
         assert "wrong_owner_token" in history(service, "reason")
+        params = {"name": "computer_operation", "_meta": META}
+        params["arguments"] = {"scope": "app", "op": "file.write", "target": "a", "input": {"content": "x"}}
+        assert post(browser, rpc(1, "tools/call", params), issued["access_token"])[0] == 403
+        newest = told_to_the_owner(service)[0]
+        assert (newest["op"], newest["scope"], newest["reason"], newest["ok"]) == ("file.write", "app", "grant", False)
+        assert not (service.root / "a").exists()
         assert "token_used_twice" not in history(service, "reason")
         assert refresh(browser, client, issued["refresh_token"])[0] == 200
         assert refresh(browser, client, issued["refresh_token"])[0] == 400

@@ -41,6 +41,7 @@ class NeedsGrant(Exception):
     """The OAuth client must ask its owner for more: the scope has this capability, the client's grant has not."""
 
     capability: str
+    call: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ class McpEndpoint:
         arguments = params.get("arguments") if type(params) is dict else None
         lacking = self._lane.tools.lacking_grant(arguments, who) if type(arguments) is dict else None
         if lacking is not None:
-            raise NeedsGrant(lacking)
+            raise NeedsGrant(lacking, arguments or {})
 
     async def _in_lane(self, message: dict[str, Any], request: Request) -> bool:
         """True when the lane took the message."""

@@ -16,7 +16,7 @@ from computer_linker.auth.guard import presented_token, prove, prove_by_oauth, w
 from computer_linker.auth.oauth.scopes import asked_with, group_of
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import CannotServe, ConfigInvalid
+from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
 from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.registry.services import Services
 from computer_linker.transports.http.approval_page import PATH, ApprovalPage
@@ -259,7 +259,9 @@ class HttpServer:
         except NeedsGrant as lacking:
             wanted = asked_with(who.grants or frozenset(), lacking.capability)
             challenge = bearer_challenge(base, error="insufficient_scope", scope=wanted)
-            body = {"error": f"The owner has not given this client {group_of(lacking.capability)}."}
+            told = f"The owner has not given this client {group_of(lacking.capability)}."
+            await self._dispatcher.refuse(lacking.call, who, PermissionDenied(told, rule="grant"))
+            body = {"error": told}
             await answer_json(send, 403, body, [(b"www-authenticate", challenge)])
 
     @cached_property
