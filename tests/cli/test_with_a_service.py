@@ -88,6 +88,7 @@ def test_start_with_another_folder_adds_it_to_the_service_that_runs(home: Path, 
     (tmp_path / "notes" / "a.txt").write_text("hello\n")
     with started(home, str(tmp_path / "app")):
         done = run(home, "start", str(tmp_path / "notes"))
+        assert "uses it from now on" in run(home, "setup", str(tmp_path / "notes"), "--read-only").stdout
         read = run(home, "op", "file.read", "a.txt", "--scope", "notes")
     assert (done.returncode, done.stdout) == (0, "")
     assert "serves it from now on" in done.stderr.splitlines()[-1]

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from computer_linker.cli.output import print_json, say
-from computer_linker.cli.places import state_home
+from computer_linker.cli.places import running_service, state_home
 from computer_linker.cli.start import Codex, Folder, Screen, Shell, Write
 
 
@@ -32,4 +32,5 @@ def register(app: typer.Typer) -> None:
             return
         for sentence in made.done or ["Everything was there already."]:
             say(sentence)
-        say("Serve with: computer-linker start")
+        url = (running_service(home) or {}).get("localUrl")
+        say(f"The service at {url} uses it from now on." if url else "Serve with: computer-linker start")

@@ -15,7 +15,9 @@ from computer_linker.registry import Context, Example, operation
 
 
 class SendInput(Model):
-    text: Annotated[str | None, Field(max_length=100_000, description="Text to type; add \\n for Enter.")] = None
+    text: Annotated[
+        str | None, Field(max_length=100_000, description="Text to type; a line end in it is Enter (in JSON: \\n).")
+    ] = None
     key: Annotated[str | None, Field(max_length=40, description="A key: enter, tab, up, f5, ctrl+c, ctrl+d …")] = None
 
     @model_validator(mode="after")
