@@ -70,6 +70,9 @@ class Repository:
 @contextmanager
 def repository_of(folder: Held) -> Iterator[Repository]:
     """The repository around a held folder. Raises NotFound when there is none."""
+    if not folder.is_folder:
+        shown = folder.path.shown
+        raise InvalidRequest(f"{shown} is not a folder; name the folder, and files as `paths`.", path=shown)
     with ExitStack() as stack:
         yield _found_inside(folder, stack) or _found_above(folder, stack)
 
