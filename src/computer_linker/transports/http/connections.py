@@ -66,6 +66,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._deadline.cancel()
         self._is_in_head = False
+        assert self.parser is not None, "it is what calls this"
         if (fault := _two_readings(self.url, self.parser.get_http_version(), self.headers)) is not None:
             raise httptools.HttpParserError(fault)
         super().on_headers_complete()
