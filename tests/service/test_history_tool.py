@@ -6,7 +6,7 @@ import pytest
 
 from computer_linker.model.principal import Principal
 from computer_linker.service.introspection import ServiceIntrospection
-from support.road import Road, folder_scope
+from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -35,3 +35,14 @@ async def test_a_bundle_over_the_tool_tells_the_visible_scopes_only(tmp_path: Pa
         history = ServiceIntrospection(road.app).operation_history
         told = (await history({"view": "debug_bundle"}, granted("two"))).envelope
         assert [scope["id"] for scope in told["bundle"]["config"]["scopes"]] == ["two"]
+
+
+async def test_a_request_that_cannot_be_answered_is_told_what_can(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        history = ServiceIntrospection(road.app).operation_history
+        nameless = (await history({}, LOCAL)).envelope["error"]
+        assert nameless["code"] == "invalid_request"
+        assert "timeline" in nameless["message"]
+        elsewhere = (await history({"view": "last", "scope": "laptop/app"}, LOCAL)).envelope["error"]
+        assert elsewhere["code"] == "unknown_scope"
+        assert "run `computer-linker history` there" in elsewhere["message"]

@@ -130,7 +130,7 @@ class Machines:
             ids = sorted(machine.known.machine_id for machine in found)
             raise InvalidRequest(f"Several machines are called {name[:60]!r}; use an id.", machineIds=ids)
         if not found:
-            raise UnknownScope(f"There is no such scope: no machine of this fleet is called {name[:60]!r}.")
+            raise UnknownScope(f"No machine of this fleet is called {name[:60]!r}.")
         return found[0]
 
     def fitting(self, query: Query) -> list[Machine]:

@@ -123,6 +123,8 @@ def _told(results: list[_Result]) -> dict[str, Any]:
     warnings = [
         f"{counts[state]} of {len(results)} machines: {state}." for state in ("late", "unreachable") if counts[state]
     ]
+    if refused := failed - counts["late"] - counts["unreachable"]:
+        warnings.append(f"{refused} of {len(results)} machines answered that they did not do it; see their results.")
     return {"data": {"matched": len(results), **counts, "failed": failed, "results": told}, "warnings": warnings}
 
 

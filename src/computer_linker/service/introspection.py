@@ -5,7 +5,7 @@ from typing import Annotated, Any, Protocol, get_args
 from pydantic import Field
 
 from computer_linker.audit.store import AuditStore
-from computer_linker.errors import PermissionDenied, UnknownScope
+from computer_linker.errors import InvalidRequest, PermissionDenied, UnknownScope
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply
@@ -65,6 +65,10 @@ class ServiceIntrospection:
 
     async def operation_history(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
+            from computer_linker.audit.views import VIEWS
+
+            if "view" not in arguments:
+                raise InvalidRequest(f"`view` is needed: one of {', '.join(VIEWS)}.", views=list(VIEWS))
             with explain_validation("arguments"):
                 request = HistoryRequest.from_wire(arguments)
             return await self._history(request, principal)
@@ -77,6 +81,11 @@ class ServiceIntrospection:
         if self.fleet is not None and self.fleet.is_hub and principal.grants is None and _is_elsewhere(request.scope):
             return await self.fleet.history(
                 str(request.scope), request.view, request.limit, request.query, request.cursor
+            )
+        if _is_elsewhere(request.scope):
+            raise UnknownScope(
+                "Only a hub answers for other machines here. A paired computer keeps its own history: "
+                "run `computer-linker history` there."
             )
         visible = self._visible_scopes(principal)
         if request.scope is not None:

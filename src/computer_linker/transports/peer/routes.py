@@ -66,7 +66,7 @@ class PeerRoutes:
             peer = self._table.find(computer)
         except NotFound as error:
             # The name came as part of a scope, and only scopes that exist are told apart from those that do not.
-            raise UnknownScope(f"There is no such scope: {error.message}") from error
+            raise UnknownScope(error.message) from error
         known = self._links.get(peer.machine_id)
         if known is not None and (known[0] is peer or replace(known[0], refused={}) == replace(peer, refused={})):
             return known[1]
