@@ -356,8 +356,8 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _free_after(host: str, port: int) -> int:
-    """A port near the one wanted that could be bound just now."""
-    for other in range(port + 1, min(port + 100, 65536)):
+    """A port near the one wanted that could be bound just now; not the very next, where peers are listened for."""
+    for other in range(port + 2, min(port + 100, 65536)):
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
             try:
                 probe.bind((host, other))
