@@ -11,7 +11,6 @@ from nats.aio.msg import Msg
 from computer_linker.computer.remote.flow import Connect, Flow, Pipe
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import (
-    Aborted,
     InvalidRequest,
     LinkError,
     PermissionDenied,
@@ -26,7 +25,7 @@ from computer_linker.fleet.messages import AnswerBody, Here, moment, parsed
 from computer_linker.fleet.seal import Signer, opened
 from computer_linker.fleet.streams import Streams
 from computer_linker.fleet.waiting import Beside, Waiting, late, reply_of, unknown
-from computer_linker.model.envelope import Reply, error_in
+from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 
 log = logging.getLogger(__name__)
@@ -90,18 +89,9 @@ class Hub:
     ) -> Reply:
         """Run a call with bytes beside it; without one, those bytes are the call."""
         handle, known = secrets.token_hex(16), machine.known
-        try:
-            with self.streams.dialling(self.link, handle, known.fingerprint, known.seat) as dial:
-                beside = Beside(handle, lambda waiting: flow.carried_by(_heeded(dial, waiting)), is_call=call is None)
-                reply = await self._called(machine, call or {}, within_s, observes=observes, beside=beside)
-                if not reply.ok:
-                    flow.fail(error_in(reply.envelope))
-                return reply
-        except LinkError as error:
-            flow.fail(error)
-            raise
-        finally:
-            flow.fail(Aborted("The call was stopped."))
+        with self.streams.dialling(self.link, handle, known.fingerprint, known.seat) as dial:
+            beside = Beside(handle, lambda waiting: flow.carried_by(_heeded(dial, waiting)), is_call=call is None)
+            return await flow.until(self._called(machine, call or {}, within_s, observes=observes, beside=beside))
 
     async def _called(
         self,

@@ -4,11 +4,12 @@ import queue
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
 from computer_linker.errors import Aborted, Conflict, LinkError, ProviderUnavailable
+from computer_linker.model.envelope import Reply, error_in
 
 PIECE = 1 << 20
 _SIZE = struct.Struct(">I")
@@ -53,6 +54,19 @@ class Flow:
         """Name the link that carries it."""
         self._connect = connect
         self._ready.set()
+
+    async def until(self, call: Awaitable[Reply]) -> Reply:
+        """The reply of the call it belongs to, and with which it ends: nothing more can come, and who still waits is told so."""
+        try:
+            reply = await call
+            if not reply.ok:
+                self.fail(error_in(reply.envelope))
+            return reply
+        except LinkError as error:
+            self.fail(error)
+            raise
+        finally:
+            self.fail(Aborted("The call was stopped."))
 
     def fail(self, error: LinkError) -> None:
         """End it: whoever waits in it gets this error."""

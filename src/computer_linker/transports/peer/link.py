@@ -19,7 +19,6 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMes
 from computer_linker.computer.remote.flow import Flow
 from computer_linker.computer.remote.link import Answer, Offer
 from computer_linker.errors import (
-    Aborted,
     InvalidRequest,
     LimitExceeded,
     LinkError,
@@ -95,20 +94,10 @@ class PeerLink:
         """Run one operation there. What cannot be known after a broken link is said to be unknown."""
         frame: dict[str, Any] = {"call": call}
         if flow is None:
-            return _readable(_reply(*await self._answered(frame, deadline_s, report, is_safe)))
+            return await self._told(frame, deadline_s, report, is_safe)
         ticket = frame["bulk"] = secrets.token_bytes(TICKET)
         flow.carried_by(dialer(self._own.identity, self._peer, ticket))
-        try:
-            reply = _readable(_reply(*await self._answered(frame, deadline_s, report, is_safe)))
-            if not reply.ok:
-                flow.fail(error_in(reply.envelope))
-            return reply
-        except LinkError as error:
-            flow.fail(error)
-            raise
-        finally:
-            # Nothing more can come for it; who still waits in it is told so.
-            flow.fail(Aborted("The call was stopped."))
+        return await flow.until(self._told(frame, deadline_s, report, is_safe))
 
     async def ask(self, scope: str, method: str, params: dict[str, Any], *, is_safe: bool) -> Answer:
         """Call a facet method there."""
@@ -166,6 +155,9 @@ class PeerLink:
             taken += 1
             if taken % (_WINDOW // 2) == 0:
                 await link.send(packed({"t": "credit", "id": call_id, "n": _WINDOW // 2}))
+
+    async def _told(self, frame: dict[str, Any], deadline_s: float, report: Progress | None, is_safe: bool) -> Reply:
+        return _readable(_reply(*await self._answered(frame, deadline_s, report, is_safe)))
 
     async def _answered(
         self, frame: dict[str, Any], deadline_s: float, report: Progress | None, is_safe: bool
