@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import anyio.to_thread
+
 from computer_linker.computer.facets.files import (
     Beside,
     Change,
@@ -19,6 +21,7 @@ from computer_linker.computer.facets.files import (
     Tree,
     TreeEntry,
     Window,
+    Write,
 )
 from computer_linker.computer.facets.gitignore import IgnoreFile, is_ignored, parse_ignore
 from computer_linker.computer.facets.lines import MAX_REPLY, cut_text, whole_characters
@@ -133,7 +136,12 @@ class SimulatedFiles(ChangingDisk):
     async def change(
         self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None, beside: Beside | None = None
     ) -> list[Changed]:
-        volumes, steps, results = self._rehearsed(changes, keeper)
+        if any(isinstance(change, Write) and not isinstance(change.content, bytes) for change in changes):
+            # Bytes that stream in are waited for, and never by the event loop.
+            rehearsed = await anyio.to_thread.run_sync(self._rehearsed, changes, keeper)
+        else:
+            rehearsed = self._rehearsed(changes, keeper)
+        volumes, steps, results = rehearsed
         await gate()
         if keeper is not None:
             keeper.begun(steps, [])

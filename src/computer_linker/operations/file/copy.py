@@ -96,7 +96,7 @@ async def _pull(ctx: Context, target: str, input: CopyInput, options: MoveOption
     flow = Flow(telling(ctx, None))
     write = Write(destination, flow.pieces, must_be_new=not options.overwrite, create_parents=options.create_parents)
     call = Call(scope, "file.read", target, options={"encoding": "stream"}, cargo=flow)
-    fetching = asyncio.ensure_future(_fetched(ctx.dispatch(call), flow))
+    fetching = asyncio.ensure_future(_fetched(ctx, call, flow))
     try:
         done = (await make_changes(ctx, [write]))[0]
     finally:
@@ -107,10 +107,10 @@ async def _pull(ctx: Context, target: str, input: CopyInput, options: MoveOption
     return Moved(from_=f"{scope}:{target}", to=destination.shown)
 
 
-async def _fetched(work: Awaitable[Reply], flow: Flow) -> None:
+async def _fetched(ctx: Context, call: Call, flow: Flow) -> None:
     """Run the other computer's side; what it refuses ends the writing here."""
     try:
-        _data(await work)
+        _data(await ctx.dispatch(call))
     except LinkError as error:
         flow.fail(error)
 
