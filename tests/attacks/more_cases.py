@@ -149,4 +149,5 @@ HARD = [
          hides=["plain.py"]),
 ]  # fmt: skip
 
-MORE_CASES = [*WAITING, *HARD, *FLOODS, *PATHS, *COMMANDS, *ARTIFACTS]
+# The floods come first: they look whether anything at all was kept.
+MORE_CASES = [*FLOODS, *WAITING, *HARD, *PATHS, *COMMANDS, *ARTIFACTS]
