@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from computer_linker.artifacts.broker import ArtifactBroker
+from computer_linker.artifacts.store import ArtifactStore, Bounds
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl
 from computer_linker.model.geometry import Rect
@@ -178,3 +180,22 @@ async def test_a_batch_of_giants_is_cut_and_loses_nothing_that_it_did(tmp_path: 
         assert results[2]["ok"] and results[2]["data"] is None and "left out" in str(results[2]["warnings"])
         assert sorted(path.name for path in road.root.iterdir()) == ["big", "made-0"], "what is not told was not run"
         assert len(json.dumps(told)) < 8 * 1024 * 1024
+
+
+async def test_a_flood_of_evidence_stays_within_the_scopes_quota(tmp_path: Path) -> None:
+    """ART-023: the oldest make way, on disk too, and what another scope keeps stays."""
+    scopes = [folder_scope(tmp_path / "root"), folder_scope(tmp_path / "root", "other")]
+    async with Road.open(tmp_path, scopes) as road:
+        folder, quota = road.home / "artifacts", 1_000_000
+        broker = ArtifactBroker(folder)
+        broker._store = ArtifactStore(folder, Bounds(scope_bytes=quota))
+        road.app.services.provide(ArtifactBroker, broker)
+        theirs = await road.data("artifact.ingest", scope="other", input={"kind": "console_logs", "text": "theirs"})
+        for number in range(60):
+            await road.data("artifact.ingest", input={"kind": "console_logs", "text": f"{number:02}" * 50_000})
+        kept = sum(path.stat().st_size for path in (folder / "objects").rglob("*") if path.is_file())
+        assert kept <= quota + len("theirs")
+        assert len((await road.data("artifact.list"))["artifacts"]) == 10
+        assert (await road.call("artifact.read", theirs["artifacts"][0]["id"], scope="other"))["ok"]
+        too_large = {"kind": "console_logs", "text": "A" * 10_000_000}
+        assert await road.code("artifact.ingest", input=too_large) == "invalid_request"

@@ -62,7 +62,9 @@ async def test_no_odd_request_fails_inside_the_service(tmp_path: Path, calls: in
         for _ in range(calls):
             op = dice.choice(operations)
             schemas = parameter_schemas(op).properties
-            given = {name: fields(dice, schemas[name]) for name in ("input", "options") if name in schemas}
+            given: dict[str, Any] = {
+                name: fields(dice, schemas[name]) for name in ("input", "options") if name in schemas
+            }
             target = dice.choice([*ODD, *TARGETS * 4])
             with anyio.fail_after(60):
                 told = await road.call(op.name, target, scope="desk" if op.on == "computer" else "app", **given)
