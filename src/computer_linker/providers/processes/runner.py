@@ -175,9 +175,7 @@ class _Run:
             self._feed = Feed(self._child.stdin)
             self._feed.write(stdin)
             self._feed.finish()
-        ended: Ended | None = None
-        with anyio.move_on_after(self._limits.timeout_s):
-            ended = await self._child.wait()
+        ended = await _ended_within(self._child, self._limits.timeout_s)
         timed_out = ended is None
         if ended is None:
             ended = await stopped(self._child, _GRACE_S)
@@ -215,12 +213,30 @@ class _Run:
 async def stopped(child: Child, grace_s: float, name: Any = "term") -> Ended:
     """Stop a process gently, then firmly, and return how it ended."""
     child.signal(name)
-    with anyio.move_on_after(grace_s):
-        return await child.wait()
-    child.kill()
-    with anyio.move_on_after(_KILLED_WITHIN_S):
-        return await child.wait()
-    raise ExecutionFailed("The process was killed, but the system has not ended it yet.")
+    ended = await _ended_within(child, grace_s)
+    if ended is None:
+        child.kill()
+        ended = await _ended_within(child, _KILLED_WITHIN_S)
+    if ended is None:
+        raise ExecutionFailed("The process was killed, but the system has not ended it yet.")
+    return ended
+
+
+async def _ended_within(child: Child, seconds: float) -> Ended | None:
+    """How the process ended; None when it runs on. By a bare timer: a scope around every command would be felt."""
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[Ended | None] = loop.create_future()
+
+    def tell(ended: Ended | None) -> None:
+        if not told.done():
+            told.set_result(ended)
+
+    timer = loop.call_later(seconds, tell, None)
+    child.when_ended(tell)
+    try:
+        return await told
+    finally:
+        timer.cancel()
 
 
 async def _gone(child: Child) -> None:

@@ -53,11 +53,14 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
     try:
         _stand_alone(launcher, is_counted=is_counted)
         _rehearse()
-        step = "sync"
+        step, is_kept = "sync", False
         while _peek(link) == SYNC:
+            _keep_memory()
+            is_kept = True
             _sync(link)
         step = "setup"
-        _keep_memory()
+        if not is_kept:
+            _keep_memory()
         data, fds = _receive(link)
         if not data:
             os._exit(127)
@@ -133,7 +136,7 @@ def _sync(link: _socket.socket) -> None:
 
 
 def _keep_memory() -> None:
-    """Now that an order is there, have a helper hold this memory for a moment, so that nobody waits while it is taken apart.
+    """Now that an order is near, have a helper hold this memory for a moment, so that nobody waits while it is taken apart.
 
     A process that becomes a program lets go of its old memory, and the last one to do so takes it apart page by page,
     which is half of what a small program needs from its start to its end. The helper shares the memory, sleeps, and is

@@ -184,15 +184,17 @@ class Launcher:
     def reap(self) -> None:
         """Collect every ended child; what an ended command left behind is ended too."""
         reaped = 0
-        while (pid := _next_ended()) is not None:
+        while (ended := _next_ended()) is not None:
+            pid = ended.si_pid
             child = self.ids.pop(pid, None)
             if child is not None:
                 # Before it is collected, while nobody else can have got its number.
                 send_to_group(pid, SIGKILL)
-            _, status = os.waitpid(pid, 0)
+                status = ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
+                self.tell({"event": "exit", "id": child, "status": status})
+            os.waitpid(pid, 0)
             reaped += 1
             if child is not None:
-                self.tell({"event": "exit", "id": child, "status": status})
                 self.pids.pop(child, None)
                 self.gates.pop(child).close()
         if reaped and self.strays_at is None:
@@ -227,7 +229,7 @@ class Launcher:
             for pid in tree:
                 send(pid, SIGKILL)
             while (ended := _next_ended()) is not None:
-                os.waitpid(ended, 0)
+                os.waitpid(ended.si_pid, 0)
             time.sleep(0.01)
 
     def tell(self, message: dict[str, object], with_socket: _socket.socket | None = None) -> None:
@@ -254,10 +256,9 @@ def _ended_children() -> int:
     return fd
 
 
-def _next_ended() -> int | None:
+def _next_ended() -> os.waitid_result | None:
     """A child that has ended and is not collected yet."""
     try:
-        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return None
-    return None if found is None else found.si_pid
