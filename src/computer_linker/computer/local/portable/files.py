@@ -200,6 +200,8 @@ def _commit(batch: Batch, keeper: Keeper | None) -> None:
     except BaseException:
         keeper.void()
         raise
+    # Before it is said to be done: whoever finds it begun, after a crash, clears away what is left of it.
+    batch.tidy()
     keeper.done()
 
 

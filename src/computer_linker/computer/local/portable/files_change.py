@@ -94,6 +94,11 @@ class Batch:
                     self._at(change, done.undo)
                 raise
 
+    def tidy(self) -> None:
+        """All of them were made: remove what could have put them back at once. From here on only their record can."""
+        for staged in self.staged:
+            staged.tidy()
+
     @property
     def is_unfinished(self) -> bool:
         return any(staged.has_more for staged in self.staged)

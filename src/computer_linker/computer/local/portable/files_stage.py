@@ -63,6 +63,9 @@ class Staged:
         """Put back what `commit` did, as far as it came."""
         raise NotImplementedError
 
+    def tidy(self) -> None:
+        """Once it was made, remove what it needed for that and nothing else names."""
+
     def finish(self) -> None:
         """Slow work after the change is made, such as emptying a removed folder."""
 

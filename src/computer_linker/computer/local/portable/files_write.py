@@ -90,11 +90,15 @@ class StagedWrite(Staged):
                 self.spare = None
         self.unmake()
 
-    def close(self) -> None:
+    def tidy(self) -> None:
         for folder, name in ((self.named_in, self.named), (self.place.folder, self.spare)):
             if name is not None and folder >= 0:
                 with suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=folder)
+        self.named = self.spare = None
+
+    def close(self) -> None:
+        self.tidy()
         for descriptor in (self.old, self.new, self.named_in):
             if descriptor >= 0:
                 os.close(descriptor)
