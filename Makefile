@@ -29,8 +29,9 @@ debian:          # Debian packages for the desktop and sandbox tests, where this
 	@sh tests/install-debian-packages.sh
 
 test: .venv/.dev debian  ## Set up and run every test
-	@# What fails on a crowded machine is run once more, alone; a failure that stays is a failure.
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not soak" || $(PYTEST) --last-failed --last-failed-no-failures none -m "not soak"
+	@# Three at a time, also on two cores: most tests wait for something. What fails on a crowded machine is run once more,
+	@# alone; a failure that stays is a failure.
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not soak" || $(PYTEST) --last-failed --last-failed-no-failures none -m "not soak"
 
 test-windows: .venv/.dev debian  ## The Win32 facets in Windows Python, under wine
 	$(BIN)/python tests/windows/run.py
