@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.computer.local.linux.processes import LinuxProcesses
+from support.launching import processes_of
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -20,8 +20,7 @@ RUNS = int(os.environ.get("COMPUTER_LINKER_SOAK_RUNS", "150"))
 
 def children_of(road: Road) -> dict[str, str]:
     """The processes of the service and of its launcher, by their number, with the state each is in."""
-    processes = road.app.computer.processes
-    assert isinstance(processes, LinuxProcesses)
+    processes = processes_of(road.app.computer)
     assert processes._launcher is not None
     parents = {str(os.getpid()), str(processes._launcher.pid)}
     found: dict[str, str] = {}

@@ -11,6 +11,7 @@ import pytest
 from computer_linker.computer.facets.processes import Launch
 from computer_linker.computer.local.linux.processes import LinuxProcesses
 from computer_linker.providers.processes.streams import collect
+from support.launching import waiting_child
 
 pytestmark = pytest.mark.anyio
 
@@ -28,13 +29,6 @@ async def output(processes: LinuxProcesses, *argv: str) -> str:
     with anyio.fail_after(20):
         out, _, _ = await collect(child, 100_000)
     return out.decode()
-
-
-async def waiting_child(processes: LinuxProcesses) -> int:
-    with anyio.fail_after(20):
-        while not processes._ready:
-            await anyio.sleep(0.005)
-    return processes._ready[0].pid
 
 
 async def test_signals_are_as_a_program_expects_them(processes: LinuxProcesses) -> None:

@@ -11,6 +11,7 @@ from computer_linker.audit.store import AuditStore
 from computer_linker.computer.facets.processes import Launch
 from computer_linker.computer.local.linux.processes import LinuxProcesses
 from computer_linker.errors import ExecutionFailed
+from support.launching import processes_of, waiting_child
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -26,16 +27,9 @@ async def processes() -> AsyncIterator[LinuxProcesses]:
     for fd in (child.stdout, child.stderr):
         assert fd is not None
         os.close(fd)
-    await one_waits(processes)
+    await waiting_child(processes)
     yield processes
     await processes.aclose()
-
-
-async def one_waits(processes: LinuxProcesses) -> int:
-    with anyio.fail_after(20):
-        while not processes._ready:
-            await anyio.sleep(0.005)
-    return processes._ready[0].pid
 
 
 def touching(path: Path, ahead: object) -> Launch:
@@ -85,7 +79,7 @@ async def test_nothing_runs_when_the_file_cannot_be_synced(
 
 
 async def test_one_that_is_given_back_takes_the_next_order(processes: LinuxProcesses, tmp_path: Path) -> None:
-    pid = await one_waits(processes)
+    pid = await waiting_child(processes)
     with (tmp_path / "journal").open("ab") as file:
         for _ in range(3):
             ahead = processes.sync_ahead(file.fileno())
@@ -123,9 +117,8 @@ async def test_the_history_knows_that_the_intent_is_durable(tmp_path: Path) -> N
     (tmp_path / "root").mkdir()
     async with Road.open(tmp_path, [scope]) as road:
         await road.data("command.run", ".", input={"command": ["true"]})
-        processes = road.app.computer.processes
-        assert isinstance(processes, LinuxProcesses)
-        await one_waits(processes)
+        processes = processes_of(road.app.computer)
+        await waiting_child(processes)
         journal = road.app.services.use(AuditStore).journal
         before = journal.head.number
         await road.data("command.run", ".", input={"command": ["true"]})
@@ -138,9 +131,8 @@ async def test_a_refused_command_leaves_the_process_to_the_next(tmp_path: Path) 
     (tmp_path / "root").mkdir()
     async with Road.open(tmp_path, [scope]) as road:
         await road.data("command.run", ".", input={"command": ["true"]})
-        processes = road.app.computer.processes
-        assert isinstance(processes, LinuxProcesses)
-        pid = await one_waits(processes)
+        processes = processes_of(road.app.computer)
+        pid = await waiting_child(processes)
         refused = await road.call("command.run", ".", input={"command": ["touch", "made"]})
         assert refused["error"]["code"] == "permission_denied"
         assert not (tmp_path / "root" / "made").exists()

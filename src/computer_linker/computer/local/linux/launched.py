@@ -30,7 +30,7 @@ _RESTORED = tuple(number for number in range(1, 32) if number not in (9, 19))
 _SIG_SETMASK = 2
 _TIOCSCTTY = 0x540E
 _packet = bytearray(400_000)
-"""Made once by the launcher, whose children all have it; memory that is never written to costs nothing."""
+"""Made once by the launcher; its children share what they do not write to."""
 _REHEARSAL = marshal.dumps(
     {
         "argv": ["/usr/bin/true", "an argument"],
@@ -53,14 +53,13 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
     try:
         _stand_alone(launcher, is_counted=is_counted)
         _rehearse()
-        step, is_kept = "sync", False
-        while _peek(link) == SYNC:
-            _keep_memory()
-            is_kept = True
+        following = _peek(link)
+        # Once, however many files are to be synced before the order: two helpers would share a stack.
+        _keep_memory()
+        while following == SYNC:
+            step = "sync"
             _sync(link)
-        step = "setup"
-        if not is_kept:
-            _keep_memory()
+            step, following = "setup", _peek(link)
         data, fds = _receive(link)
         if not data:
             os._exit(127)

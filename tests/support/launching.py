@@ -1,0 +1,21 @@
+"""The launcher's children that wait for an order."""
+
+import anyio
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.local.linux.processes import LinuxProcesses
+
+
+def processes_of(computer: Computer) -> LinuxProcesses:
+    """The processes of a computer that is this one."""
+    processes = computer.processes
+    assert isinstance(processes, LinuxProcesses)
+    return processes
+
+
+async def waiting_child(processes: LinuxProcesses) -> int:
+    """The number of the child that takes the next order, once there is one."""
+    with anyio.fail_after(20):
+        while not processes._ready:
+            await anyio.sleep(0.005)
+    return processes._ready[0].pid
