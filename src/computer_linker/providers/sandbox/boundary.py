@@ -47,6 +47,20 @@ NO_BOUNDARY = Boundary("none")
 
 
 @dataclass(frozen=True, slots=True)
+class Closed:
+    """One name below a folder that a command must not write, see or rename, with the identity the look saw it have."""
+
+    parts: tuple[str, ...]
+    """The names from the folder down to it."""
+    how: Literal["held", "read_only", "hidden"]
+    """`held`: writable, but it cannot be renamed or removed. `read_only`: held, and nothing in it can change. `hidden`: held, and
+    neither its contents nor its names can be read."""
+    is_folder: bool
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
 class Folder:
     """A folder held by descriptor, and where it appears to the command."""
 
