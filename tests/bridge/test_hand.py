@@ -103,9 +103,9 @@ async def test_a_hand_ends_the_act_under_way(
 @pytest.mark.desktop
 async def test_our_own_act_is_not_taken_for_a_hand(road: Road, tmp_path: Path) -> None:
     answers: list[dict[str, Any]] = []
-    await typing(road, answers, 2000)
+    await typing(road, answers, 400)
     assert answers[0]["ok"], answers
-    await until(lambda: (tmp_path / "keys").stat().st_size == 2000)
+    await until(lambda: (tmp_path / "keys").stat().st_size == 400)
     assert not road.app.dispatcher.lanes.is_paused
 
 

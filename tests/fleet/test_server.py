@@ -189,3 +189,13 @@ def test_a_seed_is_checked_to_the_last_letter() -> None:
         other = "A" if user.seed[at] != "A" else "B"
         with pytest.raises(InvalidRequest):
             user_of(user.seed[:at] + other + user.seed[at + 1 :])
+
+
+def test_a_seed_has_one_spelling() -> None:
+    """The last letter of 36 bytes in base32 has two spare bits; a decoder ignores them."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+    seed = new_user().seed
+    others = [letters[letters.index(seed[-1]) ^ spare] for spare in (1, 2, 3)]
+    for letter in others:
+        with pytest.raises(InvalidRequest):
+            user_of(seed[:-1] + letter)

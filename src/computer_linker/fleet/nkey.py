@@ -39,7 +39,8 @@ def user_of(seed: str) -> UserKey:
     body, check = raw[:-2], raw[-2:]
     # The prefix says seed (5 bits), then whose (5 bits), so that the text begins with SU.
     is_user_seed = len(raw) == 36 and raw[0] == _SEED | _USER >> 5 and raw[1] == (_USER & 31) << 3
-    if not is_user_seed or _checksum(body) != check:
+    # The last letter has two spare bits: only the spelling that encoding gives is a seed.
+    if not is_user_seed or _checksum(body) != check or _text(body) != seed.strip():
         raise InvalidRequest("The credentials hold no NATS user seed.")
     return _user(Ed25519PrivateKey.from_private_bytes(body[2:]))
 
