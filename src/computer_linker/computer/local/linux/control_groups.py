@@ -55,10 +55,10 @@ class ControlGroups:
                 pass
             except OSError:
                 return False
-        if self.is_unified and name.count("/") < 1:
-            # A group that holds processes of its own cannot pass controllers on; the last level holds them.
-            if not write(f"{self._places(name)[0]}/cgroup.subtree_control", "+pids +memory"):
-                return False
+        # A group that holds processes of its own cannot pass controllers on; the last level holds them.
+        passes_on = self.is_unified and "/" not in name
+        if passes_on and not write(f"{self._places(name)[0]}/cgroup.subtree_control", "+pids +memory"):
+            return False
         return self.limit(name, processes=processes, memory=memory)
 
     def limit(self, name: str, *, processes: int = 0, memory: int = 0) -> bool:
@@ -76,7 +76,7 @@ class ControlGroups:
         It takes up to 20 ms, and meanwhile no process of this machine starts or ends (the kernel waits for a grace
         period). A second move right after costs nothing more.
         """
-        return all([write(f"{place}/cgroup.procs", str(pid)) for place in self._places(name)])
+        return all(write(f"{place}/cgroup.procs", str(pid)) for place in self._places(name))
 
     def members(self, name: str) -> list[int]:
         return [int(pid) for pid in read(f"{self._places(name)[0]}/cgroup.procs").split()]
@@ -91,7 +91,8 @@ class ControlGroups:
 
     def remove(self, name: str) -> bool:
         """Remove an empty group; False when it is not empty yet."""
-        return all([_rmdir(place) for place in self._places(name)])
+        removed = [_rmdir(place) for place in self._places(name)]
+        return all(removed)
 
     def remove_all(self) -> None:
         """Remove every group of ours."""
@@ -154,7 +155,7 @@ def _delegated() -> tuple[str, ...]:
         pass
     except OSError:
         return ()
-    moved = all([write(f"{own}/service/cgroup.procs", str(pid)) for pid in members])
+    moved = all(write(f"{own}/service/cgroup.procs", str(pid)) for pid in members)
     return (own,) if moved and write(f"{own}/cgroup.subtree_control", "+pids +memory") else ()
 
 
