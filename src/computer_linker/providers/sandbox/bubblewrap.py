@@ -87,8 +87,8 @@ def wrap(
     # A session of its own inside keeps the keys of a pty (Ctrl-C) from ending the sandbox program itself.
     session = (_setsid(), "--ctty") if pty and _setsid() else ()
     line = (
-        bwrap, *_ISOLATED, *nesting, *network, *world.arguments(), *_sealed(confinement), "--chdir", confinement.cwd, "--block-fd", str(GATE_FD),
-        "--", *session, *argv,
+        bwrap, *_ISOLATED, *nesting, *network, *world.arguments(), *_sealed(confinement), "--chdir", confinement.cwd,
+        "--block-fd", str(GATE_FD), "--", *session, *argv,
     )  # fmt: skip
     return SpawnPlan(
         argv=line,

@@ -51,6 +51,7 @@ class Slot:
         """A command is in it. One that is neither free nor used is about to be given up."""
         self._counters = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in groups.counters(name)]
         self._before = self._counted()
+        self._reached: list[tuple[str, int]] | None = None
 
     def fork(self, number: int, mark: str, gate: _socket.socket) -> int:
         """Have the anchor fork a child that takes its order at this gate; its process id."""
@@ -63,14 +64,15 @@ class Slot:
         if answer < 0:
             raise OSError(-answer, os.strerror(-answer))
         self.is_free, self.is_used = False, True
-        self._before = self._counted()
+        self._before, self._reached = self._counted(), None
         return answer
 
     def reached(self) -> list[tuple[str, int]]:
-        """The limits the command has reached since it was forked, each with its value."""
-        now = self._counted()
-        names = ("processes", "memory")
-        return [(name, self._limit(name)) for name, old, new in zip(names, self._before, now, strict=True) if new > old]
+        """The limits the command has reached until it was to end, each with its value."""
+        if self._reached is None:
+            counted = zip(("processes", "memory"), self._before, self._counted(), strict=True)
+            self._reached = [(name, self._limit(name)) for name, old, new in counted if new > old]
+        return self._reached
 
     def close(self) -> None:
         """Let the anchor end."""
@@ -128,6 +130,8 @@ class Slots:
         Nothing can fork any more once the limit is below what is there, so that nothing is missed.
         """
         assert self.groups is not None
+        # While the limit is still the command's own.
+        slot.reached()
         write(f"{slot.places[0]}/pids.max", "0")
         others = [pid for pid in self.groups.members(slot.name) if pid != slot.anchor]
         for pid in others:
