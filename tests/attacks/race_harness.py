@@ -156,7 +156,8 @@ def run(base: Path, kind: str, seconds: float, seed: int) -> Report:
         _scope("private", ground.private),
     ]
     (base / "no-bwrap").mkdir()
-    env = {"PATH": str(base / "no-bwrap")} if kind == "landlock" else {}
+    (base / "tmp").mkdir()
+    env = {"TMPDIR": str(base / "tmp")} | ({"PATH": str(base / "no-bwrap")} if kind == "landlock" else {})
     (base / "root").mkdir()
     with serving(base, token=TOKEN, env=env, scopes=scopes) as service:
         end = time.monotonic() + seconds
@@ -165,7 +166,7 @@ def run(base: Path, kind: str, seconds: float, seed: int) -> Report:
             if time.monotonic() >= end:
                 break
             _Round(service, ground, report, dice.getrandbits(32), kind).run(programs, ROUND_S)
-    _check_left(report, before)
+    _check_left(report, before, base / "tmp")
     if kind != "bubblewrap":
         for check in INSIDE:
             report.hits.pop(check, None)
@@ -295,17 +296,19 @@ def leftovers() -> dict[str, set[str]]:
     }
     return {
         "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
-        "temporary files": {entry.name for entry in Path("/tmp").iterdir() if entry.name.startswith("computer-linker")},
         "control groups": groups,
     }
 
 
-def _check_left(report: Report, before: dict[str, set[str]]) -> None:
+def _check_left(report: Report, before: dict[str, set[str]], temporary: Path) -> None:
     seed_words = {word for word in _commands() if "CANARY:[a-z]+" in word}
     if seed_words:
         report.hit("left behind", f"processes: {len(seed_words)}")
+    left = os.listdir(temporary)
+    if left:
+        report.hit("left behind", f"temporary files: {left[:3]}")
     for name, there in leftovers().items():
-        # Others on this machine come and go: what is new must name this harness's programs or places to be ours.
+        # Other services on this machine come and go; a group of one that is gone is nobody's any more.
         new = {entry for entry in there - before[name] if _is_ours(name, entry)}
         if new:
             report.hit("left behind", f"{name}: {sorted(new)[:3]}")

@@ -91,21 +91,26 @@ while time.monotonic() < end:
 MOVE = (
     _COMMON
     + r"""
-moves = [("sub", "node_modules/sub"), ("repos/one", "node_modules/one"), ("repos/two/.git", "repos/two/git"), ("repos", "dist"),
-         (".git", "c-git"), (".vscode", "c-vscode"), ("sub/.env", "sub/c-env"), (".env", "c-env"), (".git/hooks", "c-hooks")]
-while time.monotonic() < end:
-    there, back = dice.choice(moves)
-    if dice.random() < 0.5:
-        attempt(os.rename, there, back)
-    else:
-        exchange(there, back)
-    time.sleep(0.05)
-    for place in ("c-git", "node_modules/one/.git", "repos/two/git", "dist/one/.git", ".git", "repos/one/.git"):
-        attempt(lambda: open(f"{place}/hooks/post-checkout", "w").write("planted by a command"))
+
+quick = [(".git", "c-git"), (".vscode", "c-vscode"), (".env", "c-env"), (".git/hooks", "c-hooks"), ("sub/.env", "sub/c-env"),
+         ("repos/two/.git", "repos/two/git"), ("sub", ".git/sub"), ("inner", "c-inner")]
+held = [("sub", "node_modules/sub"), ("repos/one", "node_modules/one"), ("repos", "dist"), ("sub/deep", "c-deep")]
+def plant():
+    for place in ("c-git", "repos/two/git", ".git", "node_modules/one/.git", "dist/two/.git"):
+        attempt(lambda: open(f"{place}/hooks/c-planted", "w").write("planted by a command"))
         attempt(lambda: open(f"{place}/config", "a").write("[core]\n\tfsmonitor = planted"))
     attempt(lambda: open("c-vscode/tasks.json", "w").write("planted by a command"))
+while time.monotonic() < end:
+    for there, back in dice.sample(quick, 3):
+        if attempt(os.rename, there, back) is None and os.path.lexists(back):
+            exchange(there, back)
+        plant()
+        attempt(os.rename, back, there)
+    there, back = dice.choice(held)
+    attempt(os.rename, there, back)
+    plant()
     # Long enough for commands to start meanwhile.
-    time.sleep(dice.uniform(0.05, 1.0))
+    time.sleep(dice.uniform(0.2, 0.8))
     attempt(os.rename, back, there)
 """
 )
@@ -143,7 +148,12 @@ def ask_http():
         answered(s.recv(65536), "http")
 print("NAMES", json.dumps(sorted(os.listdir("."))))
 count = 0
+def plant(path):
+    with open(path, "w") as file:
+        file.write("planted by a command")
 for place, folders, files in os.walk(".", followlinks=True):
+    if place.endswith((".git/hooks", ".vscode")):
+        attempt(plant, place + "/c-planted")
     if place.count("/") > 5:
         folders.clear()
     for name in [*files, *folders]:
