@@ -1,6 +1,5 @@
 """sandbox: which kernel boundary holds around commands, proved by trying to cross it."""
 
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -29,7 +28,7 @@ def _check(as_json: _Json = False) -> None:
     """
     import anyio
 
-    found: dict[str, Any] = anyio.run(_crossings, as_json and sys.platform == "linux")
+    found: dict[str, Any] = anyio.run(_crossings, as_json)
     if as_json:
         print_json(found)
     else:
@@ -54,6 +53,8 @@ async def _crossings(is_whole: bool) -> dict[str, Any]:
     from computer_linker.providers.sandbox.sandbox import Sandbox, kinds_here
 
     computer = this_computer()
+    # What is measured needs the launcher, which is Linux's.
+    is_whole = is_whole and "bubblewrap" in kinds_here(computer)
     found: list[dict[str, Any]] = []
     home = state_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -114,9 +114,11 @@ async def _none_left(run: "_Inside") -> bool:
     token = secrets.token_hex(8)
     await run.output(_ORPHAN, token)
     deadline = anyio.current_time() + _GONE_WITHIN_S
-    while (is_left := _is_running(token)) and anyio.current_time() < deadline:
+    while anyio.current_time() < deadline:
+        if not _is_running(token):
+            return True
         await anyio.sleep(0.02)
-    return not is_left
+    return False
 
 
 class _Inside:

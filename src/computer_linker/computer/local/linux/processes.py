@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import errno
 import marshal
-import os
 import resource
 import signal
 import socket
@@ -18,6 +17,7 @@ import anyio
 
 from computer_linker.computer.facets.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
+from computer_linker.computer.local.linux.child_endings import ended_of, reason_of
 from computer_linker.computer.local.linux.child_streams import Streams, set_size
 from computer_linker.computer.local.linux.kernel_rules import compiled
 from computer_linker.computer.local.linux.launcher_words import SYNC
@@ -195,7 +195,7 @@ class LinuxProcesses:
             case "failed" if not message["id"]:
                 self._has_not_forked(message["client"], message["errno"])
             case "failed":
-                self._has_failed(message["id"], _reason(message["errno"], message["step"]))
+                self._has_failed(message["id"], reason_of(message["errno"], message["step"]))
             case "exit":
                 self._has_ended(message["id"], message["status"], message["reached"])
 
@@ -204,7 +204,7 @@ class LinuxProcesses:
         child = self._children.pop(number, None)
         if child is not None:
             client = child.client
-            child.has_ended(_ended(status, child.failure, tuple(reached)))
+            child.has_ended(ended_of(status, child.failure, tuple(reached)))
         if number in self._ahead:
             ahead = self._ahead[number]
             client = ahead.client
@@ -255,7 +255,7 @@ class LinuxProcesses:
             )
         else:
             wanted.set_exception(
-                ExecutionFailed(f"The system cannot start another process: {_reason(number, 'fork')}.")
+                ExecutionFailed(f"The system cannot start another process: {reason_of(number, 'fork')}.")
             )
 
     def _launcher_gone(self, control: socket.socket) -> None:
@@ -380,23 +380,3 @@ class LinuxChild(Ending):
     def resize(self, size: PtySize) -> None:
         if self._is_pty:
             set_size(self.stdout, size)
-
-
-def _ended(status: int, failure: str | None, reached: tuple[tuple[str, int], ...]) -> Ended:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        return Ended(128 + number, _signal_name(number), failure, reached)
-    return Ended(os.WEXITSTATUS(status), None, failure, reached)
-
-
-def _reason(number: int, step: str) -> str:
-    if step == "sync":
-        return f"its record in the history could not be kept on the disk ({os.strerror(number)})"
-    return f"{os.strerror(number)} ({step})"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"
