@@ -25,6 +25,15 @@ class ScopePolicy(Model):
 
     max_runtime_seconds: Annotated[int, Field(gt=0, le=86_400)] = 1800
     max_output_bytes: Annotated[int, Field(gt=0, le=8_000_000)] = 200_000
+    max_processes: Annotated[
+        int | None, Field(ge=8, le=1_000_000, description="Processes and threads of one command; null is the default.")
+    ] = None
+    max_memory_mb: Annotated[
+        int | None, Field(ge=16, le=16_000_000, description="Memory of one command; null is half of what there is.")
+    ] = None
+    max_file_mb: Annotated[int, Field(ge=1, le=16_000_000, description="The largest file a command may write.")] = (
+        16_384
+    )
     allowed_commands: list[str | CommandRule] | None = None
     denied_commands: list[str | CommandRule] = []
     allow_shell: bool = False

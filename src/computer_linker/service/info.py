@@ -87,7 +87,13 @@ def allowed_operations(app: App, scope: Scope, principal: Principal) -> list[str
 
 async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
     policy = scope.policy
-    limits = {"maxRuntimeSeconds": policy.max_runtime_seconds, "maxOutputBytes": policy.max_output_bytes}
+    limits = {
+        "maxRuntimeSeconds": policy.max_runtime_seconds,
+        "maxOutputBytes": policy.max_output_bytes,
+        "maxProcesses": policy.max_processes,
+        "maxMemoryMb": policy.max_memory_mb,
+        "maxFileMb": policy.max_file_mb,
+    }
     return {
         "id": scope.id,
         "name": scope.name or scope.id,

@@ -32,6 +32,16 @@ class KernelRules:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessLimits:
+    """What one command, with all it starts, may use. None is the system's default."""
+
+    processes: int | None = None
+    memory_bytes: int | None = None
+    file_bytes: int = 16 << 30
+    """The largest file it may write."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One program to start. `argv[0]` is the absolute file; nothing is looked up or expanded."""
 
@@ -49,6 +59,9 @@ class Launch:
     kernel: KernelRules = field(default_factory=KernelRules)
     ahead: "Ahead | None" = None
     """The process that was set to work ahead of this launch."""
+    client: str = ""
+    """The principal it runs for: all of one client's processes share one allowance. Empty for the service itself."""
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
 
 
 class Ahead(Protocol):
@@ -67,6 +80,8 @@ class Ended:
     signal: str | None = None
     reason: str | None = None
     """Why the program could not be started at all."""
+    reached: tuple[tuple[str, int], ...] = ()
+    """Limits it ran into, `processes` or `memory`, each with its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +148,6 @@ class Processes(Protocol):
 class SyncsAhead(Protocol):
     """Processes that can wait for the disk before they become a program, so that nobody else has to."""
 
-    def sync_ahead(self, fd: int) -> Ahead | None:
-        """Set a process to work at once; None when none waits for work."""
+    def sync_ahead(self, fd: int, client: str = "") -> Ahead | None:
+        """Set a process of this client to work at once; None when none waits for work."""
         ...

@@ -61,7 +61,7 @@ async def command_run(
     The command becomes one argv, which is matched against the scope's rules and executed as it is, inside the kernel
     boundary that `boundary` names. Output beyond the limit loses its middle, never its end.
     """
-    with ctx.use(Runner).ahead(ctx.unsynced_intent) as early:
+    with ctx.use(Runner).ahead(ctx.unsynced_intent, ctx.principal.id) as early:
         prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env))
         return await run_prepared(ctx, prepared, options, input.stdin, early)
 
@@ -94,6 +94,7 @@ def _told(ctx: Context, prepared: Prepared, outcome: Outcome) -> CommandOutcome:
     # What a program did to the world is its own; only that it ran, and how it ended, is known.
     ctx.effect = "partial" if outcome.timed_out else "unverifiable"
     ctx.note(exitCode=outcome.exit_code, outputBytes=outcome.output_bytes, timedOut=outcome.timed_out)
+    ctx.warnings.extend(outcome.warnings)
     if prepared.program == "git" and outcome.exit_code != 0 and "Read-only file system" in outcome.stderr:
         ctx.warn("Commands cannot write git's own folder here; use git.stage, git.unstage and git.commit.")
     return CommandOutcome(

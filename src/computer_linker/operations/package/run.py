@@ -40,7 +40,7 @@ async def package_run(
     ctx: Context, input: ScriptInput, target: str = ".", options: RunOptions = RunOptions()
 ) -> CommandOutcome:
     """Run a script the folder's own manifest defines, by its manager, under the scope's command policy."""
-    with ctx.use(Runner).ahead(ctx.unsynced_intent) as early:
+    with ctx.use(Runner).ahead(ctx.unsynced_intent, ctx.principal.id) as early:
         project = await read_project(ctx.computer, ctx.path(target))
         argv = with_arguments(project.script(input.script, input.source), input.args)
         prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))

@@ -176,7 +176,7 @@ class Agents:
         keeping = Keeping(
             writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)
         )
-        request = CommandRequest(scope, order.roots, order.cwd, line.argv, keeping=keeping)
+        request = CommandRequest(scope, order.principal, order.roots, order.cwd, line.argv, keeping=keeping)
         await self._judged(request, program)
         if line.holds and boundary.kind == "landlock":
             # Its own sandbox cannot be made there, and without it what it runs could reach its login and the network.

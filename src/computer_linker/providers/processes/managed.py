@@ -9,7 +9,7 @@ from computer_linker.computer.facets.processes import Child, Ended, SignalName
 from computer_linker.errors import Conflict
 from computer_linker.providers.processes.records import Record, Records, Status, now
 from computer_linker.providers.processes.ring import Ring, Stream
-from computer_linker.providers.processes.runner import stopped
+from computer_linker.providers.processes.runner import limits_reached, stopped
 from computer_linker.providers.processes.streams import Feed, Pump, close_streams
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 
@@ -41,6 +41,8 @@ class Managed:
         self._feed = Feed(child.stdin) if child.stdin is not None else None
         self._timer: asyncio.TimerHandle | None = None
         self._ended: Ended | None = None
+        self.warnings: tuple[str, ...] = ()
+        """Limits it ran into."""
         self._pumps = [Pump(child.stdout, lambda data: self._take("stdout", data), self._settle_if_over)]
         if child.stderr is not None:
             self._pumps.append(Pump(child.stderr, lambda data: self._take("stderr", data), self._settle_if_over))
@@ -95,6 +97,7 @@ class Managed:
             self._timer.cancel()
         self._plan.release()
         self._ended = ended
+        self.warnings = limits_reached(ended)
         # What it printed last may still be on its way; something it left behind may hold the pipe.
         self._loop.call_later(_DRAIN_S, self._stop_reading)
         self._settle_if_over()

@@ -10,11 +10,13 @@ from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
+from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import judge_boundary, judge_command
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.keeping import Keeping, kept_to
+from computer_linker.providers.processes.limits import limits_of
 from computer_linker.providers.processes.open_door import OpenDoor
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
@@ -28,6 +30,7 @@ class CommandRequest:
     """What was asked for. `roots` are all the scope's roots, `cwd` lies in one of them."""
 
     scope: Scope
+    principal: Principal
     roots: tuple[RootedPath, ...]
     cwd: RootedPath
     command: str | list[str]
@@ -128,6 +131,7 @@ class Preparation:
             _close(held)
             raise
         plan.closes.extend(held)
+        plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
         if plan.is_partial and request.scope.policy.sandbox == "required":
             plan.release()
             raise ProviderUnavailable(

@@ -20,7 +20,7 @@ _GRACE_S = 2.0
 _KILLED_WITHIN_S = 15.0
 _PROGRESS_EVERY_S = 0.25
 SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE",
-            137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 159: "SIGSYS"}  # fmt: skip
+            137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 153: "SIGXFSZ", 159: "SIGSYS"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Outcome:
     truncated: bool
     duration_ms: float
     output_bytes: int
+    warnings: tuple[str, ...] = ()
+    """Limits it ran into."""
 
 
 class Runner:
@@ -62,9 +64,11 @@ class Runner:
         self._release_ended()
 
     @contextmanager
-    def ahead(self, unsynced: Callable[[], Unsynced] | None) -> Iterator["Early | None"]:
+    def ahead(self, unsynced: Callable[[], Unsynced] | None, client: str) -> Iterator["Early | None"]:
         """Have the process of the run that comes next make the intent durable while its plan is made; None where it cannot."""
-        early = None if unsynced is None or self._syncs_ahead is None else Early.begun(self._syncs_ahead, unsynced)
+        early = (
+            None if unsynced is None or self._syncs_ahead is None else Early.begun(self._syncs_ahead, unsynced, client)
+        )
         try:
             yield early
         finally:
@@ -93,6 +97,8 @@ class Runner:
                 wrapped=plan.wrapped,
                 kernel=plan.kernel,
                 ahead=ahead,
+                client=plan.client,
+                limits=plan.limits,
             )
         )
         plan.sent()
@@ -145,10 +151,10 @@ class Early:
     unsynced: Unsynced
 
     @classmethod
-    def begun(cls, processes: SyncsAhead, unsynced: Callable[[], Unsynced]) -> Self | None:
+    def begun(cls, processes: SyncsAhead, unsynced: Callable[[], Unsynced], client: str) -> Self | None:
         """Have it sync the file; None when no process waits for work."""
         file = unsynced()
-        process = processes.sync_ahead(file.fd)
+        process = processes.sync_ahead(file.fd, client)
         return None if process is None else cls(process, file)
 
 
@@ -207,7 +213,21 @@ class _Run:
             truncated=out_cut or err_cut,
             duration_ms=round(duration_ms, 3),
             output_bytes=self._out.total + self._err.total,
+            warnings=limits_reached(ended),
         )
+
+
+def limits_reached(ended: Ended) -> tuple[str, ...]:
+    """What to say of the limits a command ran into."""
+    told = [
+        f"The command reached its limit of {value} processes and threads; starting more failed."
+        if name == "processes"
+        else f"The command, or a part of it, was ended by its memory limit of {value >> 20} MB."
+        for name, value in ended.reached
+    ]
+    if (ended.signal or SIGNALS.get(ended.exit_code)) == "SIGXFSZ":
+        told.append("The command was ended by its limit on the size of a file.")
+    return tuple(told)
 
 
 async def stopped(child: Child, grace_s: float, name: Any = "term") -> Ended:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from computer_linker.computer.facets.processes import KernelRules
+from computer_linker.computer.facets.processes import KernelRules, ProcessLimits
 from computer_linker.model.paths import PathRules
 
 Kind = Literal["bubblewrap", "landlock", "seatbelt", "none"]
@@ -105,6 +105,9 @@ class SpawnPlan:
     wrapped: bool = False
     kernel: KernelRules = field(default_factory=KernelRules)
     boundary: str = "none"
+    client: str = ""
+    """The principal it runs for."""
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
     """True where a root holds more than was looked at: secrets deep inside it are not closed."""

@@ -87,8 +87,8 @@ def wrap(
     # A session of its own inside keeps the keys of a pty (Ctrl-C) from ending the sandbox program itself.
     session = (_setsid(), "--ctty") if pty and _setsid() else ()
     line = (
-        bwrap, *_ISOLATED, *nesting, *network, *world.arguments(), "--chdir", confinement.cwd, "--block-fd", str(GATE_FD),
-        "--", *session, *argv,
+        bwrap, *_ISOLATED, *nesting, *network, *world.arguments(), *_sealed(confinement), "--chdir", confinement.cwd,
+        "--block-fd", str(GATE_FD), "--", *session, *argv,
     )  # fmt: skip
     return SpawnPlan(
         argv=line,
@@ -111,8 +111,8 @@ def _system(world: _World, confinement: Confinement) -> None:
         world.add(path, 1, "--ro-bind-try", path, path)
     world.add("/proc", 1, "--proc", "/proc")
     world.add("/dev", 1, "--dev", "/dev")
-    for path in ("/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
-        world.add(path, 1, "--size", _room(), "--tmpfs", path)
+    for path, part in {"/tmp": 8, "/var/tmp": 2, "/dev/shm": 2, home(): 4}.items():  # noqa: S108  # the sandbox's own
+        world.add(path, 1, "--size", _room(part), "--tmpfs", path)
     for path in secret_system_files():
         world.add(path, 2, "--ro-bind", "/dev/null", path)
     for path in secret_system_folders():
@@ -121,10 +121,16 @@ def _system(world: _World, confinement: Confinement) -> None:
         world.add(path, 2, "--ro-bind-try", path, path)
 
 
-@lru_cache(maxsize=1)
-def _room() -> str:
-    """How much a command may put into each folder of its own, which is memory: what it fills, the machine lacks."""
-    return str(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+def _sealed(confinement: Confinement) -> tuple[str, ...]:
+    """Close the folders that hold the mounts: they are memory without a bound, and nothing has to be written there."""
+    covers_all = any(folder.path == "/" for folder in (*confinement.readable, *confinement.writable))
+    return ("--remount-ro", "/dev") if covers_all else ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+@lru_cache(maxsize=4)
+def _room(sixteenths: int) -> str:
+    """This part of an eighth of the memory, which is what all folders of a command's own may hold together."""
+    return str(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8 * sixteenths // 16)
 
 
 def _root(world: _World, folder: Folder, option: str) -> None:

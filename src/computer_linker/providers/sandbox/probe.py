@@ -87,7 +87,8 @@ def _set_out(state: Path) -> tuple[Path, Path, Path]:
     return inside, canary, place / "outside"
 
 
-def _interpreter_places() -> tuple[str, ...]:
+def interpreter_places() -> tuple[str, ...]:
+    """Folders the running interpreter needs, to run it inside a boundary."""
     return tuple(dict.fromkeys((sys.prefix, sys.base_prefix, os.path.realpath(sys.base_prefix))))
 
 
@@ -104,7 +105,7 @@ async def _attempt(
             argv = [sys.executable, "-I", "-S", "-c", _TRY, *script]
             confinement = Confinement(
                 writable=(Folder(fd, script[2]),),
-                programs=_interpreter_places(),
+                programs=interpreter_places(),
                 cwd=script[2],
                 cwd_fd=fd,
             )

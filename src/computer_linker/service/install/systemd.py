@@ -28,6 +28,8 @@ Restart=on-failure
 RestartSec=2
 # A command that runs out of memory is ended by itself, not with the whole service.
 OOMPolicy=continue
+# Its control group is its own, so that each command gets a group with limits below it.
+Delegate=yes
 UMask=0077
 LimitCORE=0
 NoNewPrivileges=yes

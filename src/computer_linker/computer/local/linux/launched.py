@@ -8,7 +8,7 @@ import os
 import resource
 import sys
 
-from computer_linker.computer.local.linux.crowd import MAX_PROCESSES
+from computer_linker.computer.local.linux.control_groups import limit
 from computer_linker.computer.local.linux.launcher_words import SYNC
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     # Only then: `typing` brings a dozen other modules along.
     from typing import Any
 
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 38, 36
+PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 15, 38, 36
 PR_CAPBSET_DROP = 24
 RUN_VARIABLE = "COMPUTER_LINKER_RUN"
+"""Carries a random mark into the program's environment: by it an orphan is known where there are no control groups."""
 HELD_BACK = (1, 2, 3, 15)
 """Hangup, interrupt, quit, terminate: nothing to the launcher. By number: it imports no module it can do without.
 
@@ -27,6 +28,8 @@ They are blocked, not ignored: one sent to a child before it is itself waits for
 """
 _RESTORED = tuple(number for number in range(1, 32) if number not in (9, 19))
 """All that can be, whatever the service was started with; `nohup` and `&` in a script leave some ignored."""
+UNCOUNTED_PROCESSES = 2048
+"""How many processes more than run already a command may have, where there are no control groups."""
 _SIG_SETMASK = 2
 _TIOCSCTTY = 0x540E
 _packet = bytearray(400_000)
@@ -47,11 +50,16 @@ _helper_stack = ctypes.create_string_buffer(16_384)
 _helper_stack_end = ctypes.c_void_p((ctypes.addressof(_helper_stack) + 16_384) & ~63)
 
 
-def become(number: int, link: _socket.socket, launcher: int, control: _socket.socket, *, is_counted: bool) -> None:
-    """In the child: wait for an order, take on all it asks for, wait at the gate, become the program. Never returns."""
+def become(
+    number: int, mark: str, link: _socket.socket, launcher: int, control: _socket.socket, groups: list[str]
+) -> None:
+    """In the child: wait for an order, take on all it asks for, wait at the gate, become the program. Never returns.
+
+    `groups` are the folders of the control group this process is in, if it is in one of its own.
+    """
     step = "setup"
     try:
-        _stand_alone(launcher, is_counted=is_counted)
+        _stand_alone(launcher)
         _rehearse()
         following = _peek(link)
         # Once, however many files are to be synced before the order: two helpers would share a stack.
@@ -64,14 +72,13 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
         if not data:
             os._exit(127)
         order = marshal.loads(data)  # noqa: S302  # from the service alone
-        for name, value in order["limits"].items():
-            resource.setrlimit(getattr(resource, name), (value, value))
+        _limit(order["limits"], groups)
         gate = _place_descriptors(order, fds, link.fileno())
         if order["pty"] and not order["wrapped"]:
             fcntl.ioctl(0, _TIOCSCTTY, 0)
         if order["kernel"] is not None:
             _confine(order["kernel"])
-        environment = _environment(order["env"], number)
+        environment = _environment(order["env"], mark)
         if order["gate"] == "self" and os.read(gate, 1) != b"g":
             os._exit(127)
         step = "exec"
@@ -82,9 +89,10 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
         os._exit(127)
 
 
-def _stand_alone(launcher: int, *, is_counted: bool) -> None:
+def _stand_alone(launcher: int) -> None:
     """A session of its own, no way to gain rights, ordinary signals, and death with the launcher."""
     os.setsid()
+    libc.prctl(PR_SET_NAME, b"linker-child", 0, 0, 0)
     libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     if os.getppid() != launcher:
         os._exit(127)
@@ -95,13 +103,32 @@ def _stand_alone(launcher: int, *, is_counted: bool) -> None:
     os.umask(0o022)
     # When memory runs out, a command goes before the service.
     write("/proc/self/oom_score_adj", "500")
-    if not is_counted:
-        # The kernel counts all of the user's processes, so the bound is what runs now and some more.
-        total = int(read("/proc/loadavg").split()[3].partition(b"/")[2])
-        most = total + MAX_PROCESSES
-        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def _limit(limits: "dict[str, int]", groups: list[str]) -> None:
+    """Set the limits of this command: the control group's where there is one, else what resource limits can do.
+
+    Without a group the kernel counts all of the user's processes, so the bound is what runs now and some more: a command
+    that has reached its own keeps no later one from starting. Memory is then bounded only where the policy asks for it,
+    and a process at a time: programs reserve far more than they use.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
+    processes, memory = limits["processes"], limits["memory_bytes"]
+    if groups:
+        # One more for the anchor.
+        limit(groups, processes=processes and processes + 1, memory=memory)
+        return
+    running = int(read("/proc/loadavg").split()[3].partition(b"/")[2])
+    _lower(resource.RLIMIT_NPROC, running + (processes or UNCOUNTED_PROCESSES))
+    if memory:
+        _lower(resource.RLIMIT_DATA, memory)
+
+
+def _lower(which: int, value: int) -> None:
+    _, hard = resource.getrlimit(which)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (value, value))
 
 
 def _rehearse() -> None:
@@ -116,7 +143,7 @@ def _rehearse() -> None:
     # A thread without the memory of its process is none: refused, once all is in place for it.
     libc.clone(_sleep, _helper_stack_end, _CLONE_THREAD, _HELPER_US)
     try:
-        os.execve("", order["argv"], _environment(order["env"], 0))  # noqa: S606  # no file has an empty name
+        os.execve("", order["argv"], _environment(order["env"], "0"))  # noqa: S606  # no file has an empty name
     except OSError:
         return
 
@@ -145,9 +172,9 @@ def _keep_memory() -> None:
     libc.clone(_sleep, _helper_stack_end, _CLONE_VM | _CLONE_PARENT | _SIGCHLD, _HELPER_US)
 
 
-def _environment(given: dict[str, str], number: int) -> dict[bytes, bytes]:
+def _environment(given: dict[str, str], mark: str) -> dict[bytes, bytes]:
     environment = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
-    environment[RUN_VARIABLE.encode()] = str(number).encode()
+    environment[RUN_VARIABLE.encode()] = mark.encode()
     return environment
 
 

@@ -24,7 +24,6 @@ import select
 import sys
 import time
 
-from computer_linker.computer.local.linux.crowd import Crowd
 from computer_linker.computer.local.linux.launched import HELD_BACK, PR_SET_CHILD_SUBREAPER, RUN_VARIABLE, become, libc
 from computer_linker.computer.local.linux.proc_files import (
     SIGKILL,
@@ -38,6 +37,7 @@ from computer_linker.computer.local.linux.proc_files import (
     session_of,
     write,
 )
+from computer_linker.computer.local.linux.slots import Slot, Slots, new_mark
 
 _LOOK_AFTER_S = 0.02
 _SIGCHLD = 17
@@ -63,10 +63,14 @@ class Launcher:
 
     def __init__(self, control: _socket.socket) -> None:
         self.control = control
-        self.crowd = Crowd()
+        self.slots = Slots(control)
         self.last_id = 0
         self.ids: dict[int, int] = {}
         self.pids: dict[int, int] = {}
+        self.marks: dict[str, int] = {}
+        self.slot_of: dict[int, Slot] = {}
+        self.emptied: list[Slot] = []
+        """Slots whose command has ended, and in which something still has to end."""
         # While we hold this end a child never reads end-of-file at its gate: a dead service must not open it.
         self.gates: dict[int, _socket.socket] = {}
         self.strays_at: float | None = None
@@ -95,7 +99,7 @@ class Launcher:
                     return
         finally:
             self.end_all()
-            self.crowd.remove()
+            self.slots.close()
 
     def take(self) -> bool:
         """Take one message; False when the service is gone."""
@@ -108,48 +112,56 @@ class Launcher:
         message = marshal.loads(data)  # noqa: S302  # from the service alone
         match message["do"]:
             case "fork":
-                self.fork()
+                self.fork(message["client"])
             case "signal":
                 self.signal(message["id"], message["number"], past_sandbox=message["wrapped"])
             case "kill":
                 self.kill(message["id"])
         return True
 
-    def fork(self) -> None:
-        """Fork a child that waits for its order, and hand its socket to the service."""
+    def fork(self, client: str) -> None:
+        """Fork a child of this client that waits for its order, and hand its socket to the service."""
         self.last_id += 1
+        number, mark = self.last_id, new_mark()
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         ours.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 1 << 20)
-        launcher_pid = os.getpid()
         try:
-            pid = self.fork_into_crowd()
+            pid, slot = self.forked(number, mark, client, theirs, ours)
         except OSError as error:
             ours.close()
-            self.tell({"event": "failed", "id": 0, "errno": error.errno, "step": "fork"})
+            self.tell({"event": "failed", "id": 0, "client": client, "errno": error.errno, "step": "fork"})
             return
         finally:
-            if os.getpid() == launcher_pid:
-                theirs.close()
+            theirs.close()
+        if slot is not None:
+            self.slot_of[number] = slot
+        self.ids[pid] = number
+        self.pids[number] = pid
+        self.marks[mark] = number
+        self.gates[number] = ours
+        self.tell({"event": "ready", "id": number, "pid": pid, "client": client}, ours)
+
+    def forked(
+        self, number: int, mark: str, client: str, theirs: _socket.socket, ours: _socket.socket
+    ) -> tuple[int, Slot | None]:
+        """A child in a slot of the client, or, where there are no control groups, one of this process."""
+        for _ in range(3):
+            slot = self.slots.take(client)
+            if slot is None:
+                break
+            try:
+                return slot.fork(number, mark, theirs), slot
+            except OSError as error:
+                if error.errno != errno.ESRCH:
+                    raise
+                # Its anchor was killed, and is reaped next.
+                slot.is_free = False
+        launcher = os.getpid()
+        pid = os.fork()
         if pid == 0:
             ours.close()
-            become(self.last_id, theirs, launcher_pid, self.control, is_counted=bool(self.crowd.place))
-        self.ids[pid] = self.last_id
-        self.pids[self.last_id] = pid
-        self.gates[self.last_id] = ours
-        self.tell({"event": "ready", "id": self.last_id, "pid": pid}, ours)
-
-    def fork_into_crowd(self) -> int:
-        """Fork inside the crowd; a command that has filled it does not keep the next one from starting."""
-        try:
-            return os.fork()
-        except OSError as error:
-            if error.errno != errno.EAGAIN or not self.crowd.leave():
-                raise
-        try:
-            return os.fork()
-        finally:
-            # In the launcher and in the child alike: to enter is not counted, only to fork is.
-            self.crowd.enter()
+            become(number, mark, theirs, launcher, self.control, [])
+        return pid, None
 
     def signal(self, child: int, number: int, *, past_sandbox: bool) -> None:
         """Signal the child's group and its descendants, but not the sandbox program that holds them."""
@@ -173,6 +185,10 @@ class Launcher:
         pid = self.pids.get(child)
         if pid is None:
             return
+        slot = self.slot_of.get(child)
+        if slot is not None:
+            self.slots.end(slot)
+            return
         tree = descendants(pid)
         send_to_group(pid, SIGKILL)
         for inner in tree:
@@ -191,12 +207,19 @@ class Launcher:
                 # Before it is collected, while nobody else can have got its number.
                 send_to_group(pid, SIGKILL)
                 status = ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
-                self.tell({"event": "exit", "id": child, "status": status})
+                slot = self.slot_of.pop(child, None)
+                reached = slot.reached() if slot is not None else []
+                self.tell({"event": "exit", "id": child, "status": status, "reached": reached})
+                if slot is not None:
+                    self.emptied.append(slot)
             os.waitpid(pid, 0)
             reaped += 1
             if child is not None:
                 self.pids.pop(child, None)
                 self.gates.pop(child).close()
+                self.forget_mark(child)
+            self.slots.anchor_ended(pid)
+        self.emptied = [slot for slot in self.emptied if not self.slots.emptied(slot)]
         if reaped and self.strays_at is None:
             # Soon rather than now: where hundreds end together, one look serves them all.
             self.strays_at = time.monotonic() + _LOOK_AFTER_S
@@ -204,21 +227,30 @@ class Launcher:
     def end_strays(self) -> None:
         """End adopted orphans whose command has ended; an orphan of a running command lives on with it."""
         self.strays_at = None
+        self.emptied = [slot for slot in self.emptied if not self.slots.emptied(slot)]
         for pid in children(os.getpid()):
-            if pid not in self.ids and self.owner(pid) is None:
+            if pid not in self.ids and pid not in self.slots.by_anchor and self.owner(pid) is None:
                 kill_tree(pid)
+        if self.emptied:
+            self.strays_at = time.monotonic() + _LOOK_AFTER_S
 
     def owner(self, pid: int) -> int | None:
-        """The running command an orphan belongs to: by its session, else by the mark in its environment."""
+        """The running command an orphan belongs to: by its control group, else by its session or its random mark."""
+        if self.slots.groups is not None:
+            name = self.slots.of(pid)
+            return next((child for child, slot in self.slot_of.items() if slot.name == name), None)
         session = session_of(pid)
         if session in self.ids:
             return self.ids[session]
         mark = f"{RUN_VARIABLE}=".encode()
         for entry in read(f"/proc/{pid}/environ").split(b"\0"):
-            if entry.startswith(mark) and entry[len(mark) :].isdigit():
-                child = int(entry[len(mark) :])
-                return child if child in self.pids else None
+            if entry.startswith(mark):
+                return self.marks.get(entry[len(mark) :].decode("ascii", "replace"))
         return None
+
+    def forget_mark(self, child: int) -> None:
+        for mark in [mark for mark, number in self.marks.items() if number == child]:
+            del self.marks[mark]
 
     def end_all(self) -> None:
         """The service is gone: end everything, again and again for what forked meanwhile."""

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
+import errno
 import marshal
-import os
 import resource
 import signal
 import socket
 import subprocess
 import sys
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import anyio
 
 from computer_linker.computer.facets.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
+from computer_linker.computer.local.linux.child_endings import ended_of, reason_of
 from computer_linker.computer.local.linux.child_streams import Streams, set_size
 from computer_linker.computer.local.linux.kernel_rules import compiled
 from computer_linker.computer.local.linux.launcher_words import SYNC
@@ -30,9 +31,10 @@ sys.path.append(sys.argv[1])
 from computer_linker.computer.local.linux.launcher import serve
 serve(int(sys.argv[2]))
 """
-_LIMITS = {"RLIMIT_CORE": 0}
 _MAX_PACKET = 190_000
 _DESCRIPTORS = 16_384
+_MAX_AHEAD = 4
+"""Children that wait for an order, each for another client."""
 _FORK_AHEAD_S = 0.01
 """A child for the next order is forked once this one has ended, or a little later: not while it starts, for both would wait."""
 
@@ -47,13 +49,14 @@ class LinuxProcesses:
         self._ready: deque[_Ready] = deque()
         self._ahead: dict[int, _Ready] = {}
         """Those at work ahead of their order."""
-        self._wanted: deque[asyncio.Future[_Ready]] = deque()
+        self._wanted: deque[tuple[str, asyncio.Future[_Ready]]] = deque()
         self._children: dict[int, LinuxChild] = {}
-        self._forking = 0
+        self._forking: Counter[str] = Counter()
+        """Children of each client that are being forked."""
 
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
-        ready = launch.ahead if isinstance(launch.ahead, _Ready) else await self._next_ready()
+        ready = launch.ahead if isinstance(launch.ahead, _Ready) else await self._next_ready(launch.client)
         self._ahead.pop(ready.id, None)
         if ready.ended is not None:
             raise ExecutionFailed(f"The program could not be started: {ready.ended}.")
@@ -80,14 +83,14 @@ class LinuxProcesses:
         child.failure = failure
         self._children[ready.id] = child
         if self._loop is not None:
-            self._loop.call_later(_FORK_AHEAD_S, self._fork_ahead)
+            self._loop.call_later(_FORK_AHEAD_S, self._fork_ahead, launch.client)
         return child
 
-    def sync_ahead(self, fd: int) -> "_Ready | None":
-        """Have a child that waits for its order sync this file first; None when none waits."""
-        if not self._ready:
+    def sync_ahead(self, fd: int, client: str = "") -> "_Ready | None":
+        """Have a child that waits for an order of this client sync this file first; None when none waits."""
+        ready = self._take_ready(client)
+        if ready is None:
             return None
-        ready = self._ready.popleft()
         self._ahead[ready.id] = ready
         try:
             socket.send_fds(ready.link, [SYNC], [fd])
@@ -119,27 +122,38 @@ class LinuxProcesses:
             with contextlib.suppress(OSError):
                 self._control.send(marshal.dumps(message))
 
-    async def _next_ready(self) -> "_Ready":
-        """A child that waits for its order; another is forked in its place once it has ended."""
+    async def _next_ready(self, client: str) -> "_Ready":
+        """A child that waits for an order of this client; another is forked in its place once it has ended."""
         self._start()
-        if self._ready:
-            return self._ready.popleft()
+        ready = self._take_ready(client)
+        if ready is not None:
+            return ready
         assert self._loop is not None
         wanted: asyncio.Future[_Ready] = self._loop.create_future()
-        self._wanted.append(wanted)
+        self._wanted.append((client, wanted))
         # One that is being forked ahead serves too: another would wait for nobody.
-        if self._forking < len(self._wanted):
-            self._fork()
+        if self._forking[client] < sum(1 for other, _ in self._wanted if other == client):
+            self._fork(client)
         return await wanted
 
-    def _fork_ahead(self) -> None:
-        """Have a child wait for the next order."""
-        if self._control is not None and not self._ready and not self._forking:
-            self._fork()
+    def _take_ready(self, client: str) -> "_Ready | None":
+        for ready in self._ready:
+            if ready.client == client:
+                self._ready.remove(ready)
+                return ready
+        return None
 
-    def _fork(self) -> None:
-        self._forking += 1
-        self.tell({"do": "fork"})
+    def _fork_ahead(self, client: str) -> None:
+        """Have a child wait for this client's next order; the oldest of too many is ended."""
+        if self._control is None or self._forking[client] or any(ready.client == client for ready in self._ready):
+            return
+        if len(self._ready) >= _MAX_AHEAD:
+            self.tell({"do": "kill", "id": self._ready[0].id})
+        self._fork(client)
+
+    def _fork(self, client: str) -> None:
+        self._forking[client] += 1
+        self.tell({"do": "fork", "client": client})
 
     def _start(self) -> None:
         if self._control is not None:
@@ -176,36 +190,50 @@ class LinuxProcesses:
         message = marshal.loads(data)  # noqa: S302  # from our own launcher
         match message["event"]:
             case "ready":
-                self._has_ready(_Ready(self, message["id"], message["pid"], socket.socket(fileno=fds[0])))
+                link = socket.socket(fileno=fds[0])
+                self._has_ready(_Ready(self, message["id"], message["pid"], link, message["client"]))
+            case "failed" if not message["id"]:
+                self._has_not_forked(message["client"], message["errno"])
             case "failed":
-                self._has_failed(message["id"], _reason(message["errno"], message["step"]))
+                self._has_failed(message["id"], reason_of(message["errno"], message["step"]))
             case "exit":
-                self._has_ended(message["id"], message["status"])
+                self._has_ended(message["id"], message["status"], message["reached"])
 
-    def _has_ended(self, number: int, status: int) -> None:
+    def _has_ended(self, number: int, status: int, reached: list[tuple[str, int]]) -> None:
+        client = None
         child = self._children.pop(number, None)
         if child is not None:
-            child.has_ended(_ended(status, child.failure))
+            client = child.client
+            child.has_ended(ended_of(status, child.failure, tuple(reached)))
         if number in self._ahead:
             ahead = self._ahead[number]
+            client = ahead.client
             ahead.ended = ahead.failure or "its process was ended"
             ahead.link.close()
         for ready in [ready for ready in self._ready if ready.id == number]:
             # It was ended before it had an order.
             self._ready.remove(ready)
             ready.link.close()
-        # After whoever waited for this one has gone on.
-        asyncio.get_running_loop().call_soon(self._fork_ahead)
+            client = ready.client if len(self._ready) < _MAX_AHEAD - 1 else None
+        if client is not None:
+            # After the waiter for this one has gone on.
+            asyncio.get_running_loop().call_soon(self._fork_ahead, client)
 
     def _has_ready(self, ready: "_Ready") -> None:
-        self._forking -= 1
+        self._forking[ready.client] -= 1
         ready.link.set_inheritable(False)
-        while self._wanted:
-            wanted = self._wanted.popleft()
+        while (wanted := self._next_wanted(ready.client)) is not None:
             if not wanted.done():
                 wanted.set_result(ready)
                 return
         self._ready.append(ready)
+
+    def _next_wanted(self, client: str) -> "asyncio.Future[_Ready] | None":
+        for entry in self._wanted:
+            if entry[0] == client:
+                self._wanted.remove(entry)
+                return entry[1]
+        return None
 
     def _has_failed(self, number: int, reason: str) -> None:
         child = self._children.get(number)
@@ -214,15 +242,21 @@ class LinuxProcesses:
             return
         if number in self._ahead:
             self._ahead[number].failure = reason
+        # Else a child that waits for its order; that it has ended is reported next.
+
+    def _has_not_forked(self, client: str, number: int) -> None:
+        self._forking[client] -= 1
+        wanted = self._next_wanted(client)
+        if wanted is None or wanted.done():
             return
-        if number:
-            # A child that waits for its order; that it has ended is told next.
-            return
-        self._forking -= 1
-        if self._wanted:
-            wanted = self._wanted.popleft()
-            if not wanted.done():
-                wanted.set_exception(ExecutionFailed(f"The system cannot start another process: {reason}."))
+        if number == errno.EAGAIN:
+            wanted.set_exception(
+                LimitExceeded("Your commands together have reached their limit of processes; stop some.")
+            )
+        else:
+            wanted.set_exception(
+                ExecutionFailed(f"The system cannot start another process: {reason_of(number, 'fork')}.")
+            )
 
     def _launcher_gone(self, control: socket.socket) -> None:
         """The launcher died: the kernel ended its children with it. The next command starts another."""
@@ -242,8 +276,8 @@ class LinuxProcesses:
         for ready in self._ahead.values():
             ready.ended = reason
             ready.link.close()
-        self._forking = 0
-        for wanted in self._wanted:
+        self._forking.clear()
+        for _, wanted in self._wanted:
             if not wanted.done():
                 wanted.set_exception(ExecutionFailed(reason))
         self._wanted.clear()
@@ -255,8 +289,9 @@ class LinuxProcesses:
 class _Ready:
     """A forked child that waits for its order at `link`."""
 
-    def __init__(self, owner: LinuxProcesses, number: int, pid: int, link: socket.socket) -> None:
+    def __init__(self, owner: LinuxProcesses, number: int, pid: int, link: socket.socket, client: str) -> None:
         self._owner = owner
+        self.client = client
         self.id = number
         self.pid = pid
         self.link = link
@@ -284,7 +319,11 @@ def _order(ready: _Ready, launch: Launch, streams: "Streams") -> None:
         "pty": launch.pty is not None,
         "wrapped": launch.wrapped,
         "gate": launch.gate,
-        "limits": _LIMITS,
+        "limits": {
+            "processes": launch.limits.processes or 0,
+            "memory_bytes": launch.limits.memory_bytes or 0,
+            "file_bytes": launch.limits.file_bytes,
+        },
         "kernel": compiled(launch.kernel),
     }
     packet = marshal.dumps(order)
@@ -305,6 +344,7 @@ class LinuxChild(Ending):
         super().__init__()
         self.id = ready.id
         self.pid = ready.pid
+        self.client = ready.client
         self._gate: socket.socket | None = ready.link
         self.stdin, self.stdout, self.stderr = streams.stdin, streams.stdout, streams.stderr
         self.failure: str | None = None
@@ -340,24 +380,3 @@ class LinuxChild(Ending):
     def resize(self, size: PtySize) -> None:
         if self._is_pty:
             set_size(self.stdout, size)
-
-
-def _ended(status: int, failure: str | None) -> Ended:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        return Ended(128 + number, _signal_name(number), failure)
-    code = os.WEXITSTATUS(status)
-    return Ended(code, None, failure)
-
-
-def _reason(number: int, step: str) -> str:
-    if step == "sync":
-        return f"its record in the history could not be kept on the disk ({os.strerror(number)})"
-    return f"{os.strerror(number)} ({step})"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"

@@ -1,0 +1,224 @@
+"""Control groups: how many processes and how much memory a command, a client and all commands together may use.
+
+The service's own group is used where it is delegated to us (cgroup v2, `Delegate=yes` in the unit), otherwise the
+superuser's cgroup v1 hierarchies. Groups are made below the group the service itself is in, so that its limits apply too.
+Where neither can be had, commands are held by resource limits alone (see launched.py).
+"""
+
+import os
+import time
+
+from computer_linker.computer.local.linux.proc_files import SIGKILL, children, read, send, write
+
+TOP = "/sys/fs/cgroup"
+_PREFIX = "computer-linker-"
+_MEMORY_FILES = ("memory.max", "memory.swap.max")
+_MEMORY_FILES_V1 = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+_REMOVE_TRIES = 100
+
+
+class ControlGroups:
+    """The group of one launcher: a folder in one hierarchy (v2), or in two (v1: processes, memory)."""
+
+    def __init__(self, tops: tuple[str, ...], *, is_unified: bool) -> None:
+        self.tops = tops
+        """The folder that counts processes first."""
+        self.is_unified = is_unified
+        self.memory = memory_here(tops, is_unified=is_unified)
+        """What this machine, or the container the service is in, has."""
+
+    @classmethod
+    def found(cls) -> "ControlGroups | None":
+        """Make the launcher's group where this process may; None where it may not."""
+        if read(f"{TOP}/cgroup.controllers"):
+            return cls._made(_delegated(), is_unified=True)
+        if os.geteuid() == 0:
+            return cls._made(_legacy(), is_unified=False)
+        return None
+
+    @classmethod
+    def _made(cls, above: tuple[str, ...], *, is_unified: bool) -> "ControlGroups | None":
+        for place in above:
+            _remove_old(place)
+        groups = cls(tuple(f"{place}/{_name(os.getpid())}" for place in above), is_unified=is_unified)
+        if not above or not groups.make("", memory=groups.memory * 3 // 4):
+            groups.remove("")
+            return None
+        return groups
+
+    def make(self, name: str, *, processes: int = 0, memory: int = 0) -> bool:
+        """Make a group below ours with these limits, 0 for none; False when it cannot be had."""
+        for place in self._places(name):
+            try:
+                os.mkdir(place)  # noqa: PTH102  # pathlib is slow to import
+            except FileExistsError:
+                pass
+            except OSError:
+                return False
+        # A group that holds processes of its own cannot pass controllers on; the last level holds them.
+        passes_on = self.is_unified and "/" not in name
+        if passes_on and not write(f"{self._places(name)[0]}/cgroup.subtree_control", "+pids +memory"):
+            return False
+        return self.limit(name, processes=processes, memory=memory)
+
+    def limit(self, name: str, *, processes: int = 0, memory: int = 0) -> bool:
+        """Set a group's limits."""
+        return limit(self._places(name), processes=processes, memory=memory)
+
+    def end_with_one(self, name: str) -> None:
+        """On running out of memory, end all of the group rather than one process of it (v2)."""
+        if self.is_unified:
+            write(f"{self._places(name)[0]}/memory.oom.group", "1")
+
+    def enter(self, name: str, pid: int) -> bool:
+        """Move a process into a group.
+
+        It takes up to 20 ms, and meanwhile no process of this machine starts or ends (the kernel waits for a grace
+        period). A second move right after costs nothing more.
+        """
+        return all(write(f"{place}/cgroup.procs", str(pid)) for place in self._places(name))
+
+    def members(self, name: str) -> list[int]:
+        return [int(pid) for pid in read(f"{self._places(name)[0]}/cgroup.procs").split()]
+
+    def counters(self, name: str) -> list[str]:
+        """Files that count how often the process limit was reached, and how many processes the memory limit ended."""
+        places = self._places(name)
+        return [
+            f"{places[0]}/pids.events",
+            f"{places[-1]}/{'memory.events' if self.is_unified else 'memory.oom_control'}",
+        ]
+
+    def remove(self, name: str) -> bool:
+        """Remove an empty group; False when it is not empty yet."""
+        removed = [_rmdir(place) for place in self._places(name)]
+        return all(removed)
+
+    def remove_all(self) -> None:
+        """Remove every group of ours."""
+        for top in self.tops:
+            _remove_tree(top)
+
+    def places(self, name: str) -> list[str]:
+        return self._places(name)
+
+    def _places(self, name: str) -> list[str]:
+        return [f"{top}/{name}" if name else top for top in self.tops]
+
+
+def limit(places: list[str], *, processes: int = 0, memory: int = 0) -> bool:
+    """Set the limits of the group in these folders, 0 for those that stay as they are."""
+    if processes and not write(f"{places[0]}/pids.max", str(processes)):
+        return False
+    if not memory:
+        return True
+    largest, swap = _MEMORY_FILES if len(places) == 1 else _MEMORY_FILES_V1
+    # Swap has no part in it (v1 counts both together, and must not be below memory alone); often it is not counted at all.
+    with_swap = "0" if len(places) == 1 else str(memory)
+    is_set = write(f"{places[-1]}/{largest}", str(memory))
+    return (
+        write(f"{places[-1]}/{swap}", with_swap) and (is_set or write(f"{places[-1]}/{largest}", str(memory)))
+    ) or is_set
+
+
+def memory_here(tops: tuple[str, ...], *, is_unified: bool) -> int:
+    """Bytes of memory there are for us: the machine's, or what a group above ours may have."""
+    least = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    place = tops[-1] if tops else TOP
+    while len(place) > len(TOP):
+        text = read(f"{place}/{_MEMORY_FILES[0] if is_unified else _MEMORY_FILES_V1[0]}").strip()
+        if text.isdigit():
+            least = min(least, int(text))
+        place = place.rpartition("/")[0]
+    return least
+
+
+def _delegated() -> tuple[str, ...]:
+    """Our own v2 group, emptied so that it may pass its controllers on; nothing where it is not ours alone."""
+    own = f"{TOP}{_own(b'')}".rstrip("/")
+    if not {b"pids", b"memory"} <= set(read(f"{own}/cgroup.controllers").split()):
+        return ()
+    if not read(f"{own}/cgroup.type"):
+        # The machine's root group may hold processes and pass controllers on all the same.
+        return (own,) if write(f"{own}/cgroup.subtree_control", "+pids +memory") else ()
+    service = os.getppid()
+    ours = {service, *children(service)}
+    members = [int(pid) for pid in read(f"{own}/cgroup.procs").split()]
+    if os.path.basename(own) == "service":  # noqa: PTH119  # a launcher before us has moved the service there
+        own = own.rpartition("/")[0]
+        return (own,) if b"pids" in read(f"{own}/cgroup.subtree_control").split() else ()
+    if not set(members) <= ours:
+        return ()
+    try:
+        os.mkdir(f"{own}/service")  # noqa: PTH102  # pathlib is slow to import
+    except FileExistsError:
+        pass
+    except OSError:
+        return ()
+    moved = all(write(f"{own}/service/cgroup.procs", str(pid)) for pid in members)
+    return (own,) if moved and write(f"{own}/cgroup.subtree_control", "+pids +memory") else ()
+
+
+def _legacy() -> tuple[str, ...]:
+    """Our own v1 groups: processes, and memory where it is counted."""
+    pids, memory = (f"{TOP}/{name}{_own(name.encode())}".rstrip("/") for name in ("pids", "memory"))
+    if not read(f"{pids}/cgroup.procs"):
+        return ()
+    return (pids, memory) if read(f"{memory}/memory.limit_in_bytes") else ()
+
+
+def _own(controller: bytes) -> str:
+    """The path of the group we are in."""
+    for line in read("/proc/self/cgroup").splitlines():
+        _, names, path = line.split(b":", 2)
+        if controller in names.split(b","):
+            return path.decode()
+    return "/"
+
+
+def _name(pid: int) -> str:
+    """A name that no other process ever has: its id and when it started."""
+    return f"{_PREFIX}{pid}-{_started(pid)}"
+
+
+def _started(pid: int) -> int:
+    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[19]) if len(fields) > 19 else 0
+
+
+def _remove_old(above: str) -> None:
+    """End and remove what launchers that were killed have left."""
+    for name in _folders(above):
+        pid, _, started = name.removeprefix(_PREFIX).partition("-")
+        if name.startswith(_PREFIX) and pid.isdigit() and started != str(_started(int(pid))):
+            _remove_tree(f"{above}/{name}")
+
+
+def _remove_tree(group: str) -> None:
+    """End all that is in a group and below it, and remove it. A process that was killed stays in it for a moment."""
+    for _ in range(_REMOVE_TRIES):
+        for pid in read(f"{group}/cgroup.procs").split():
+            send(int(pid), SIGKILL)
+        for name in _folders(group):
+            _remove_tree(f"{group}/{name}")
+        if _rmdir(group):
+            return
+        time.sleep(0.01)
+
+
+def _folders(place: str) -> list[str]:
+    try:
+        with os.scandir(place) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _rmdir(group: str) -> bool:
+    try:
+        os.rmdir(group)  # noqa: PTH106  # pathlib is slow to import
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True

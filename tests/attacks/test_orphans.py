@@ -1,0 +1,97 @@
+"""Nothing outlives its command, whatever it did to be taken for another's (B15)."""
+
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from orphan_tricks import TRICKS, left, program
+
+from computer_linker.providers.sandbox.sandbox import Sandbox
+from support.road import Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+BOUNDARIES = ["bubblewrap", "landlock", "none"]
+
+
+async def leave_one(tmp_path: Path, kind: Any, trick: str, *, reads_marks: bool = True) -> None:
+    """Run the trick beside another command, and see that nothing of it is left while the other goes on."""
+    root = tmp_path / "root"
+    scopes = [folder_scope(root, allowedCommands=["*"], sandbox="off" if kind == "none" else "required")]
+    async with Road.open(tmp_path, scopes) as road:
+        if kind != "none":
+            sandbox = Sandbox(road.app.computer, road.home, kinds=(kind,))
+            if not (await sandbox.probe()).holds:
+                pytest.skip(f"{kind} cannot be had here")
+            road.app.services.provide(Sandbox, sandbox)
+        other = secrets.token_hex(8)
+        sleeper = ["/usr/bin/python3", "-S", "-c", "import time; time.sleep(120)", other]
+        started = await road.data("command.start", ".", input={"command": sleeper})
+        token = secrets.token_hex(8)
+        argv = program(trick, token, reads_marks=reads_marks)
+        ran = await road.data("command.run", ".", input={"command": argv}, options={"timeoutSeconds": 50})
+        assert ran["exitCode"] == 0, ran
+        with anyio.fail_after(10):
+            while left(token):
+                await anyio.sleep(0.02)
+        read = await road.data("command.read", started["processId"])
+        assert read["status"] == "running" and left(other)
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+@pytest.mark.parametrize("kind", BOUNDARIES)
+async def test_no_orphan_outlives_its_command(tmp_path: Path, kind: str, trick: str) -> None:
+    await leave_one(tmp_path, kind, trick)
+
+
+async def test_an_orphan_of_a_running_command_lives_on_with_it(tmp_path: Path) -> None:
+    scopes = [folder_scope(tmp_path / "root", allowedCommands=["*"], sandbox="off")]
+    async with Road.open(tmp_path, scopes) as road:
+        token = secrets.token_hex(8)
+        argv = program("double fork", token)
+        argv[3] += "\nprint('left', flush=True)\ntime.sleep(60)"
+        started = await road.data("command.start", ".", input={"command": argv})
+        chunks: list[Any] = []
+        with anyio.fail_after(20):
+            while not chunks:
+                read = await road.data("command.read", started["processId"], options={"waitSeconds": 5})
+                chunks = read["chunks"]
+        for _ in range(5):
+            assert (await road.data("command.run", ".", input={"command": ["true"]}))["exitCode"] == 0
+        assert len(left(token)) >= 2
+        await road.data("command.stop", started["processId"])
+        with anyio.fail_after(10):
+            while left(token):
+                await anyio.sleep(0.02)
+
+
+WITHOUT = """
+import sys, tempfile
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+import anyio
+from test_orphans import leave_one
+from computer_linker.computer.local.linux.control_groups import ControlGroups
+assert ControlGroups.found() is None
+with tempfile.TemporaryDirectory() as folder:
+    anyio.run(lambda: leave_one(Path(folder), sys.argv[3], sys.argv[4], reads_marks=sys.argv[3] != "none"))
+print("gone")
+"""
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+@pytest.mark.parametrize("kind", BOUNDARIES)
+def test_the_same_without_control_groups(kind: str, trick: str) -> None:
+    """Marks that are read from another command's environment excepted, which no boundary at all keeps it from."""
+    here = Path(__file__).parent
+    apart = ["unshare", "--mount", "sh", "-c", 'umount -l /sys/fs/cgroup && exec "$@"', "sh"]
+    if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("the control groups cannot be taken out of sight here")
+    line = [*apart, sys.executable, "-c", WITHOUT, str(here.parent), str(here), kind, trick]
+    told = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False)
+    assert told.stdout == "gone\n", told.stderr[-3000:]
