@@ -77,6 +77,20 @@ def _tool_folders(_moment: int) -> tuple[str, ...]:
     return tuple(path for name in TOOLS_IN_HOME if Path(path := f"{home()}/{name}").is_dir())
 
 
+def hold(path: str) -> int | None:
+    """Hold a folder, file or link, reached without following any link; None when that cannot be."""
+    fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    for name in path.strip("/").split("/"):
+        above = fd
+        try:
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+        except OSError:
+            return None
+        finally:
+            os.close(above)
+    return fd
+
+
 def depth(path: str) -> int:
     """How many names a path has."""
     return 0 if path == "/" else path.rstrip("/").count("/")

@@ -94,7 +94,9 @@ class Sandbox:
             case "bubblewrap":
                 assert self._bwrap is not None
                 confinement = self._without_state(confinement)
-                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty)
+                plan = bubblewrap.wrap(
+                    self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty, look=self.look
+                )
             case "landlock":
                 self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)
@@ -119,8 +121,7 @@ class Sandbox:
                 )
 
     def _without_state(self, confinement: Confinement) -> Confinement:
-        hidden = (*confinement.hidden, os.path.realpath(self.state), str(self.state))
-        return replace(confinement, hidden=tuple(dict.fromkeys(hidden)))
+        return replace(confinement, hidden=(*confinement.hidden, os.path.realpath(self.state)))
 
     async def aclose(self) -> None:
         self._placeholders.close()

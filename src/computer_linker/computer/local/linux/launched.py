@@ -9,8 +9,9 @@ import resource
 import sys
 
 from computer_linker.computer.local.linux.crowd import MAX_PROCESSES
-from computer_linker.computer.local.linux.launcher_words import SYNC
+from computer_linker.computer.local.linux.launcher_words import MAX_DESCRIPTORS, SYNC
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
+from computer_linker.computer.local.linux.staging import Unstaged, stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
         for name, value in order["limits"].items():
             resource.setrlimit(getattr(resource, name), (value, value))
         gate = _place_descriptors(order, fds, link.fileno())
+        if order["staging"] is not None:
+            step = "staging"
+            _stage(order["staging"])
+            control.send(marshal.dumps({"event": "staged", "id": number}))
+            step = "setup"
         if order["pty"] and not order["wrapped"]:
             fcntl.ioctl(0, _TIOCSCTTY, 0)
         if order["kernel"] is not None:
@@ -77,6 +83,7 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
         step = "exec"
         os.execve(order["argv"][0], order["argv"], environment)  # noqa: S606  # the argv was judged by the service
     except OSError as error:
+        step = error.step if isinstance(error, Unstaged) else step
         control.send(marshal.dumps({"event": "failed", "id": number, "errno": error.errno, "step": step}))
     finally:
         os._exit(127)
@@ -153,7 +160,7 @@ def _environment(given: dict[str, str], number: int) -> dict[bytes, bytes]:
 
 def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
     """One packet and its descriptors. `socket.recv_fds` would drop the close-on-exec flag."""
-    room = _socket.CMSG_SPACE(64 * 4)
+    room = _socket.CMSG_SPACE(MAX_DESCRIPTORS * 4)
     size, ancillary, _, _ = control.recvmsg_into([_packet], room, _socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
     for level, kind, raw in ancillary:
@@ -171,11 +178,18 @@ def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> in
         os.dup2(high[index], target, inheritable=True)
     for offset, index in enumerate(order["fds"]):
         os.dup2(high[index], 10 + offset, inheritable=order["wrapped"])
+    if order["staging"] is not None:
+        order["staging"]["held"] = [high[index] for index in order["staging"]["held"]]
     if order["gate"] == "argv":
         os.dup2(gate, 9, inheritable=True)
     if order["cwd"] is not None:
         os.fchdir(high[order["cwd"]])
     return gate
+
+
+def _stage(staging: "dict[str, Any]") -> None:
+    """Build the program's root, and leave it where the sandbox program looks for it (STAGED_FD)."""
+    os.dup2(stage(staging, staging["held"]), 8, inheritable=True)
 
 
 def _confine(rules: "dict[str, Any]") -> None:

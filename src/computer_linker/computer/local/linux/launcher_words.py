@@ -2,3 +2,5 @@
 
 SYNC = b"sync"
 """Not an order, but a file to be synced before the order that follows."""
+MAX_DESCRIPTORS = 253
+"""The most that one packet carries (the kernel's SCM_MAX_FD)."""
