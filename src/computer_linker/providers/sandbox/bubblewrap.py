@@ -17,7 +17,7 @@ _ISOLATED = (
     "--cap-drop", "ALL", "--hostname", "sandbox",
 )  # fmt: skip
 _ROOT = ("--bind-fd", str(STAGED_FD), "/", "--proc", "/proc", "--dev", "/dev")
-"""The staged root as a whole. Nothing in it is resolved by its path but two folders that stand at its top, in memory."""
+"""The staged root as a whole. bubblewrap resolves no path in it but two folders that stand at its top, in memory."""
 
 
 def wrap(

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ def _backend(computer: Computer) -> str:
     return computer.capabilities().facets["processes"].backend
 
 
+_PROBE_AGAIN_S = 60.0
 _JOB_OBJECT = "a job object ends a command with all it started; it confines neither files nor network"
 
 
@@ -51,7 +53,9 @@ class Sandbox:
         self.state = state
         self.computer = computer
         self._kinds = kinds_here(computer) if kinds is None else tuple(kinds)
+        self.probe_again_s = _PROBE_AGAIN_S
         self._boundary: Boundary | None = None
+        self._failed_at: float | None = None
         self._probing = anyio.Lock()
         self._placeholders = Placeholders(state / "sandbox-placeholders")
         self._looks = Looks()
@@ -67,12 +71,16 @@ class Sandbox:
         return self._boundary
 
     async def probe(self) -> Boundary:
-        """The boundary that holds here, measured on first use by trying to cross it."""
-        if self._boundary is None:
+        """The boundary that holds here, measured on first use by trying to cross it; a failure is measured again later."""
+        if self._boundary is None or self._is_due():
             async with self._probing:
-                if self._boundary is None:
+                if self._boundary is None or self._is_due():
                     self._boundary = await self._best()
         return self._boundary
+
+    def _is_due(self) -> bool:
+        """True when a boundary that should hold did not, a while ago: something may have disturbed the probe."""
+        return self._failed_at is not None and time.monotonic() - self._failed_at > self.probe_again_s
 
     async def look(self, confinement: Confinement) -> None:
         """Look through large or unknown folders beforehand, away from the event loop, so that `wrap` has little left to do."""
@@ -129,6 +137,7 @@ class Sandbox:
     async def _best(self) -> Boundary:
         from computer_linker.providers.sandbox.probe import crossed
 
+        self._failed_at = None
         reasons = [_JOB_OBJECT] if _backend(self.computer) == "job object" else []
         for kind in self._kinds:
             if kind == "bubblewrap" and not await self._has_bubblewrap():
@@ -137,6 +146,7 @@ class Sandbox:
             found = await crossed(self, Boundary(kind, files=True))
             if found.holds:
                 return found
+            self._failed_at = time.monotonic()
             reasons.append(f"{kind}: {found.detail}")
         return Boundary("none", detail="; ".join(reasons) or NO_BOUNDARY.detail)
 

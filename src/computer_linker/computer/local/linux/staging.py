@@ -102,7 +102,7 @@ def _show_system(root: _Root, at: str, _trees: list[int]) -> None:
     except FileNotFoundError:
         return
     _set(tree, _NOSUID_NODEV | _RDONLY)
-    _move(tree, root.point(at))
+    _cover(root.point(at), tree)
 
 
 def _show_held(root: _Root, at: str, trees: list[int], index: int, read_only: bool) -> None:  # noqa: FBT001
@@ -113,8 +113,10 @@ def _show_held(root: _Root, at: str, trees: list[int], index: int, read_only: bo
     point = root.point(at, is_folder=found.st_mode & 0o170000 == 0o040000)
     if not root.is_ours(point) and not os.path.samestat(found, os.fstat(point)):
         raise Unstaged(errno.ESTALE, "changed")
-    _move(tree, point)
-    if not at:
+    if at:
+        _cover(point, tree)
+    else:
+        _move(tree, point)
         root.fd = tree
 
 
@@ -128,7 +130,8 @@ def _make_room(root: _Root, at: str, _trees: list[int]) -> None:
             return
         raise
     if not root.is_ours(point):
-        _move(_clone(root.room()), point)
+        room = root.room()
+        _cover(point, _clone(room))
 
 
 def _link(root: _Root, at: str, _trees: list[int], target: str) -> None:
@@ -147,13 +150,13 @@ def _hold(root: _Root, at: str, _trees: list[int], device: int, inode: int) -> N
     """Mount a name on itself: it can be neither renamed nor removed."""
     point = _seen(root, at, device, inode)
     if point is not None:
-        _move(_clone(point), point)
+        _cover(point, _clone(point))
 
 
 def _hold_read_only(root: _Root, at: str, _trees: list[int], device: int, inode: int) -> None:
     point = _seen(root, at, device, inode)
     if point is not None:
-        _move(_read_only(_clone(point)), point)
+        _cover(point, _read_only(_clone(point)))
 
 
 def _hide(root: _Root, at: str, _trees: list[int], device: int, inode: int) -> None:
@@ -161,7 +164,7 @@ def _hide(root: _Root, at: str, _trees: list[int], device: int, inode: int) -> N
     point = _seen(root, at, device, inode)
     if point is not None:
         is_folder = os.fstat(point).st_mode & 0o170000 == 0o040000
-        _move(_clone(root.empty_folder if is_folder else root.empty_file), point)
+        _cover(point, _clone(root.empty_folder if is_folder else root.empty_file))
 
 
 def _seen(root: _Root, at: str, device: int, inode: int) -> int | None:
@@ -174,6 +177,7 @@ def _seen(root: _Root, at: str, device: int, inode: int) -> int | None:
         raise Unstaged(errno.ESTALE, "changed") from error
     found = os.fstat(point)
     if found.st_dev == root.device:
+        os.close(point)
         return None
     if inode and (found.st_dev, found.st_ino) != (device, inode):
         raise Unstaged(errno.ESTALE, "changed")
@@ -244,6 +248,13 @@ def _read_only(tree: int) -> int:
 def _set(tree: int, attributes: int) -> None:
     wanted = attributes.to_bytes(8, "little") + bytes(24)
     _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, wanted, _SIZE_32)
+
+
+def _cover(point: int, tree: int) -> None:
+    """Mount a tree, and let go of both descriptors: there may be more names than a process may hold."""
+    _move(tree, point)
+    os.close(tree)
+    os.close(point)
 
 
 def _move(tree: int, onto: int) -> None:

@@ -1,0 +1,308 @@
+"""The root of a sandboxed command is built from held descriptors: names that are swapped meanwhile lead nowhere."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.computer.facets.processes import Child, Launch, Mount, NamesChanged, Staging
+from computer_linker.computer.local.linux.processes import LinuxProcesses
+from computer_linker.errors import Conflict, LimitExceeded
+from computer_linker.providers.processes.runner import Limits, Runner
+from computer_linker.providers.processes.streams import collect
+from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.sandbox import Sandbox
+from support.road import Road, folder_scope
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
+]
+
+CANARY = "CANARY-51d2"
+TRIES = 60
+RACE_S = 20.0
+"""On the code before, one try in eight read the folder outside, and one in nine wrote there."""
+_SWAPPER = """
+import ctypes, os, sys
+folder = os.open(sys.argv[1], os.O_PATH)
+libc, one, other = ctypes.CDLL(None), sys.argv[2].encode(), sys.argv[3].encode()
+print("swapping", flush=True)
+while True:
+    libc.renameat2(folder, one, folder, other, 2)
+    for _ in range(200):
+        pass
+"""
+
+
+@contextmanager
+def swapped(folder: Path, name: str, link: str) -> Iterator[None]:
+    """A process that exchanges a name and a link beside it, again and again."""
+    argv = [sys.executable, "-I", "-S", "-c", _SWAPPER, str(folder), name, link]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as swapper:
+        try:
+            assert swapper.stdout is not None and swapper.stdout.readline() == b"swapping\n"
+            yield
+        finally:
+            swapper.kill()
+
+
+async def raced(road: Road, script: str) -> tuple[list[str], dict[str, int]]:
+    """What the commands printed that ran while names were swapped, and how the others were answered."""
+    printed: list[str] = []
+    codes: dict[str, int] = {}
+    until = time.monotonic() + RACE_S
+    for _ in range(TRIES):
+        if time.monotonic() > until:
+            break
+        ran = await road.call("command.run", ".", input={"command": ["sh", "-c", script]})
+        code = "ok" if ran["ok"] else ran["error"]["code"]
+        codes[code] = codes.get(code, 0) + 1
+        printed += [ran["data"]["stdout"] + ran["data"]["stderr"]] if ran["ok"] else []
+    return printed, codes
+
+
+def last_of(root: Path) -> Path:
+    """The folder that is looked at last, and so was closed by its path before."""
+    return root / [entry.name for entry in os.scandir(root) if entry.is_dir()][-1]
+
+
+async def test_a_protected_name_swapped_for_a_link_shows_no_folder_outside(tmp_path: Path) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    outside.mkdir()
+    (outside / "canary.txt").write_text(CANARY)
+    for number in range(60):
+        (root / f"q{number}" / ".git").mkdir(parents=True)
+    last = last_of(root)
+    (last / "lnk").symlink_to(outside)
+    async with Road.open(tmp_path, [folder_scope(root, allowedCommands=["*"], sandbox="required")]) as road:
+        with swapped(last, ".git", "lnk"):
+            printed, codes = await raced(road, f"cat {last.name}/.git/canary.txt")
+    print(codes)
+    assert [text for text in printed if CANARY in text] == []
+    assert set(codes) <= {"ok", "conflict"} and codes["ok"]
+
+
+async def test_a_held_folder_swapped_for_a_link_is_not_written_outside(tmp_path: Path) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    outside.mkdir()
+    for number in range(60):
+        (root / f"w{number}").mkdir(parents=True)
+        (root / f"w{number}" / "private.txt").write_text(CANARY)
+    last = last_of(root)
+    (root / "lnk").symlink_to(outside)
+    scope = folder_scope(root, allowedCommands=["*"], sandbox="required", deniedPaths=["*/private.txt"])
+    async with Road.open(tmp_path, [scope]) as road:
+        with swapped(root, last.name, "lnk"):
+            _, codes = await raced(road, f"touch {last.name}/written; true")
+    print(codes)
+    assert list(outside.iterdir()) == []
+    assert set(codes) <= {"ok", "conflict"} and codes["ok"]
+
+
+_IN_A_HOME = """
+import os, sys
+from pathlib import Path
+import anyio
+from support.road import Road, folder_scope
+
+async def main() -> None:
+    home, outside = Path.home(), Path(sys.argv[1])
+    (home / ".nvm").symlink_to(outside)
+    (home / ".cargo").symlink_to(outside)
+    (home / ".deno" / "bin").mkdir(parents=True)
+    (home / ".deno" / "bin" / "tool").write_text("shown")
+    (home / "project").mkdir()
+    scopes = [folder_scope(home / "project", "project", allowedCommands=["*"], sandbox="required")]
+    scopes.append(folder_scope(home, "whole", allowedCommands=["*"], sandbox="required"))
+    script = f"cat {home}/.nvm/canary.txt {home}/.cargo/bin/canary.txt; cat {home}/.deno/bin/tool; echo x > {home}/.deno/bin/y"
+    async with Road.open(Path(sys.argv[2]), scopes) as road:
+        for scope in ("project", "whole"):
+            print((await road.data("command.run", ".", scope=scope, input={"command": ["sh", "-c", script]}))["stdout"])
+
+anyio.run(main)
+"""
+
+
+async def test_a_tool_folder_that_became_a_link_shows_nothing_of_where_it_leads(tmp_path: Path) -> None:
+    outside, home, state = tmp_path / "outside", tmp_path / "home-of-user", tmp_path / "state"
+    for folder in (outside / "bin", home, state):
+        folder.mkdir(parents=True)
+    for place in (outside, outside / "bin"):
+        (place / "canary.txt").write_text(CANARY)
+    environ = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    argv = [sys.executable, "-c", _IN_A_HOME, str(outside), str(state)]
+    ran = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout, ran.returncode) == ("shown\nshown\n", 0), ran.stderr
+    assert sorted(path.name for path in (home / ".deno" / "bin").iterdir()) == ["tool"]
+
+
+@asynccontextmanager
+async def processes() -> AsyncIterator[LinuxProcesses]:
+    facet = LinuxProcesses()
+    try:
+        yield facet
+    finally:
+        await facet.aclose()
+
+
+def staged(fds: tuple[int, ...], *mounts: Mount, script: str) -> Launch:
+    """A shell in a root made of the system's folders and these mounts."""
+    system = [
+        Mount("link", path, target=str(Path(path).readlink())) if Path(path).is_symlink() else Mount("system", path)
+        for path in ("/usr", "/bin", "/lib", "/lib64", "/etc")
+    ]
+    rooms = [Mount("room", path) for path in ("/proc", "/dev", "/tmp")]
+    line = f"{shutil.which('bwrap')} --unshare-user --cap-drop ALL --bind-fd 8 / --proc /proc --dev /dev --block-fd 9 --"
+    return Launch(
+        (*line.split(), "/bin/sh", "-c", script),
+        {"PATH": "/usr/bin:/bin"},
+        gate="argv",
+        wrapped=True,
+        staging=Staging((*system, *rooms, *mounts), fds, 1 << 24),
+    )
+
+
+async def output_of(child: Child) -> str:
+    child.go()
+    out, err, _ = await collect(child, limit=200_000)
+    return (out + err).decode()
+
+
+def closed(root: Path, name: str, how: Any = "hidden") -> Mount:
+    found = (root / name).lstat()
+    return Mount(how, f"{root}/{name}", device=found.st_dev, inode=found.st_ino)
+
+
+async def test_each_kind_of_closing_closes(tmp_path: Path) -> None:
+    for name in ("kept", "fixed", "gone/below"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "note").write_text(CANARY)
+    (tmp_path / "secret").write_text(CANARY)
+    (tmp_path / "link").symlink_to("kept")
+    mounts = [closed(tmp_path, "kept", "held"), closed(tmp_path, "fixed", "read_only"), closed(tmp_path, "link", "held")]
+    mounts += [closed(tmp_path, "secret"), closed(tmp_path, "gone"), Mount("hidden", f"{tmp_path}/never", 0, 1, 1)]
+    script = (
+        f"cd {tmp_path}; for n in kept fixed gone secret link; do mv $n $n.2 || rm -r $n; done 2>/dev/null; "
+        "echo more > kept/new; echo x > fixed/new; echo x > secret; cat secret; ls -A gone; ls -A; cat fixed/note"
+    )
+    fd = os.open(tmp_path, os.O_PATH)
+    try:
+        async with processes() as facet:
+            child = await facet.spawn(staged((fd,), Mount("shown", str(tmp_path)), *mounts, script=script))
+            told = await output_of(child)
+    finally:
+        os.close(fd)
+    assert told.startswith("fixed\ngone\nkept\nlink\nsecret\n" + CANARY) and told.count(CANARY) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fixed", "gone", "kept", "link", "secret"]
+    assert (tmp_path / "kept" / "new").exists() and not (tmp_path / "fixed" / "new").exists()
+    assert (tmp_path / "secret").read_text() == (tmp_path / "gone" / "below" / "note").read_text() == CANARY
+
+
+@pytest.mark.parametrize("swap", ["another folder", "a link", "a link above"])
+async def test_a_name_that_is_another_now_starts_nothing(tmp_path: Path, swap: str) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "sub" / ".git").mkdir(parents=True)
+    (outside / ".git").mkdir(parents=True)
+    mount = closed(root, "sub/.git", "read_only")
+    (root / "sub").rename(root / "away") if swap == "a link above" else (root / "sub" / ".git").rename(root / "away")
+    if swap == "another folder":
+        (root / "sub" / ".git").mkdir()
+    else:
+        (root / "sub" / ("" if swap == "a link above" else ".git")).symlink_to(outside)
+    fd = os.open(root, os.O_PATH)
+    try:
+        async with processes() as facet:
+            shown = Mount("shown", str(root))
+            with pytest.raises(NamesChanged):
+                await facet.spawn(staged((fd,), shown, mount, script=f"touch {root}/ran"))
+    finally:
+        os.close(fd)
+    assert not (root / "ran").exists() and list(outside.iterdir()) == [outside / ".git"]
+
+
+@pytest.mark.parametrize("swap", ["link", "folder"])
+async def test_a_root_that_is_another_now_starts_nothing(tmp_path: Path, swap: str) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    fd = os.open(root, os.O_PATH)
+    root.rename(tmp_path / "away")
+    # The held folder has its new path, and is found there; then that one is swapped too.
+    (tmp_path / "away").rename(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    root.symlink_to(outside) if swap == "link" else root.mkdir()
+    try:
+        async with processes() as facet:
+            with pytest.raises(NamesChanged):
+                await facet.spawn(staged((fd,), Mount("shown", str(root)), script=f"touch {root}/ran"))
+    finally:
+        os.close(fd)
+    assert list(outside.iterdir()) == [] and not (root / "ran").exists()
+
+
+async def test_a_thousand_names_are_closed_and_too_many_refused(tmp_path: Path) -> None:
+    names = [f"folder-{number}/with-a-longer-name/.env" for number in range(1000)]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(CANARY)
+    mounts = [closed(tmp_path, name) for name in names]
+    more = [Mount("hidden", f"{tmp_path}/{'missing/' * 20}{number}") for number in range(1000)]
+    fd = os.open(tmp_path, os.O_PATH)
+    try:
+        async with processes() as facet:
+            shown = Mount("shown", str(tmp_path))
+            child = await facet.spawn(staged((fd,), shown, *mounts, script=f"cat {tmp_path}/*/*/.env 2>&1 | tail -n 3"))
+            told = await output_of(child)
+            with pytest.raises(LimitExceeded):
+                await facet.spawn(staged((fd,), shown, *mounts, *more, script=f"touch {tmp_path}/ran"))
+    finally:
+        os.close(fd)
+    assert told.count("Permission denied") == 3 and CANARY not in told
+    assert not (tmp_path / "ran").exists()
+
+
+@asynccontextmanager
+async def planned(tmp_path: Path, script: str) -> AsyncIterator[tuple[Runner, SpawnPlan, dict[str, str]]]:
+    """A command that is planned and not started yet."""
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / ".env").write_text(CANARY)
+    async with Road.open(tmp_path, [folder_scope(root)]) as road:
+        sandbox = Sandbox(road.app.computer, road.home, kinds=("bubblewrap",))
+        boundary = await sandbox.probe()
+        fd = os.open(root, os.O_PATH)
+        confinement = Confinement(writable=(Folder(fd, str(root)),), cwd=str(root), cwd_fd=fd)
+        await sandbox.look(confinement)
+        plan, env = sandbox.wrap(["/bin/sh", "-c", script], confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary)
+        plan.closes.append(fd)
+        yield Runner(road.app.computer), plan, env
+        plan.release()
+        await sandbox.aclose()
+
+
+async def test_a_name_that_changed_after_the_plan_is_looked_at_again(tmp_path: Path) -> None:
+    async with planned(tmp_path, "cat sub/.env sub/.env.local; echo ran") as (runner, plan, env):
+        sub = tmp_path / "root" / "sub"
+        for name in ("new", ".env.local"):
+            (sub / name).write_text(CANARY)
+        (sub / "new").replace(sub / ".env")
+        outcome = await runner.run(plan, env, Limits(20, 4000))
+    assert (outcome.stdout, outcome.stderr.count("Permission denied")) == ("ran\n", 2)
+
+
+async def test_a_root_that_stays_another_is_refused_as_a_conflict(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    async with planned(tmp_path, "touch ran") as (runner, plan, env):
+        shutil.rmtree(root)
+        root.mkdir()
+        with pytest.raises(Conflict):
+            await runner.run(plan, env, Limits(20, 4000))
+        assert list(root.iterdir()) == []
