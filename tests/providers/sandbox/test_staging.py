@@ -4,9 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,7 @@ _IN_A_HOME = """
 import os, sys
 from pathlib import Path
 import anyio
+from computer_linker.providers.sandbox.sandbox import Sandbox
 from support.road import Road, folder_scope
 
 async def main() -> None:
@@ -124,6 +127,7 @@ async def main() -> None:
     scopes.append(folder_scope(home, "whole", allowedCommands=["*"], sandbox="required"))
     script = f"cat {home}/.nvm/canary.txt {home}/.cargo/bin/canary.txt; cat {home}/.deno/bin/tool; echo x > {home}/.deno/bin/y"
     async with Road.open(Path(sys.argv[2]), scopes) as road:
+        road.app.services.provide(Sandbox, Sandbox(road.app.computer, road.home, kinds=(sys.argv[3],)))
         for scope in ("project", "whole"):
             print((await road.data("command.run", ".", scope=scope, input={"command": ["sh", "-c", script]}))["stdout"])
 
@@ -131,17 +135,19 @@ anyio.run(main)
 """
 
 
-async def test_a_tool_folder_that_became_a_link_shows_nothing_of_where_it_leads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock"])
+async def test_a_tool_folder_that_became_a_link_shows_nothing_of_where_it_leads(tmp_path: Path, kind: str) -> None:
     outside, home, state = tmp_path / "outside", tmp_path / "home-of-user", tmp_path / "state"
     for folder in (outside / "bin", home, state):
         folder.mkdir(parents=True)
     for place in (outside, outside / "bin"):
         (place / "canary.txt").write_text(CANARY)
     environ = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    argv = [sys.executable, "-c", _IN_A_HOME, str(outside), str(state)]
+    argv = [sys.executable, "-c", _IN_A_HOME, str(outside), str(state), kind]
     ran = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert (ran.stdout, ran.returncode) == ("shown\nshown\n", 0), ran.stderr
-    assert sorted(path.name for path in (home / ".deno" / "bin").iterdir()) == ["tool"]
+    if kind == "bubblewrap":
+        assert sorted(path.name for path in (home / ".deno" / "bin").iterdir()) == ["tool"]
 
 
 @asynccontextmanager
@@ -160,7 +166,9 @@ def staged(fds: tuple[int, ...], *mounts: Mount, script: str) -> Launch:
         for path in ("/usr", "/bin", "/lib", "/lib64", "/etc")
     ]
     rooms = [Mount("room", path) for path in ("/proc", "/dev", "/tmp")]
-    line = f"{shutil.which('bwrap')} --unshare-user --cap-drop ALL --bind-fd 8 / --proc /proc --dev /dev --block-fd 9 --"
+    line = (
+        f"{shutil.which('bwrap')} --unshare-user --cap-drop ALL --bind-fd 8 / --proc /proc --dev /dev --block-fd 9 --"
+    )
     return Launch(
         (*line.split(), "/bin/sh", "-c", script),
         {"PATH": "/usr/bin:/bin"},
@@ -187,7 +195,11 @@ async def test_each_kind_of_closing_closes(tmp_path: Path) -> None:
         (tmp_path / name / "note").write_text(CANARY)
     (tmp_path / "secret").write_text(CANARY)
     (tmp_path / "link").symlink_to("kept")
-    mounts = [closed(tmp_path, "kept", "held"), closed(tmp_path, "fixed", "read_only"), closed(tmp_path, "link", "held")]
+    mounts = [
+        closed(tmp_path, "kept", "held"),
+        closed(tmp_path, "fixed", "read_only"),
+        closed(tmp_path, "link", "held"),
+    ]
     mounts += [closed(tmp_path, "secret"), closed(tmp_path, "gone"), Mount("hidden", f"{tmp_path}/never", 0, 1, 1)]
     script = (
         f"cd {tmp_path}; for n in kept fixed gone secret link; do mv $n $n.2 || rm -r $n; done 2>/dev/null; "
@@ -306,3 +318,128 @@ async def test_a_root_that_stays_another_is_refused_as_a_conflict(tmp_path: Path
         with pytest.raises(Conflict):
             await runner.run(plan, env, Limits(20, 4000))
         assert list(root.iterdir()) == []
+
+
+@asynccontextmanager
+async def sandbox_of(tmp_path: Path) -> AsyncIterator[tuple[Sandbox, Runner]]:
+    async with Road.open(tmp_path, [folder_scope(tmp_path)]) as road:
+        sandbox = Sandbox(road.app.computer, road.home, kinds=("bubblewrap",))
+        assert (await sandbox.probe()).holds
+        yield sandbox, Runner(road.app.computer)
+        await sandbox.aclose()
+
+
+async def ran_in(sandbox: Sandbox, runner: Runner, confinement: Confinement, script: str) -> str:
+    boundary = await sandbox.probe()
+    plan, env = sandbox.wrap(["/bin/sh", "-c", script], confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary)
+    outcome = await runner.run(plan, env, Limits(20, 40_000))
+    return outcome.stdout + outcome.stderr
+
+
+async def test_what_closes_a_name_cannot_be_unmounted_from_a_namespace_inside(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "sub" / ".git").mkdir(parents=True)
+    (root / "sub" / ".env").write_text(CANARY)
+    tried = (
+        "umount sub/.env; umount -l sub/.env; cat sub/.env; umount sub/.git; mount -o remount,bind,rw sub/.git; "
+        "touch sub/.git/x; umount -l .; mkdir /tmp/again; mount --bind sub /tmp/again; cat /tmp/again/.env; "
+        "mount --rbind sub /tmp/again; umount /tmp/again/.env; cat /tmp/again/.env; touch /tmp/again/.git/x"
+    )
+    async with sandbox_of(tmp_path) as (sandbox, runner):
+        fd = os.open(root, os.O_PATH)
+        confinement = Confinement(writable=(Folder(fd, str(root)),), cwd=str(root), cwd_fd=fd, nests=True)
+        told = await ran_in(sandbox, runner, confinement, f"unshare -Urm sh -c 'echo inside; {tried}'")
+        os.close(fd)
+    assert told.startswith("inside\n") and CANARY not in told
+    assert list((root / "sub" / ".git").iterdir()) == []
+
+
+async def test_the_whole_disk_can_be_the_root(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(CANARY)
+    mounts = [Mount("shown", "/"), *(Mount("room", path) for path in ("/proc", "/dev", "/var/tmp", str(Path.home())))]
+    mounts += [closed(tmp_path, "secret"), Mount("hidden", "/etc/shadow")]
+    script = f"ls -d /usr/bin/env; ls {Path.home()}; cat {tmp_path}/secret /etc/shadow; touch {Path.home()}/cl-made && echo made"
+    fd = os.open("/", os.O_PATH)
+    try:
+        async with processes() as facet:
+            launch = staged((fd,), script=script)
+            child = await facet.spawn(replace(launch, staging=Staging(tuple(mounts), (fd,), 1 << 24)))
+            told = await output_of(child)
+    finally:
+        os.close(fd)
+    assert told.startswith("/usr/bin/env\nmade\n") and told.count("Permission denied") == 2
+    assert not (Path.home() / "cl-made").exists()
+
+
+async def test_a_place_of_its_own_opens_inside_what_is_closed(tmp_path: Path) -> None:
+    """An agent keeps its login below the service's state, which is hidden where a root shows it."""
+    async with sandbox_of(tmp_path) as (sandbox, runner):
+        own = sandbox.state / "agents" / "one"
+        own.mkdir(parents=True)
+        (own / "login").write_text("mine")
+        (sandbox.state / "owner").write_text(CANARY)
+        fds = [os.open(place, os.O_PATH) for place in (tmp_path, own)]
+        confinement = Confinement(
+            writable=(Folder(fds[0], str(tmp_path)),), own=(Folder(fds[1], str(own)),), cwd=str(tmp_path), cwd_fd=fds[0]
+        )
+        told = await ran_in(
+            sandbox,
+            runner,
+            confinement,
+            f"cat {own}/login; ls -A {sandbox.state}; echo new > {own}/login; cat {sandbox.state}/owner",
+        )
+        for fd in fds:
+            os.close(fd)
+        assert told.startswith("mineagents\n") and CANARY not in told
+        assert (own / "login").read_text() == "new\n"
+
+
+async def test_a_root_is_found_by_the_path_its_owner_wrote(tmp_path: Path) -> None:
+    real = tmp_path / "real" / "root"
+    real.mkdir(parents=True)
+    (real / "note").write_text("here")
+    (tmp_path / "link").symlink_to("real")
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "link" / "root", allowedCommands=["*"])]) as road:
+        ran = await road.data("command.run", ".", input={"command": ["cat", f"{tmp_path}/link/root/note"]})
+    assert ran["stdout"] == "here"
+
+
+_AS_ANOTHER = """
+import sys
+from pathlib import Path
+import anyio
+from support.road import Road, folder_scope
+
+async def main() -> None:
+    root = Path(sys.argv[1]) / "root"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / ".env").write_text(sys.argv[2])
+    async with Road.open(Path(sys.argv[1]), [folder_scope(root, allowedCommands=["*"], sandbox="required")]) as road:
+        script = "cat sub/.env; mv sub/.env sub/open; cat sub/open; echo x > made; id -u"
+        ran = await road.data("command.run", ".", input={"command": ["sh", "-c", script]})
+        print(ran["boundary"].partition(":")[0], ran["stdout"].strip(), (root / "made").exists())
+
+anyio.run(main)
+"""
+
+
+async def test_an_ordinary_user_gets_the_same_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("becoming another user needs root")
+    python = "/usr/bin/python3"
+    environ = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONDONTWRITEBYTECODE": "1"}
+    other: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": [], "capture_output": True, "text": True}
+    try:
+        can = subprocess.run(
+            [python, "-c", "import computer_linker.registry.catalog"], env=environ, timeout=60, **other
+        )
+    except OSError:
+        can = None
+    if can is None or can.returncode != 0:
+        pytest.skip("another user cannot run this code with the system's interpreter")
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        os.chown(place, 65534, 65534)
+        ran = subprocess.run(
+            [python, "-c", _AS_ANOTHER, place, CANARY], env={**environ, "HOME": place}, timeout=60, **other
+        )
+    assert ran.stdout == "bubblewrap 65534 True\n", ran.stderr

@@ -37,8 +37,8 @@ class KernelRules:
 class Mount:
     """One entry of a staged root.
 
-    `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty folder
-    in memory. `link`: a link to `target`. `held`, `read_only`, `hidden`: a name inside what is shown, closed (see `Closed`).
+    `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty
+    folder in memory. `link`: a link to `target`. `held`, `read_only`, `hidden`: a name inside what is shown, closed.
     """
 
     kind: Literal["system", "shown", "room", "link", "held", "read_only", "hidden"]
@@ -63,7 +63,7 @@ class Staging:
     """How much memory all folders of the kind `room` may take together."""
 
 
-class NamesChanged(Exception):  # noqa: N818  # a state of the disk, which a second look answers
+class NamesChanged(Exception):
     """A name of a staged root is not what was seen there; nothing was started."""
 
 

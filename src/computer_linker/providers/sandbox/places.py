@@ -1,7 +1,9 @@
 """Which parts of this machine every command may read: the system's programs and the tool folders in the home."""
 
 import os
+import stat
 import time
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -89,6 +91,15 @@ def hold(path: str) -> int | None:
         finally:
             os.close(above)
     return fd
+
+
+def held_places(paths: Iterable[str]) -> list[int]:
+    """Descriptors of the folders and files among these; a link would lead wherever it was turned."""
+    held = [fd for path in dict.fromkeys(paths) if (fd := hold(path)) is not None]
+    for fd in [fd for fd in held if stat.S_ISLNK(os.fstat(fd).st_mode)]:
+        held.remove(fd)
+        os.close(fd)
+    return held
 
 
 def depth(path: str) -> int:

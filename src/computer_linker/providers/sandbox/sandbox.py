@@ -154,5 +154,6 @@ class Sandbox:
         found = shutil.which("bwrap")
         if found is None or not found.startswith("/"):
             return False
-        self._bwrap = found
+        # Resolved once: when it is started its root is staged already, and paths below /tmp lead elsewhere.
+        found = self._bwrap = os.path.realpath(found)
         return await anyio.to_thread.run_sync(bubblewrap.binds_by_descriptor, found)

@@ -30,6 +30,8 @@ _RESTORED = tuple(number for number in range(1, 32) if number not in (9, 19))
 """All that can be, whatever the service was started with; `nohup` and `&` in a script leave some ignored."""
 _SIG_SETMASK = 2
 _TIOCSCTTY = 0x540E
+_FILE_RIGHTS = 0b111 | 1 << 14 | 1 << 15
+"""Landlock's rights to a file: execute, write, read, truncate, ioctl. It refuses a rule that gives a file any other."""
 _packet = bytearray(400_000)
 """Made once by the launcher; its children share what they do not write to."""
 _REHEARSAL = marshal.dumps(
@@ -221,6 +223,8 @@ def _landlock(rules: "dict[str, Any]") -> None:
         fd = 10 + place if isinstance(place, int) else _open_path(place)
         if fd is None:
             continue
+        if os.fstat(fd).st_mode & 0o170000 != 0o040000:
+            access &= _FILE_RIGHTS
         rule = int(access).to_bytes(8, sys.byteorder) + int(fd).to_bytes(4, sys.byteorder)
         if libc.syscall(445, ruleset, 1, rule, 0) != 0:
             raise OSError(ctypes.get_errno(), "landlock_add_rule")

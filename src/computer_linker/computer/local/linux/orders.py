@@ -26,9 +26,7 @@ def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
         staging = _staging(launch.staging, len(fds))
         fds += launch.staging.fds
     if len(fds) > MAX_DESCRIPTORS:
-        raise LimitExceeded(
-            "The scope has too many folders for one command.", folders=len(fds), limit=MAX_DESCRIPTORS
-        )
+        raise LimitExceeded("The scope has too many folders for one command.", folders=len(fds), limit=MAX_DESCRIPTORS)
     order = {
         "argv": launch.argv,
         "env": launch.env,

@@ -105,7 +105,7 @@ def _show_system(root: _Root, at: str, _trees: list[int]) -> None:
     _cover(root.point(at), tree)
 
 
-def _show_held(root: _Root, at: str, trees: list[int], index: int, read_only: bool) -> None:  # noqa: FBT001
+def _show_held(root: _Root, at: str, trees: list[int], index: int, read_only: bool) -> None:
     """What the service holds, at its path; in a folder of the disk only where it really lies there."""
     tree = trees[index]
     found = os.fstat(tree)
@@ -184,7 +184,7 @@ def _seen(root: _Root, at: str, device: int, inode: int) -> int | None:
     return point
 
 
-_KINDS = {
+_KINDS: "dict[str, Any]" = {
     "system": _show_system,
     "shown": _show_held,
     "room": _make_room,
