@@ -165,10 +165,8 @@ def staged(fds: tuple[int, ...], *mounts: Mount, script: str) -> Launch:
         Mount("link", path, target=str(Path(path).readlink())) if Path(path).is_symlink() else Mount("system", path)
         for path in ("/usr", "/bin", "/lib", "/lib64", "/etc")
     ]
-    rooms = [Mount("room", path) for path in ("/proc", "/dev", "/tmp")]
-    line = (
-        f"{shutil.which('bwrap')} --unshare-user --cap-drop ALL --bind-fd 8 / --proc /proc --dev /dev --block-fd 9 --"
-    )
+    rooms = [Mount("room", path) for path in ("/proc", "/tmp")] + [Mount("devices", "/dev")]
+    line = f"{shutil.which('bwrap')} --unshare-user --cap-drop ALL --dev-bind /staged / --proc /proc --block-fd 9 --"
     return Launch(
         (*line.split(), "/bin/sh", "-c", script),
         {"PATH": "/usr/bin:/bin"},
@@ -356,7 +354,8 @@ async def test_what_closes_a_name_cannot_be_unmounted_from_a_namespace_inside(tm
 
 async def test_the_whole_disk_can_be_the_root(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(CANARY)
-    mounts = [Mount("shown", "/"), *(Mount("room", path) for path in ("/proc", "/dev", "/var/tmp", str(Path.home())))]
+    mounts = [Mount("shown", "/"), *(Mount("room", path) for path in ("/proc", "/var/tmp", str(Path.home())))]
+    mounts += [Mount("devices", "/dev")]
     mounts += [closed(tmp_path, "secret"), Mount("hidden", "/etc/shadow")]
     script = f"ls -d /usr/bin/env; ls {Path.home()}; cat {tmp_path}/secret /etc/shadow; touch {Path.home()}/cl-made && echo made"
     fd = os.open("/", os.O_PATH)

@@ -7,8 +7,8 @@ from typing import Literal, Protocol, runtime_checkable
 SignalName = Literal["term", "int", "kill", "hup", "quit", "usr1", "usr2"]
 FIRST_KEPT_FD = 10
 """`Launch.fds` appear in the child as 10, 11, 12 …, so that an argv can name them."""
-STAGED_FD = 8
-"""Where a launch with a staged root finds it."""
+STAGED_PATH = "/staged"
+"""Where a launch with a staged root finds it; there is no more of the disk then than the system's own folders."""
 GATE_FD = 9
 """Where a launch with `gate="argv"` finds its gate: it must wait until a byte can be read there."""
 
@@ -38,10 +38,11 @@ class Mount:
     """One entry of a staged root.
 
     `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty
-    folder in memory. `link`: a link to `target`. `held`, `read_only`, `hidden`: a name inside what is shown, closed.
+    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `held`, `read_only`, `hidden`:
+    a name inside what is shown, closed.
     """
 
-    kind: Literal["system", "shown", "room", "link", "held", "read_only", "hidden"]
+    kind: Literal["system", "shown", "room", "devices", "link", "held", "read_only", "hidden"]
     at: str
     """Its absolute path inside."""
     index: int = 0
@@ -54,7 +55,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """A root built for the program before it starts, from held descriptors; a sandbox program finds it as STAGED_FD."""
+    """A root built for the program before it starts, from held descriptors; a sandbox program finds it at STAGED_PATH."""
 
     mounts: tuple[Mount, ...]
     """In the order they are made: what lies deeper comes later."""

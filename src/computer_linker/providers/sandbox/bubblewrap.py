@@ -1,12 +1,11 @@
 """A command inside bubblewrap: namespaces of its own, and a root that was staged for it from held descriptors."""
 
 import os
-import subprocess
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
 
-from computer_linker.computer.facets.processes import GATE_FD, STAGED_FD, KernelRules
+from computer_linker.computer.facets.processes import GATE_FD, STAGED_PATH, KernelRules
 from computer_linker.providers.sandbox.boundary import Confinement, SpawnPlan
 from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.new_root import NewRoot, new_root
@@ -16,8 +15,8 @@ _ISOLATED = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
     "--cap-drop", "ALL", "--hostname", "sandbox",
 )  # fmt: skip
-_ROOT = ("--bind-fd", str(STAGED_FD), "/", "--proc", "/proc", "--dev", "/dev")
-"""The staged root as a whole. bubblewrap resolves no path in it but two folders that stand at its top, in memory."""
+_ROOT = ("--dev-bind", STAGED_PATH, "/", "--proc", "/proc")
+"""The staged root as a whole; bubblewrap resolves no other path in it than /proc, which stands at its top in memory."""
 
 
 def wrap(
@@ -62,10 +61,3 @@ def _plan_root(plan: SpawnPlan, root: NewRoot, placeholders: Placeholders) -> No
 @lru_cache(maxsize=1)
 def _setsid() -> str:
     return next((path for path in ("/usr/bin/setsid", "/bin/setsid") if Path(path).exists()), "")
-
-
-@lru_cache(maxsize=4)
-def binds_by_descriptor(bwrap: str) -> bool:
-    """True when this bubblewrap binds a held descriptor, so that a swapped path cannot redirect a mount."""
-    told = subprocess.run([bwrap, "--help"], capture_output=True, text=True, timeout=10, check=False)
-    return "--bind-fd" in told.stdout

@@ -83,7 +83,8 @@ def _system(root: NewRoot, confinement: Confinement) -> None:
         root.add(0, Mount("link", path, target=link) if link else Mount("system", path))
     for path in SYSTEM_FACTS:
         root.add(1, Mount("system", path))
-    for path in ("/proc", "/dev", "/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
+    root.add(1, Mount("devices", "/dev"))
+    for path in ("/proc", "/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
         root.add(1, Mount("room", path))
     for path in (*secret_system_files(), *secret_system_folders()):
         # No command can replace them, so they need no number.

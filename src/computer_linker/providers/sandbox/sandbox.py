@@ -17,6 +17,7 @@ from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Co
 from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.masks import look_at
 from computer_linker.providers.sandbox.placeholders import Placeholders
+from computer_linker.providers.sandbox.places import SYSTEM
 
 
 def kinds_here(computer: Computer) -> tuple[Kind, ...]:
@@ -140,8 +141,8 @@ class Sandbox:
         self._failed_at = None
         reasons = [_JOB_OBJECT] if _backend(self.computer) == "job object" else []
         for kind in self._kinds:
-            if kind == "bubblewrap" and not await self._has_bubblewrap():
-                reasons.append("bubblewrap is not installed, or too old to bind by descriptor")
+            if kind == "bubblewrap" and not self._has_bubblewrap():
+                reasons.append("bubblewrap is not installed in a folder of the system")
                 continue
             found = await crossed(self, Boundary(kind, files=True))
             if found.holds:
@@ -150,10 +151,10 @@ class Sandbox:
             reasons.append(f"{kind}: {found.detail}")
         return Boundary("none", detail="; ".join(reasons) or NO_BOUNDARY.detail)
 
-    async def _has_bubblewrap(self) -> bool:
-        found = shutil.which("bwrap")
-        if found is None or not found.startswith("/"):
-            return False
-        # Resolved once: when it is started its root is staged already, and paths below /tmp lead elsewhere.
-        found = self._bwrap = os.path.realpath(found)
-        return await anyio.to_thread.run_sync(bubblewrap.binds_by_descriptor, found)
+    def _has_bubblewrap(self) -> bool:
+        """Find it in a folder of the system: a staged root has no other, and no command could replace it there."""
+        folders = os.environ.get("PATH", "").split(os.pathsep)
+        found = [os.path.realpath(path) for folder in folders if (path := shutil.which("bwrap", path=folder))]
+        inside = tuple(f"{place}/" for place in SYSTEM)
+        self._bwrap = next((path for path in found if path.startswith(inside)), None)
+        return self._bwrap is not None

@@ -72,7 +72,7 @@ def become(number: int, link: _socket.socket, launcher: int, control: _socket.so
         gate = _place_descriptors(order, fds, link.fileno())
         if order["staging"] is not None:
             step = "staging"
-            _stage(order["staging"])
+            stage(order["staging"], order["staging"]["held"])
             control.send(marshal.dumps({"event": "staged", "id": number}))
             step = "setup"
         if order["pty"] and not order["wrapped"]:
@@ -187,11 +187,6 @@ def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> in
     if order["cwd"] is not None:
         os.fchdir(high[order["cwd"]])
     return gate
-
-
-def _stage(staging: "dict[str, Any]") -> None:
-    """Build the program's root, and leave it where the sandbox program looks for it (STAGED_FD)."""
-    os.dup2(stage(staging, staging["held"]), 8, inheritable=True)
 
 
 def _confine(rules: "dict[str, Any]") -> None:

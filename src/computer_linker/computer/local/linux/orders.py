@@ -1,6 +1,7 @@
 """The order a waiting child of the launcher gets: what to become, as one packet with its descriptors."""
 
 import marshal
+import os
 import socket
 from typing import Any
 
@@ -64,12 +65,13 @@ def _staging(staging: Staging, first: int) -> dict[str, Any]:
 
 
 def _mount(mount: Mount) -> tuple[Any, ...]:
+    at = os.fsencode(mount.at.strip("/"))
     match mount.kind:
-        case "system" | "room":
-            return mount.kind, mount.at
+        case "system" | "room" | "devices":
+            return mount.kind, at
         case "shown":
-            return mount.kind, mount.at, mount.index, mount.read_only
+            return mount.kind, at, mount.index, mount.read_only
         case "link":
-            return mount.kind, mount.at, mount.target
+            return mount.kind, at, mount.target
         case _:
-            return mount.kind, mount.at, mount.device, mount.inode
+            return mount.kind, at, mount.device, mount.inode

@@ -1,8 +1,9 @@
 """The root of a sandboxed program, built in the launcher's child from descriptors the service holds.
 
 It is built in a user and mount namespace of the child's own, with the mount calls that take descriptors (Linux 5.12), so that
-no path below a folder a command can write is ever resolved twice. bubblewrap then binds the finished root as a whole: it
-resolves nothing but /proc and /dev, and its own user namespace locks the mounts that close names.
+no path below a folder a command can write is ever resolved twice. Then the child leaves the disk for a small tmpfs, in which
+nothing lies but that root and what bubblewrap needs to start. bubblewrap binds the finished root as a whole, and its own
+user namespace locks the mounts that close names.
 
 The kernel clones no mount of another namespace, so a held folder is opened again by its path, without following links, and
 must be the same folder. Imports next to nothing, as everything of the launcher does.
@@ -12,20 +13,29 @@ import ctypes
 import errno
 import os
 
+from computer_linker.computer.local.linux.launcher_words import STAGED_NAME
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_syscall = _libc.syscall
 _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
-_CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
+_CLONE_NEWNS, _CLONE_NEWUSER, _MNT_DETACH = 0x20000, 0x10000000, 2
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW, _AT_RECURSIVE = -100, 0x1000, 0x100, 0x8000
 _CLONED = 1 | os.O_CLOEXEC | _AT_RECURSIVE
 _BY_DESCRIPTORS = 0x04 | 0x40
-_RDONLY, _NOSUID_NODEV = 1, 2 | 4
+_RDONLY, _NOSUID, _NODEV = 1, 2, 4
 _SIZE_24, _SIZE_32 = ctypes.c_size_t(24), ctypes.c_size_t(32)
-_NO_LINKS = 0x02 | 0x04
-_PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_LINKS, _BENEATH = 0x02 | 0x04, 0x08
+_DEVICES = (b"null", b"zero", b"full", b"random", b"urandom", b"tty")
+_DEVICE_LINKS = (
+    (b"fd", "/proc/self/fd"), (b"stdin", "/proc/self/fd/0"), (b"stdout", "/proc/self/fd/1"), (b"stderr", "/proc/self/fd/2"),
+    (b"core", "/proc/kcore"), (b"ptmx", "pts/ptmx"),
+)  # fmt: skip
+_FOR_BUBBLEWRAP = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu", "snap")
+"""Where its file, its libraries and their loader are looked for."""
 
 
 class Unstaged(OSError):
@@ -36,55 +46,53 @@ class Unstaged(OSError):
         self.step = step
 
 
-def stage(order: "dict[str, Any]", held: list[int]) -> int:
-    """Build the root that `order` describes from the `held` descriptors; a descriptor of it, which has a path for bubblewrap."""
-    paths = [os.readlink(f"/proc/self/fd/{fd}") for fd in held]  # noqa: PTH115  # pathlib is slow to import
+def stage(order: "dict[str, Any]", held: list[int]) -> None:
+    """Build the root that `order` describes from the `held` descriptors, and leave the disk: it is at /STAGED_NAME then."""
+    paths = [os.readlink(b"/proc/self/fd/%d" % fd) for fd in held]  # noqa: PTH115  # pathlib is slow to import
     _own_namespaces()
-    # Before anything is mounted: afterwards a path below the temporary folder leads elsewhere.
+    # Before anything is mounted: afterwards a path below /tmp leads elsewhere.
     trees = [_tree_of(fd, path) for fd, path in zip(held, paths, strict=True)]
     root = _Root(order["room"])
     for kind, at, *rest in order["mounts"]:
-        _KINDS[kind](root, at.strip("/"), trees, *rest)
-    return root.fd
+        _KINDS[kind](root, at, trees, *rest)
+    root.enter()
 
 
 class _Root:
     """The root in the making: a folder of a small tmpfs, which also holds what closed names are covered with."""
 
     def __init__(self, size: int) -> None:
-        # bubblewrap needs this folder as well. Only its own namespace sees what is mounted on it.
-        place = _open(_AT_FDCWD, "/tmp")  # noqa: S108
-        base = _tmpfs(size)
-        _move(base, place)
+        base = self.base = _filesystem(b"tmpfs", (b"size", b"%d" % size), (b"mode", b"0755"))
+        # Any folder would do; bubblewrap needs this one to exist as well.
+        _move(base, _open(_AT_FDCWD, b"/tmp"))
         self.device = os.fstat(base).st_dev
-        self._base = base
         self._rooms = 0
-        self.fd = self.room("root", 0o755)
-        self.empty_folder = _read_only(_clone(self.room("folder", 0o555)))
-        os.close(os.open("file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0, dir_fd=base))
-        self.empty_file = _read_only(_clone(_open(base, "file")))
-        for name, tree in (("folder", self.empty_folder), ("file", self.empty_file)):
-            # What is not mounted anywhere cannot be cloned again.
+        self.fd = self.room(STAGED_NAME.encode())
+        self.empty_folder = _read_only(_clone(self.room(b"folder", 0o555)))
+        os.close(os.open(b"file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0, dir_fd=base))
+        self.empty_file = _read_only(_clone(_open(base, b"file")))
+        for name, tree in ((b"folder", self.empty_folder), (b"file", self.empty_file)):
+            # What is mounted nowhere cannot be cloned again.
             _move(tree, _open(base, name))
 
-    def room(self, name: str = "", mode: int = 0o755) -> int:
+    def room(self, name: bytes = b"", mode: int = 0o755) -> int:
         """A new folder of the tmpfs."""
         self._rooms += 1
-        name = name or f"room-{self._rooms}"
-        os.mkdir(name, mode, dir_fd=self._base)
-        return _open(self._base, name)
+        name = name or b"room-%d" % self._rooms
+        os.mkdir(name, mode, dir_fd=self.base)
+        return _open(self.base, name)
 
     def is_ours(self, fd: int) -> bool:
         return os.fstat(fd).st_dev == self.device
 
-    def point(self, at: str, *, is_folder: bool = True) -> int:
+    def point(self, at: bytes, *, is_folder: bool = True) -> int:
         """Where to mount; made if it is missing, but never in a folder of the disk."""
         if not at:
             return self.fd
         try:
             return _open(self.fd, at)
         except FileNotFoundError:
-            above, _, name = at.rpartition("/")
+            above, _, name = at.rpartition(b"/")
             parent = self.point(above)
             if not self.is_ours(parent):
                 raise
@@ -94,23 +102,36 @@ class _Root:
                 os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=parent))
             return _open(parent, name)
 
+    def enter(self) -> None:
+        """Make the tmpfs the root of this process, and let go of the disk."""
+        for name in (b"tmp", b"proc"):
+            os.mkdir(name, 0o755, dir_fd=self.base)
+        _cover(_open(self.base, b"proc"), _clone_at(b"/proc"))
+        for link in _FOR_BUBBLEWRAP:
+            os.symlink(f"{STAGED_NAME}/{link}", link, dir_fd=self.base)
+        os.fchdir(self.base)
+        # The old root comes to lie on the new one, and is taken off it.
+        if _libc.pivot_root(b".", b".") != 0 or _libc.umount2(b".", _MNT_DETACH) != 0:
+            raise Unstaged(ctypes.get_errno(), "mount")
+        os.chdir(b"/")
 
-def _show_system(root: _Root, at: str, _trees: list[int]) -> None:
+
+def _show_system(root: _Root, at: bytes, _trees: list[int]) -> None:
     """A folder of the system, read-only, where there is one."""
     try:
-        tree = _call(_OPEN_TREE, _AT_FDCWD, b"/" + at.encode(), _CLONED | _AT_SYMLINK_NOFOLLOW)
+        tree = _clone_at(b"/" + at)
     except FileNotFoundError:
         return
-    _set(tree, _NOSUID_NODEV | _RDONLY)
+    _set(tree, _NOSUID | _NODEV | _RDONLY)
     _cover(root.point(at), tree)
 
 
-def _show_held(root: _Root, at: str, trees: list[int], index: int, read_only: bool) -> None:
+def _show_held(root: _Root, at: bytes, trees: list[int], index: int, read_only: bool) -> None:
     """What the service holds, at its path; in a folder of the disk only where it really lies there."""
     tree = trees[index]
     found = os.fstat(tree)
-    _set(tree, _NOSUID_NODEV | (_RDONLY if read_only else 0))
-    point = root.point(at, is_folder=found.st_mode & 0o170000 == 0o040000)
+    _set(tree, _NOSUID | _NODEV | (_RDONLY if read_only else 0))
+    point = root.point(at, is_folder=_is_folder(found))
     if not root.is_ours(point) and not os.path.samestat(found, os.fstat(point)):
         raise Unstaged(errno.ESTALE, "changed")
     if at:
@@ -120,7 +141,7 @@ def _show_held(root: _Root, at: str, trees: list[int], index: int, read_only: bo
         root.fd = tree
 
 
-def _make_room(root: _Root, at: str, _trees: list[int]) -> None:
+def _make_room(root: _Root, at: bytes, _trees: list[int]) -> None:
     """An empty folder in memory, for the program to write to."""
     try:
         point = root.point(at)
@@ -130,13 +151,32 @@ def _make_room(root: _Root, at: str, _trees: list[int]) -> None:
             return
         raise
     if not root.is_ours(point):
-        room = root.room()
-        _cover(point, _clone(room))
+        _cover(point, _clone(root.room()))
 
 
-def _link(root: _Root, at: str, _trees: list[int], target: str) -> None:
+def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
+    """The devices every program may use, and terminals of its own."""
+    _make_room(root, at, trees)
+    devices = [(name, b"/dev/" + name) for name in _DEVICES]
+    if os.isatty(1):
+        devices.append((b"console", os.ttyname(1).encode()))
+    for name, source in devices:
+        tree = _clone_at(source)
+        _set(tree, _NOSUID)
+        _cover(root.point(at + b"/" + name, is_folder=False), tree)
+    folder = root.point(at)
+    for name, target in _DEVICE_LINKS:
+        os.symlink(target, name, dir_fd=folder)
+    os.mkdir(b"shm", dir_fd=folder)
+    pts = _filesystem(
+        b"devpts", (b"newinstance", None), (b"ptmxmode", b"0666"), (b"mode", b"620"), attributes=_NOSUID | 8
+    )
+    _cover(root.point(at + b"/pts"), pts)
+
+
+def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
     """A link, unless a folder of the disk is shown there, which has its own."""
-    above, _, name = at.rpartition("/")
+    above, _, name = at.rpartition(b"/")
     try:
         parent = root.point(above)
         if root.is_ours(parent):
@@ -146,48 +186,48 @@ def _link(root: _Root, at: str, _trees: list[int], target: str) -> None:
             raise
 
 
-def _hold(root: _Root, at: str, _trees: list[int], device: int, inode: int) -> None:
+def _hold(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
     """Mount a name on itself: it can be neither renamed nor removed."""
-    point = _seen(root, at, device, inode)
+    point, _ = _seen(root, at, device, inode)
     if point is not None:
         _cover(point, _clone(point))
 
 
-def _hold_read_only(root: _Root, at: str, _trees: list[int], device: int, inode: int) -> None:
-    point = _seen(root, at, device, inode)
+def _hold_read_only(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
+    point, _ = _seen(root, at, device, inode)
     if point is not None:
         _cover(point, _read_only(_clone(point)))
 
 
-def _hide(root: _Root, at: str, _trees: list[int], device: int, inode: int) -> None:
+def _hide(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
     """Mount something empty on a name."""
-    point = _seen(root, at, device, inode)
+    point, is_folder = _seen(root, at, device, inode)
     if point is not None:
-        is_folder = os.fstat(point).st_mode & 0o170000 == 0o040000
         _cover(point, _clone(root.empty_folder if is_folder else root.empty_file))
 
 
-def _seen(root: _Root, at: str, device: int, inode: int) -> int | None:
+def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, bool]:
     """The entry the service saw (any, where it gives no number); None when there is none, or only one of ours."""
     try:
         point = _open(root.fd, at)
     except FileNotFoundError:
-        return None
+        return None, False
     except OSError as error:
         raise Unstaged(errno.ESTALE, "changed") from error
     found = os.fstat(point)
     if found.st_dev == root.device:
         os.close(point)
-        return None
-    if inode and (found.st_dev, found.st_ino) != (device, inode):
+        return None, False
+    if inode and (found.st_ino != inode or found.st_dev != device):
         raise Unstaged(errno.ESTALE, "changed")
-    return point
+    return point, _is_folder(found)
 
 
 _KINDS: "dict[str, Any]" = {
     "system": _show_system,
     "shown": _show_held,
     "room": _make_room,
+    "devices": _make_devices,
     "link": _link,
     "held": _hold,
     "read_only": _hold_read_only,
@@ -200,15 +240,19 @@ def _own_namespaces() -> None:
     if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
         raise Unstaged(ctypes.get_errno(), "user namespace")
     try:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        for name, text in (
+            ("setgroups", b"deny"),
+            ("uid_map", b"%d %d 1" % (uid, uid)),
+            ("gid_map", b"%d %d 1" % (gid, gid)),
+        ):
             fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
-            os.write(fd, text.encode())
+            os.write(fd, text)
             os.close(fd)
     except OSError as error:
         raise Unstaged(error.errno or 0, "user namespace") from error
 
 
-def _tree_of(held: int, path: str) -> int:
+def _tree_of(held: int, path: bytes) -> int:
     """A clone of what is mounted at a held folder or file, found again in this namespace."""
     try:
         again = _open(_AT_FDCWD, path)
@@ -219,18 +263,28 @@ def _tree_of(held: int, path: str) -> int:
     return _clone(again)
 
 
-def _tmpfs(size: int) -> int:
-    context = _call(_FSOPEN, b"tmpfs", 1)
-    for key, value in ((b"size", str(size).encode()), (b"mode", b"0755")):
-        _call(_FSCONFIG, context, 1, key, value, 0)
+def _is_folder(found: os.stat_result) -> bool:
+    return found.st_mode & 0o170000 == 0o040000
+
+
+def _filesystem(kind: bytes, *options: "tuple[bytes, bytes | None]", attributes: int = _NOSUID | _NODEV) -> int:
+    context = _call(_FSOPEN, kind, 1)
+    for key, value in options:
+        _call(_FSCONFIG, context, 0 if value is None else 1, key, value, 0)
     _call(_FSCONFIG, context, 6, None, None, 0)
-    return _call(_FSMOUNT, context, 1, _NOSUID_NODEV)
+    return _call(_FSMOUNT, context, 1, attributes)
 
 
-def _open(folder: int, path: str) -> int:
+def _how(resolve: int) -> bytes:
+    return (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC).to_bytes(8, "little") + bytes(8) + resolve.to_bytes(8, "little")
+
+
+_FROM_ROOT, _BELOW = _how(_NO_LINKS), _how(_NO_LINKS | _BENEATH)
+
+
+def _open(folder: int, path: bytes) -> int:
     """Hold what is at `path`, reached without following links; below `folder` if it is a descriptor."""
-    how = _FROM_ROOT if folder == _AT_FDCWD else _BELOW
-    fd: int = _libc.syscall(_OPENAT2, folder, os.fsencode(path), how, _SIZE_24)
+    fd: int = _syscall(_OPENAT2, folder, path, _FROM_ROOT if folder == _AT_FDCWD else _BELOW, _SIZE_24)
     if fd < 0:
         raise OSError(ctypes.get_errno(), "open")
     return fd
@@ -238,6 +292,11 @@ def _open(folder: int, path: str) -> int:
 
 def _clone(fd: int) -> int:
     return _call(_OPEN_TREE, fd, b"", _CLONED | _AT_EMPTY_PATH)
+
+
+def _clone_at(path: bytes) -> int:
+    """A clone of what is mounted at a path of the system's own."""
+    return _call(_OPEN_TREE, _AT_FDCWD, path, _CLONED | _AT_SYMLINK_NOFOLLOW)
 
 
 def _read_only(tree: int) -> int:
@@ -261,15 +320,8 @@ def _move(tree: int, onto: int) -> None:
     _call(_MOVE_MOUNT, tree, b"", onto, b"", _BY_DESCRIPTORS)
 
 
-def _how(resolve: int) -> bytes:
-    return _PATH.to_bytes(8, "little") + bytes(8) + resolve.to_bytes(8, "little")
-
-
-_FROM_ROOT, _BELOW = _how(_NO_LINKS), _how(_NO_LINKS | 0x08)
-
-
 def _call(number: int, *arguments: "Any") -> int:
-    result: int = _libc.syscall(number, *arguments)
+    result: int = _syscall(number, *arguments)
     if result < 0:
         code = ctypes.get_errno()
         if code == errno.ENOENT:
