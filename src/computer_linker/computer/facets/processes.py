@@ -7,6 +7,8 @@ from typing import Literal, Protocol, runtime_checkable
 SignalName = Literal["term", "int", "kill", "hup", "quit", "usr1", "usr2"]
 FIRST_KEPT_FD = 10
 """`Launch.fds` appear in the child as 10, 11, 12 …, so that an argv can name them."""
+STAGED_PATH = "/staged"
+"""Where a launch with a staged root finds it; there is no more of the disk then than the system's own folders."""
 GATE_FD = 9
 """Where a launch with `gate="argv"` finds its gate: it must wait until a byte can be read there."""
 
@@ -42,6 +44,41 @@ class ProcessLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """One entry of a staged root.
+
+    `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty
+    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `held`, `read_only`, `hidden`:
+    a name inside what is shown, closed.
+    """
+
+    kind: Literal["system", "shown", "room", "devices", "link", "held", "read_only", "hidden"]
+    at: str
+    """Its absolute path inside."""
+    index: int = 0
+    read_only: bool = False
+    target: str = ""
+    device: int = 0
+    inode: int = 0
+    """A closed name must have this number still; 0 for one that no command can replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A root built for the program before it starts, from held descriptors; a sandbox program finds it at STAGED_PATH."""
+
+    mounts: tuple[Mount, ...]
+    """In the order they are made: what lies deeper comes later."""
+    fds: tuple[int, ...]
+    room_bytes: int
+    """How much memory all folders of the kind `room` may take together."""
+
+
+class NamesChanged(Exception):
+    """A name of a staged root is not what was seen there; nothing was started."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One program to start. `argv[0]` is the absolute file; nothing is looked up or expanded."""
 
@@ -57,6 +94,7 @@ class Launch:
     wrapped: bool = False
     """True when argv is a sandbox program: a gentle stop goes past it to what it runs."""
     kernel: KernelRules = field(default_factory=KernelRules)
+    staging: Staging | None = None
     ahead: "Ahead | None" = None
     """The process that was set to work ahead of this launch."""
     client: str = ""
@@ -136,7 +174,7 @@ class Processes(Protocol):
     """Starts processes on one machine."""
 
     async def spawn(self, launch: Launch) -> Child:
-        """Start a process; it waits at its gate until `go()`."""
+        """Start a process; it waits at its gate until `go()`. Raises NamesChanged when its root has to be planned anew."""
         ...
 
     async def aclose(self) -> None:

@@ -4,14 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.processes import Ahead, Child, Ended, Launch, PtySize, SyncsAhead
-from computer_linker.errors import ExecutionFailed
+from computer_linker.computer.facets.processes import Ahead, Child, Ended, Launch, NamesChanged, PtySize, SyncsAhead
+from computer_linker.errors import Conflict, ExecutionFailed
 from computer_linker.model.unsynced import Unsynced
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams, drained
 from computer_linker.providers.sandbox.boundary import SpawnPlan
@@ -19,6 +19,7 @@ from computer_linker.providers.sandbox.boundary import SpawnPlan
 _GRACE_S = 2.0
 _KILLED_WITHIN_S = 15.0
 _PROGRESS_EVERY_S = 0.25
+_LOOKS = 3
 SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE",
             137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 153: "SIGXFSZ", 159: "SIGSYS"}  # fmt: skip
 
@@ -85,24 +86,44 @@ class Runner:
         ahead: Ahead | None = None,
     ) -> Child:
         """Start the plan's process; it waits at its gate until `go()`. The plan is released by the caller."""
-        child = await self._computer.processes.spawn(
-            Launch(
-                argv=plan.argv,
-                env=env,
-                cwd_fd=plan.cwd_fd,
-                stdin="pipe" if stdin else "null",
-                pty=pty,
-                fds=plan.fds,
-                gate=plan.gate,
-                wrapped=plan.wrapped,
-                kernel=plan.kernel,
-                ahead=ahead,
-                client=plan.client,
-                limits=plan.limits,
-            )
+        launch = Launch(
+            argv=plan.argv,
+            env=env,
+            cwd_fd=plan.cwd_fd,
+            stdin="pipe" if stdin else "null",
+            pty=pty,
+            fds=plan.fds,
+            gate=plan.gate,
+            wrapped=plan.wrapped,
+            kernel=plan.kernel,
+            staging=plan.staging,
+            ahead=ahead,
+            client=plan.client,
+            limits=plan.limits,
         )
+        child = await self._spawned(plan, launch)
         plan.sent()
         return child
+
+    async def _spawned(self, plan: SpawnPlan, launch: Launch) -> Child:
+        """Start it; where the names in its folders change while they are closed, look again and start another."""
+        promised = (plan.is_partial, plan.warnings)
+        for _ in range(_LOOKS):
+            try:
+                return await self._computer.processes.spawn(launch)
+            except NamesChanged:
+                if plan.look_again is None:
+                    break
+                await plan.look_again()
+                if (plan.is_partial, plan.warnings) != promised:
+                    # The caller was judged by what the first look could close.
+                    break
+                # The process that was set to work ahead has ended, and had synced its file before.
+                launch = replace(launch, staging=plan.staging, ahead=None)
+        raise Conflict(
+            "Names in the scope's folders kept changing while they were closed off for this command, so it was not started. "
+            "Try again once what changes them has ended."
+        )
 
     async def run(
         self,

@@ -1,11 +1,11 @@
 """What held around a command, as values: a boundary, a confinement that was asked for, and the plan to spawn in it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from computer_linker.computer.facets.processes import KernelRules, ProcessLimits
+from computer_linker.computer.facets.processes import KernelRules, ProcessLimits, Staging
 from computer_linker.model.paths import PathRules
 
 Kind = Literal["bubblewrap", "landlock", "seatbelt", "none"]
@@ -111,6 +111,10 @@ class SpawnPlan:
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
     """True where a root holds more than was looked at: secrets deep inside it are not closed."""
+    staging: Staging | None = None
+    """The root to build for the process from held descriptors."""
+    look_again: Callable[[], Awaitable[None]] | None = None
+    """Plan the root anew, where a name in it changed after it was planned."""
     closes: list[int] = field(default_factory=list)
     """Descriptors that are of no more use once the process has its own."""
     releases: list[Callable[[], None]] = field(default_factory=list)

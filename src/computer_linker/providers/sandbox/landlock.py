@@ -5,7 +5,7 @@ import tempfile
 
 from computer_linker.computer.facets.processes import KernelRules
 from computer_linker.providers.sandbox.boundary import Confinement, SpawnPlan
-from computer_linker.providers.sandbox.places import SYSTEM, SYSTEM_FACTS, tool_folders
+from computer_linker.providers.sandbox.places import SYSTEM, SYSTEM_FACTS, held_places, tool_folders
 
 _READ = (*SYSTEM, *SYSTEM_FACTS, "/proc", "/dev")
 
@@ -13,14 +13,16 @@ _READ = (*SYSTEM, *SYSTEM_FACTS, "/proc", "/dev")
 def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, dict[str, str]]:
     """The plan, and the variables that send temporary files to a private folder (it is gone afterwards)."""
     private = tempfile.mkdtemp(prefix="computer-linker-")
-    fds = [folder.fd for folder in (*confinement.writable, *confinement.own, *confinement.readable)]
+    tools = held_places((*tool_folders(), *confinement.programs))
+    fds = [folder.fd for folder in (*confinement.writable, *confinement.own, *confinement.readable)] + tools
     writable = len(confinement.writable) + len(confinement.own)
     plan = SpawnPlan(
         argv=argv,
+        closes=tools,
         fds=tuple(fds),
         cwd_fd=confinement.cwd_fd,
         kernel=KernelRules(
-            read=(*_READ, *tool_folders(), *confinement.programs),
+            read=_READ,
             write=(private,),
             root_fds=tuple(range(writable)),
             read_root_fds=tuple(range(writable, len(fds))),

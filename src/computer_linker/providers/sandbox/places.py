@@ -1,7 +1,9 @@
 """Which parts of this machine every command may read: the system's programs and the tool folders in the home."""
 
 import os
+import stat
 import time
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -75,6 +77,29 @@ def tool_folders() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _tool_folders(_moment: int) -> tuple[str, ...]:
     return tuple(path for name in TOOLS_IN_HOME if Path(path := f"{home()}/{name}").is_dir())
+
+
+def hold(path: str) -> int | None:
+    """Hold a folder, file or link, reached without following any link; None when that cannot be."""
+    fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    for name in path.strip("/").split("/"):
+        above = fd
+        try:
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+        except OSError:
+            return None
+        finally:
+            os.close(above)
+    return fd
+
+
+def held_places(paths: Iterable[str]) -> list[int]:
+    """Descriptors of the folders and files among these; a link would lead wherever it was turned."""
+    held = [fd for path in dict.fromkeys(paths) if (fd := hold(path)) is not None]
+    for fd in [fd for fd in held if stat.S_ISLNK(os.fstat(fd).st_mode)]:
+        held.remove(fd)
+        os.close(fd)
+    return held
 
 
 def depth(path: str) -> int:

@@ -5,13 +5,14 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
-from computer_linker.computer.facets.processes import Launch
+from computer_linker.computer.facets.processes import Launch, NamesChanged
 from computer_linker.errors import LinkError
 from computer_linker.providers.processes.streams import collect
 from computer_linker.providers.sandbox.boundary import Boundary, Confinement, Folder
@@ -57,11 +58,21 @@ _NAMES_HELD = {
 
 async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
     """The boundary as it was seen to hold, or none with the reason."""
-    inside, canary, outside = _set_out(sandbox.state)
+    place = _set_out(sandbox.state)
     try:
-        told = await _attempt(sandbox, claimed, inside, canary, outside)
+        return await _crossed(sandbox, claimed, place)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+async def _crossed(sandbox: "Sandbox", claimed: Boundary, place: Path) -> Boundary:
+    inside, outside = place / "inside", place / "outside"
+    try:
+        told = await _attempt(sandbox, claimed, inside, place / "canary", outside)
     except LinkError as error:
         return Boundary("none", detail=error.message)
+    except NamesChanged:
+        return Boundary("none", detail="the probe's folder changed while it was tried")
     except TimeoutError:
         return Boundary("none", detail="the probe did not answer in time")
     if not told.get("runs") or not told.get("write_root"):
@@ -76,20 +87,23 @@ async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
     )
 
 
-def _set_out(state: Path) -> tuple[Path, Path, Path]:
-    """A folder that may be written, a file that must not be read, and a name that must not appear."""
-    place = Path(os.path.realpath(state)) / "sandbox-probe"
-    shutil.rmtree(place, ignore_errors=True)
-    inside = place / "inside"
-    inside.mkdir(parents=True, exist_ok=True, mode=0o700)
-    canary = place / "canary"
-    canary.write_text("canary", encoding="utf-8")
-    return inside, canary, place / "outside"
+def _set_out(state: Path) -> Path:
+    """A new place for one probe: a folder that may be written, and a file that must not be read."""
+    place = Path(tempfile.mkdtemp(prefix="sandbox-probe-", dir=os.path.realpath(state)))
+    (place / "inside").mkdir(mode=0o700)
+    (place / "canary").write_text("canary", encoding="utf-8")
+    return place
 
 
 def interpreter_places() -> tuple[str, ...]:
     """Folders the running interpreter needs, to run it inside a boundary."""
-    return tuple(dict.fromkeys((sys.prefix, sys.base_prefix, os.path.realpath(sys.base_prefix))))
+    return tuple(dict.fromkeys(os.path.realpath(place) for place in (sys.prefix, sys.base_prefix)))
+
+
+def _interpreter() -> str:
+    """This interpreter by a path without links in its folder, as the folder is shown inside."""
+    folder, name = os.path.split(sys.executable)
+    return f"{os.path.realpath(folder)}/{name}"
 
 
 async def _attempt(
@@ -102,7 +116,7 @@ async def _attempt(
             script = [str(part) for part in (canary, outside, "/run/sandbox-probe", port, os.getpid())]
             if claimed.kind != "bubblewrap":
                 script[2] = str(inside)
-            argv = [sys.executable, "-I", "-S", "-c", _TRY, *script]
+            argv = [_interpreter(), "-I", "-S", "-c", _TRY, *script]
             confinement = Confinement(
                 writable=(Folder(fd, script[2]),),
                 programs=interpreter_places(),
@@ -113,7 +127,7 @@ async def _attempt(
             try:
                 launch = Launch(
                     plan.argv, env, cwd_fd=plan.cwd_fd, fds=plan.fds, gate=plan.gate, wrapped=plan.wrapped,
-                    kernel=plan.kernel,
+                    kernel=plan.kernel, staging=plan.staging,
                 )  # fmt: skip
                 with anyio.fail_after(20):
                     child = await sandbox.computer.processes.spawn(launch)

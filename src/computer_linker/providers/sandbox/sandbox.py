@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Co
 from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.masks import look_at
 from computer_linker.providers.sandbox.placeholders import Placeholders
+from computer_linker.providers.sandbox.places import SYSTEM
 
 
 def kinds_here(computer: Computer) -> tuple[Kind, ...]:
@@ -33,6 +35,7 @@ def _backend(computer: Computer) -> str:
     return computer.capabilities().facets["processes"].backend
 
 
+_PROBE_AGAIN_S = 60.0
 _JOB_OBJECT = "a job object ends a command with all it started; it confines neither files nor network"
 
 
@@ -51,7 +54,9 @@ class Sandbox:
         self.state = state
         self.computer = computer
         self._kinds = kinds_here(computer) if kinds is None else tuple(kinds)
+        self.probe_again_s = _PROBE_AGAIN_S
         self._boundary: Boundary | None = None
+        self._failed_at: float | None = None
         self._probing = anyio.Lock()
         self._placeholders = Placeholders(state / "sandbox-placeholders")
         self._looks = Looks()
@@ -67,12 +72,16 @@ class Sandbox:
         return self._boundary
 
     async def probe(self) -> Boundary:
-        """The boundary that holds here, measured on first use by trying to cross it."""
-        if self._boundary is None:
+        """The boundary that holds here, measured on first use by trying to cross it; a failure is measured again later."""
+        if self._boundary is None or self._is_due():
             async with self._probing:
-                if self._boundary is None:
+                if self._boundary is None or self._is_due():
                     self._boundary = await self._best()
         return self._boundary
+
+    def _is_due(self) -> bool:
+        """True when a boundary that should hold did not, a while ago: something may have disturbed the probe."""
+        return self._failed_at is not None and time.monotonic() - self._failed_at > self.probe_again_s
 
     async def look(self, confinement: Confinement) -> None:
         """Look through large or unknown folders beforehand, away from the event loop, so that `wrap` has little left to do."""
@@ -94,7 +103,9 @@ class Sandbox:
             case "bubblewrap":
                 assert self._bwrap is not None
                 confinement = self._without_state(confinement)
-                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty)
+                plan = bubblewrap.wrap(
+                    self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty, look=self.look
+                )
             case "landlock":
                 self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)
@@ -119,8 +130,7 @@ class Sandbox:
                 )
 
     def _without_state(self, confinement: Confinement) -> Confinement:
-        hidden = (*confinement.hidden, os.path.realpath(self.state), str(self.state))
-        return replace(confinement, hidden=tuple(dict.fromkeys(hidden)))
+        return replace(confinement, hidden=(*confinement.hidden, os.path.realpath(self.state)))
 
     async def aclose(self) -> None:
         self._placeholders.close()
@@ -128,20 +138,23 @@ class Sandbox:
     async def _best(self) -> Boundary:
         from computer_linker.providers.sandbox.probe import crossed
 
+        self._failed_at = None
         reasons = [_JOB_OBJECT] if _backend(self.computer) == "job object" else []
         for kind in self._kinds:
-            if kind == "bubblewrap" and not await self._has_bubblewrap():
-                reasons.append("bubblewrap is not installed, or too old to bind by descriptor")
+            if kind == "bubblewrap" and not self._has_bubblewrap():
+                reasons.append("bubblewrap is not installed in a folder of the system")
                 continue
             found = await crossed(self, Boundary(kind, files=True))
             if found.holds:
                 return found
+            self._failed_at = time.monotonic()
             reasons.append(f"{kind}: {found.detail}")
         return Boundary("none", detail="; ".join(reasons) or NO_BOUNDARY.detail)
 
-    async def _has_bubblewrap(self) -> bool:
-        found = shutil.which("bwrap")
-        if found is None or not found.startswith("/"):
-            return False
-        self._bwrap = found
-        return await anyio.to_thread.run_sync(bubblewrap.binds_by_descriptor, found)
+    def _has_bubblewrap(self) -> bool:
+        """Find it in a folder of the system: a staged root has no other, and no command could replace it there."""
+        folders = os.environ.get("PATH", "").split(os.pathsep)
+        found = [os.path.realpath(path) for folder in folders if (path := shutil.which("bwrap", path=folder))]
+        inside = tuple(f"{place}/" for place in SYSTEM)
+        self._bwrap = next((path for path in found if path.startswith(inside)), None)
+        return self._bwrap is not None

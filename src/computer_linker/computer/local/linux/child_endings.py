@@ -18,6 +18,8 @@ def reason_of(number: int, step: str) -> str:
     """Why a child could not become its program, from the error number and the step it was at."""
     if step == "sync":
         return f"its record in the history could not be kept on the disk ({os.strerror(number)})"
+    if step == "user namespace":
+        return f"this system gives the service no user namespace to build its root in ({os.strerror(number)})"
     return f"{os.strerror(number)} ({step})"
 
 

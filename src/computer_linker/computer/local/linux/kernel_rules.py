@@ -11,7 +11,6 @@ from computer_linker.computer.facets.processes import KernelRules
 _CREATE_RULESET = 444
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
-_FILE_ONLY = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15
 _TCP = 1 << 0 | 1 << 1
 _SCOPES = 1 << 0 | 1 << 1
 """Abstract UNIX sockets and signals."""

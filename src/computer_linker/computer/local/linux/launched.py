@@ -9,8 +9,9 @@ import resource
 import sys
 
 from computer_linker.computer.local.linux.control_groups import limit
-from computer_linker.computer.local.linux.launcher_words import SYNC
+from computer_linker.computer.local.linux.launcher_words import MAX_DESCRIPTORS, SYNC
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
+from computer_linker.computer.local.linux.staging import Unstaged, stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ UNCOUNTED_PROCESSES = 2048
 """How many processes more than run already a command may have, where there are no control groups."""
 _SIG_SETMASK = 2
 _TIOCSCTTY = 0x540E
+_FILE_RIGHTS = 0b111 | 1 << 14 | 1 << 15
+"""Landlock's rights to a file: execute, write, read, truncate, ioctl. It refuses a rule that gives a file any other."""
 _packet = bytearray(400_000)
 """Made once by the launcher; its children share what they do not write to."""
 _REHEARSAL = marshal.dumps(
@@ -74,6 +77,11 @@ def become(
         order = marshal.loads(data)  # noqa: S302  # from the service alone
         _limit(order["limits"], groups)
         gate = _place_descriptors(order, fds, link.fileno())
+        if order["staging"] is not None:
+            step = "staging"
+            stage(order["staging"], order["staging"]["held"])
+            control.send(marshal.dumps({"event": "staged", "id": number}))
+            step = "setup"
         if order["pty"] and not order["wrapped"]:
             fcntl.ioctl(0, _TIOCSCTTY, 0)
         if order["kernel"] is not None:
@@ -84,6 +92,7 @@ def become(
         step = "exec"
         os.execve(order["argv"][0], order["argv"], environment)  # noqa: S606  # the argv was judged by the service
     except OSError as error:
+        step = error.step if isinstance(error, Unstaged) else step
         control.send(marshal.dumps({"event": "failed", "id": number, "errno": error.errno, "step": step}))
     finally:
         os._exit(127)
@@ -180,7 +189,7 @@ def _environment(given: dict[str, str], mark: str) -> dict[bytes, bytes]:
 
 def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
     """One packet and its descriptors. `socket.recv_fds` would drop the close-on-exec flag."""
-    room = _socket.CMSG_SPACE(64 * 4)
+    room = _socket.CMSG_SPACE(MAX_DESCRIPTORS * 4)
     size, ancillary, _, _ = control.recvmsg_into([_packet], room, _socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
     for level, kind, raw in ancillary:
@@ -198,6 +207,8 @@ def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> in
         os.dup2(high[index], target, inheritable=True)
     for offset, index in enumerate(order["fds"]):
         os.dup2(high[index], 10 + offset, inheritable=order["wrapped"])
+    if order["staging"] is not None:
+        order["staging"]["held"] = [high[index] for index in order["staging"]["held"]]
     if order["gate"] == "argv":
         os.dup2(gate, 9, inheritable=True)
     if order["cwd"] is not None:
@@ -234,6 +245,8 @@ def _landlock(rules: "dict[str, Any]") -> None:
         fd = 10 + place if isinstance(place, int) else _open_path(place)
         if fd is None:
             continue
+        if os.fstat(fd).st_mode & 0o170000 != 0o040000:
+            access &= _FILE_RIGHTS
         rule = int(access).to_bytes(8, sys.byteorder) + int(fd).to_bytes(4, sys.byteorder)
         if libc.syscall(445, ruleset, 1, rule, 0) != 0:
             raise OSError(ctypes.get_errno(), "landlock_add_rule")

@@ -16,11 +16,19 @@ from typing import Any
 import anyio
 
 from computer_linker.computer.facets.ending import Ending
-from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
+from computer_linker.computer.facets.processes import (
+    Child,
+    Ended,
+    Launch,
+    NamesChanged,
+    PtySize,
+    SignalName,
+    Usage,
+)
 from computer_linker.computer.local.linux.child_endings import ended_of, reason_of
 from computer_linker.computer.local.linux.child_streams import Streams, set_size
-from computer_linker.computer.local.linux.kernel_rules import compiled
 from computer_linker.computer.local.linux.launcher_words import SYNC
+from computer_linker.computer.local.linux.orders import send_order
 from computer_linker.computer.local.linux.usage import usage_of
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
@@ -31,7 +39,6 @@ sys.path.append(sys.argv[1])
 from computer_linker.computer.local.linux.launcher import serve
 serve(int(sys.argv[2]))
 """
-_MAX_PACKET = 190_000
 _DESCRIPTORS = 16_384
 _MAX_AHEAD = 4
 """Children that wait for an order, each for another client."""
@@ -64,7 +71,7 @@ class LinuxProcesses:
         failure = None
         try:
             streams = Streams.open(launch)
-            _order(ready, launch, streams)
+            send_order(ready.link, launch, streams)
             streams.widen()
         except BrokenPipeError:
             # It has ended; why, the launcher tells next.
@@ -84,6 +91,8 @@ class LinuxProcesses:
         self._children[ready.id] = child
         if self._loop is not None:
             self._loop.call_later(_FORK_AHEAD_S, self._fork_ahead, launch.client)
+        if launch.staging is not None:
+            await child.is_staged()
         return child
 
     def sync_ahead(self, fd: int, client: str = "") -> "_Ready | None":
@@ -192,10 +201,12 @@ class LinuxProcesses:
             case "ready":
                 link = socket.socket(fileno=fds[0])
                 self._has_ready(_Ready(self, message["id"], message["pid"], link, message["client"]))
+            case "staged":
+                self._has_staged(message["id"])
             case "failed" if not message["id"]:
                 self._has_not_forked(message["client"], message["errno"])
             case "failed":
-                self._has_failed(message["id"], reason_of(message["errno"], message["step"]))
+                self._has_failed(message["id"], reason_of(message["errno"], message["step"]), message["step"])
             case "exit":
                 self._has_ended(message["id"], message["status"], message["reached"])
 
@@ -235,10 +246,16 @@ class LinuxProcesses:
                 return entry[1]
         return None
 
-    def _has_failed(self, number: int, reason: str) -> None:
+    def _has_staged(self, number: int) -> None:
+        child = self._children.get(number)
+        if child is not None:
+            child.has_staged(None)
+
+    def _has_failed(self, number: int, reason: str, step: str) -> None:
         child = self._children.get(number)
         if child is not None:
             child.failure = reason
+            child.names_changed = step == "changed"
             return
         if number in self._ahead:
             self._ahead[number].failure = reason
@@ -304,39 +321,6 @@ class _Ready:
         self._owner.give_back(self)
 
 
-def _order(ready: _Ready, launch: Launch, streams: "Streams") -> None:
-    fds = [*streams.theirs, *launch.fds]
-    cwd = None
-    if launch.cwd_fd is not None:
-        cwd = len(fds)
-        fds.append(launch.cwd_fd)
-    order = {
-        "argv": launch.argv,
-        "env": launch.env,
-        "stdio": streams.stdio,
-        "fds": [len(streams.theirs) + at for at in range(len(launch.fds))],
-        "cwd": cwd,
-        "pty": launch.pty is not None,
-        "wrapped": launch.wrapped,
-        "gate": launch.gate,
-        "limits": {
-            "processes": launch.limits.processes or 0,
-            "memory_bytes": launch.limits.memory_bytes or 0,
-            "file_bytes": launch.limits.file_bytes,
-        },
-        "kernel": compiled(launch.kernel),
-    }
-    packet = marshal.dumps(order)
-    if len(packet) > _MAX_PACKET:
-        raise LimitExceeded("The command and its environment are too long.", bytes=len(packet), limit=_MAX_PACKET)
-    try:
-        socket.send_fds(ready.link, [packet], fds)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise ExecutionFailed("The system could not start the command; try again.") from error
-
-
 class LinuxChild(Ending):
     """One process the launcher holds."""
 
@@ -348,9 +332,33 @@ class LinuxChild(Ending):
         self._gate: socket.socket | None = ready.link
         self.stdin, self.stdout, self.stderr = streams.stdin, streams.stdout, streams.stderr
         self.failure: str | None = None
+        self.names_changed = False
+        self._staged: asyncio.Future[Ended | None] | None = None
+        self._streams = streams
         self._owner = owner
         self._wrapped = launch.wrapped
         self._is_pty = launch.pty is not None
+
+    async def is_staged(self) -> None:
+        """Return once its root stands; raises, and nothing of it has run, when that cannot be."""
+        self._staged = asyncio.get_running_loop().create_future()
+        try:
+            ended = await self._staged
+        except BaseException:
+            self.kill()
+            self._streams.close_ours()
+            raise
+        if ended is None:
+            return
+        self._streams.close_ours()
+        if self.names_changed:
+            raise NamesChanged
+        raise ExecutionFailed(f"The program could not be started: {ended.reason or 'its process was ended'}.")
+
+    def has_staged(self, ended: Ended | None) -> None:
+        """Tell the one who waits; with how it ended, if that came first."""
+        if self._staged is not None and not self._staged.done():
+            self._staged.set_result(ended)
 
     def go(self) -> None:
         gate, self._gate = self._gate, None
@@ -363,6 +371,7 @@ class LinuxChild(Ending):
         gate, self._gate = self._gate, None
         if gate is not None:
             gate.close()
+        self.has_staged(ended)
         super().has_ended(ended)
 
     def signal(self, name: SignalName) -> None:

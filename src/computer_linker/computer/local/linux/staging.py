@@ -1,0 +1,330 @@
+"""The root of a sandboxed program, built in the launcher's child from descriptors the service holds.
+
+It is built in a user and mount namespace of the child's own, with the mount calls that take descriptors (Linux 5.12), so that
+no path below a folder a command can write is ever resolved twice. Then the child leaves the disk for a small tmpfs, in which
+nothing lies but that root and what bubblewrap needs to start. bubblewrap binds the finished root as a whole, and its own
+user namespace locks the mounts that close names.
+
+The kernel clones no mount of another namespace, so a held folder is opened again by its path, without following links, and
+must be the same folder. Imports next to nothing, as everything of the launcher does.
+"""
+
+import ctypes
+import errno
+import os
+
+from computer_linker.computer.local.linux.launcher_words import STAGED_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
+_CLONE_NEWNS, _CLONE_NEWUSER, _MNT_DETACH = 0x20000, 0x10000000, 2
+_AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW, _AT_RECURSIVE = -100, 0x1000, 0x100, 0x8000
+_CLONED = 1 | os.O_CLOEXEC | _AT_RECURSIVE
+_BY_DESCRIPTORS = 0x04 | 0x40
+_RDONLY, _NOSUID, _NODEV = 1, 2, 4
+_SIZE_24, _SIZE_32 = ctypes.c_size_t(24), ctypes.c_size_t(32)
+_NO_LINKS, _BENEATH = 0x02 | 0x04, 0x08
+_DEVICES = (b"null", b"zero", b"full", b"random", b"urandom", b"tty")
+_DEVICE_LINKS = (
+    (b"fd", "/proc/self/fd"), (b"stdin", "/proc/self/fd/0"), (b"stdout", "/proc/self/fd/1"), (b"stderr", "/proc/self/fd/2"),
+    (b"core", "/proc/kcore"), (b"ptmx", "pts/ptmx"),
+)  # fmt: skip
+_FOR_BUBBLEWRAP = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu", "snap")
+"""Where its file, its libraries and their loader are looked for."""
+
+
+class Unstaged(OSError):
+    """The root could not be built; `step` names what the kernel refused, or `changed` when a name is not what was seen."""
+
+    def __init__(self, number: int, step: str) -> None:
+        super().__init__(number, step)
+        self.step = step
+
+
+def stage(order: "dict[str, Any]", held: list[int]) -> None:
+    """Build the root that `order` describes from the `held` descriptors, and leave the disk: it is at /STAGED_NAME then."""
+    paths = [os.readlink(b"/proc/self/fd/%d" % fd) for fd in held]  # noqa: PTH115  # pathlib is slow to import
+    _own_namespaces()
+    # Before anything is mounted: afterwards a path below /tmp leads elsewhere.
+    trees = [_tree_of(fd, path) for fd, path in zip(held, paths, strict=True)]
+    root = _Root(order["room"])
+    for kind, at, *rest in order["mounts"]:
+        _KINDS[kind](root, at, trees, *rest)
+    root.enter()
+
+
+class _Root:
+    """The root in the making: a folder of a small tmpfs, which also holds what closed names are covered with."""
+
+    def __init__(self, size: int) -> None:
+        base = self.base = _filesystem(b"tmpfs", (b"size", b"%d" % size), (b"mode", b"0755"))
+        # Any folder would do; bubblewrap needs this one to exist as well.
+        _move(base, _open(_AT_FDCWD, b"/tmp"))
+        self.device = os.fstat(base).st_dev
+        self._rooms = 0
+        self.fd = self.room(STAGED_NAME.encode())
+        self.empty_folder = _read_only(_clone(self.room(b"folder", 0o555)))
+        os.close(os.open(b"file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0, dir_fd=base))
+        self.empty_file = _read_only(_clone(_open(base, b"file")))
+        for name, tree in ((b"folder", self.empty_folder), (b"file", self.empty_file)):
+            # What is mounted nowhere cannot be cloned again.
+            _move(tree, _open(base, name))
+
+    def room(self, name: bytes = b"", mode: int = 0o755) -> int:
+        """A new folder of the tmpfs."""
+        self._rooms += 1
+        name = name or b"room-%d" % self._rooms
+        os.mkdir(name, mode, dir_fd=self.base)
+        return _open(self.base, name)
+
+    def is_ours(self, fd: int) -> bool:
+        return os.fstat(fd).st_dev == self.device
+
+    def point(self, at: bytes, *, is_folder: bool = True) -> int:
+        """Where to mount; made if it is missing, but never in a folder of the disk."""
+        if not at:
+            return self.fd
+        try:
+            return _open(self.fd, at)
+        except FileNotFoundError:
+            above, _, name = at.rpartition(b"/")
+            parent = self.point(above)
+            if not self.is_ours(parent):
+                raise
+            if is_folder:
+                os.mkdir(name, 0o755, dir_fd=parent)
+            else:
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=parent))
+            return _open(parent, name)
+
+    def enter(self) -> None:
+        """Make the tmpfs the root of this process, and let go of the disk."""
+        for name in (b"tmp", b"proc"):
+            os.mkdir(name, 0o755, dir_fd=self.base)
+        _cover(_open(self.base, b"proc"), _clone_at(b"/proc"))
+        for link in _FOR_BUBBLEWRAP:
+            os.symlink(f"{STAGED_NAME}/{link}", link, dir_fd=self.base)
+        os.fchdir(self.base)
+        # The old root comes to lie on the new one, and is taken off it.
+        if _libc.pivot_root(b".", b".") != 0 or _libc.umount2(b".", _MNT_DETACH) != 0:
+            raise Unstaged(ctypes.get_errno(), "mount")
+        os.chdir(b"/")
+
+
+def _show_system(root: _Root, at: bytes, _trees: list[int]) -> None:
+    """A folder of the system, read-only, where there is one."""
+    try:
+        tree = _clone_at(b"/" + at)
+    except FileNotFoundError:
+        return
+    _set(tree, _NOSUID | _NODEV | _RDONLY)
+    _cover(root.point(at), tree)
+
+
+def _show_held(root: _Root, at: bytes, trees: list[int], index: int, read_only: bool) -> None:
+    """What the service holds, at its path; in a folder of the disk only where it really lies there."""
+    tree = trees[index]
+    found = os.fstat(tree)
+    _set(tree, _NOSUID | _NODEV | (_RDONLY if read_only else 0))
+    point = root.point(at, is_folder=_is_folder(found))
+    if not root.is_ours(point) and not os.path.samestat(found, os.fstat(point)):
+        raise Unstaged(errno.ESTALE, "changed")
+    if at:
+        _cover(point, tree)
+    else:
+        _move(tree, point)
+        root.fd = tree
+
+
+def _make_room(root: _Root, at: bytes, _trees: list[int]) -> None:
+    """An empty folder in memory, for the program to write to."""
+    try:
+        point = root.point(at)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
+            # A root shows the disk's own entry here: a link, or none.
+            return
+        raise
+    if not root.is_ours(point):
+        _cover(point, _clone(root.room()))
+
+
+def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
+    """The devices every program may use, and terminals of its own."""
+    _make_room(root, at, trees)
+    devices = [(name, b"/dev/" + name) for name in _DEVICES]
+    if os.isatty(1):
+        devices.append((b"console", os.ttyname(1).encode()))
+    for name, source in devices:
+        tree = _clone_at(source)
+        _set(tree, _NOSUID)
+        _cover(root.point(at + b"/" + name, is_folder=False), tree)
+    folder = root.point(at)
+    for name, target in _DEVICE_LINKS:
+        os.symlink(target, name, dir_fd=folder)
+    os.mkdir(b"shm", dir_fd=folder)
+    pts = _filesystem(
+        b"devpts", (b"newinstance", None), (b"ptmxmode", b"0666"), (b"mode", b"620"), attributes=_NOSUID | 8
+    )
+    _cover(root.point(at + b"/pts"), pts)
+
+
+def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
+    """A link, unless a folder of the disk is shown there, which has its own."""
+    above, _, name = at.rpartition(b"/")
+    try:
+        parent = root.point(above)
+        if root.is_ours(parent):
+            os.symlink(target, name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
+            raise
+
+
+def _hold(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
+    """Mount a name on itself: it can be neither renamed nor removed."""
+    point, _ = _seen(root, at, device, inode)
+    if point is not None:
+        _cover(point, _clone(point))
+
+
+def _hold_read_only(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
+    point, _ = _seen(root, at, device, inode)
+    if point is not None:
+        _cover(point, _read_only(_clone(point)))
+
+
+def _hide(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
+    """Mount something empty on a name."""
+    point, is_folder = _seen(root, at, device, inode)
+    if point is not None:
+        _cover(point, _clone(root.empty_folder if is_folder else root.empty_file))
+
+
+def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, bool]:
+    """The entry the service saw (any, where it gives no number); None when there is none, or only one of ours."""
+    try:
+        point = _open(root.fd, at)
+    except FileNotFoundError:
+        return None, False
+    except OSError as error:
+        raise Unstaged(errno.ESTALE, "changed") from error
+    found = os.fstat(point)
+    if found.st_dev == root.device:
+        os.close(point)
+        return None, False
+    if inode and (found.st_ino != inode or found.st_dev != device):
+        raise Unstaged(errno.ESTALE, "changed")
+    return point, _is_folder(found)
+
+
+_KINDS: "dict[str, Any]" = {
+    "system": _show_system,
+    "shown": _show_held,
+    "room": _make_room,
+    "devices": _make_devices,
+    "link": _link,
+    "held": _hold,
+    "read_only": _hold_read_only,
+    "hidden": _hide,
+}
+
+
+def _own_namespaces() -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
+        raise Unstaged(ctypes.get_errno(), "user namespace")
+    try:
+        for name, text in (
+            ("setgroups", b"deny"),
+            ("uid_map", b"%d %d 1" % (uid, uid)),
+            ("gid_map", b"%d %d 1" % (gid, gid)),
+        ):
+            fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
+            os.write(fd, text)
+            os.close(fd)
+    except OSError as error:
+        raise Unstaged(error.errno or 0, "user namespace") from error
+
+
+def _tree_of(held: int, path: bytes) -> int:
+    """A clone of what is mounted at a held folder or file, found again in this namespace."""
+    try:
+        again = _open(_AT_FDCWD, path)
+    except OSError as error:
+        raise Unstaged(errno.ESTALE, "changed") from error
+    if not os.path.samestat(os.fstat(held), os.fstat(again)):
+        raise Unstaged(errno.ESTALE, "changed")
+    return _clone(again)
+
+
+def _is_folder(found: os.stat_result) -> bool:
+    return found.st_mode & 0o170000 == 0o040000
+
+
+def _filesystem(kind: bytes, *options: "tuple[bytes, bytes | None]", attributes: int = _NOSUID | _NODEV) -> int:
+    context = _call(_FSOPEN, kind, 1)
+    for key, value in options:
+        _call(_FSCONFIG, context, 0 if value is None else 1, key, value, 0)
+    _call(_FSCONFIG, context, 6, None, None, 0)
+    return _call(_FSMOUNT, context, 1, attributes)
+
+
+def _how(resolve: int) -> bytes:
+    return (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC).to_bytes(8, "little") + bytes(8) + resolve.to_bytes(8, "little")
+
+
+_FROM_ROOT, _BELOW = _how(_NO_LINKS), _how(_NO_LINKS | _BENEATH)
+
+
+def _open(folder: int, path: bytes) -> int:
+    """Hold what is at `path`, reached without following links; below `folder` if it is a descriptor."""
+    fd: int = _syscall(_OPENAT2, folder, path, _FROM_ROOT if folder == _AT_FDCWD else _BELOW, _SIZE_24)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "open")
+    return fd
+
+
+def _clone(fd: int) -> int:
+    return _call(_OPEN_TREE, fd, b"", _CLONED | _AT_EMPTY_PATH)
+
+
+def _clone_at(path: bytes) -> int:
+    """A clone of what is mounted at a path of the system's own."""
+    return _call(_OPEN_TREE, _AT_FDCWD, path, _CLONED | _AT_SYMLINK_NOFOLLOW)
+
+
+def _read_only(tree: int) -> int:
+    _set(tree, _RDONLY)
+    return tree
+
+
+def _set(tree: int, attributes: int) -> None:
+    wanted = attributes.to_bytes(8, "little") + bytes(24)
+    _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, wanted, _SIZE_32)
+
+
+def _cover(point: int, tree: int) -> None:
+    """Mount a tree, and let go of both descriptors: there may be more names than a process may hold."""
+    _move(tree, point)
+    os.close(tree)
+    os.close(point)
+
+
+def _move(tree: int, onto: int) -> None:
+    _call(_MOVE_MOUNT, tree, b"", onto, b"", _BY_DESCRIPTORS)
+
+
+def _call(number: int, *arguments: "Any") -> int:
+    result: int = _syscall(number, *arguments)
+    if result < 0:
+        code = ctypes.get_errno()
+        if code == errno.ENOENT:
+            raise FileNotFoundError(code, "mount")
+        raise Unstaged(code, "mount")
+    return result

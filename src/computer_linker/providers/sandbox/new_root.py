@@ -1,0 +1,139 @@
+"""The root a sandboxed command sees, as a list of mounts made from held descriptors: nothing is there that is not granted."""
+
+import os
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from computer_linker.computer.facets.processes import Mount, Staging
+from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder
+from computer_linker.providers.sandbox.closed_names import ClosedNames, closed_names
+from computer_linker.providers.sandbox.looks import Looks
+from computer_linker.providers.sandbox.placeholders import Held, Placeholders
+from computer_linker.providers.sandbox.places import (
+    SYSTEM_FACTS,
+    depth,
+    hold,
+    home,
+    secret_system_files,
+    secret_system_folders,
+    system_folders,
+    tool_folders,
+)
+
+_STRICTNESS = ("held", "read_only", "hidden")
+
+
+@dataclass(slots=True)
+class NewRoot:
+    """Mounts in the making: each has a rank, so that what lies deeper is mounted later, and later ones of a depth on top."""
+
+    mounts: list[tuple[int, int, Mount]] = field(default_factory=list)
+    fds: list[int] = field(default_factory=list)
+    opened: list[int] = field(default_factory=list)
+    """Descriptors of its own; those of the confinement's folders belong to the caller."""
+    closed: dict[str, Mount] = field(default_factory=dict)
+    held: list[Held] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    is_partial: bool = False
+
+    def add(self, rank: int, mount: Mount) -> None:
+        self.mounts.append((depth(mount.at), rank, mount))
+
+    def show(self, rank: int, fd: int, path: str, *, read_only: bool) -> None:
+        self.fds.append(fd)
+        self.add(rank, Mount("shown", path, index=len(self.fds) - 1, read_only=read_only))
+
+    def close(self, path: str, closed: Closed) -> None:
+        """Close a name; of two rules for one name the stricter holds."""
+        known = self.closed.get(path)
+        if known is None or _STRICTNESS.index(known.kind) < _STRICTNESS.index(closed.how):
+            self.closed[path] = Mount(closed.how, path, device=closed.device, inode=closed.inode)
+
+    def staging(self) -> Staging:
+        ordered = [*self.mounts, *((depth(path), 4, mount) for path, mount in self.closed.items())]
+        ordered.sort(key=lambda each: each[:2])
+        return Staging(tuple(mount for _, _, mount in ordered), tuple(self.fds), _room_bytes())
+
+
+def new_root(confinement: Confinement, placeholders: Placeholders, looks: Looks) -> NewRoot:
+    """What the confinement grants, and what it closes inside that."""
+    root = NewRoot()
+    try:
+        _system(root, confinement)
+        _tools(root, confinement)
+        for folder in confinement.readable:
+            _folder(root, folder, confinement, closed_names(folder, looks, placeholders, is_writable=False))
+        for folder in confinement.writable:
+            _folder(root, folder, confinement, closed_names(folder, looks, placeholders, is_writable=True))
+        for folder in confinement.own:
+            root.show(6, folder.fd, folder.path, read_only=False)
+        for path in confinement.hidden:
+            _hidden(root, path, confinement)
+    except BaseException:
+        placeholders.let_go(root.held)
+        for fd in root.opened:
+            os.close(fd)
+        raise
+    return root
+
+
+def _system(root: NewRoot, confinement: Confinement) -> None:
+    covers_all = any(folder.path == "/" for folder in (*confinement.readable, *confinement.writable))
+    for path, link in system_folders() if not covers_all else ():
+        root.add(0, Mount("link", path, target=link) if link else Mount("system", path))
+    for path in SYSTEM_FACTS:
+        root.add(1, Mount("system", path))
+    root.add(1, Mount("devices", "/dev"))
+    for path in ("/proc", "/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
+        root.add(1, Mount("room", path))
+    for path in (*secret_system_files(), *secret_system_folders()):
+        # No command can replace them, so they need no number.
+        root.add(2, Mount("hidden", path))
+
+
+def _tools(root: NewRoot, confinement: Confinement) -> None:
+    """The tools of the home and the program's own places; a link among them is shown as the link it is, and not followed."""
+    for path in dict.fromkeys((*tool_folders(), *confinement.programs)):
+        fd = hold(path)
+        if fd is None:
+            continue
+        root.opened.append(fd)
+        link = os.readlink("", dir_fd=fd) if os.fstat(fd).st_mode & 0o170000 == 0o120000 else ""
+        if link:
+            root.add(2, Mount("link", path, target=link))
+        else:
+            root.show(2, fd, path, read_only=True)
+
+
+def _folder(root: NewRoot, folder: Folder, confinement: Confinement, names: ClosedNames) -> None:
+    root.held += names.held
+    root.warnings += names.warnings
+    root.is_partial = root.is_partial or names.is_partial
+    root.show(3, folder.fd, folder.path, read_only=folder in confinement.readable)
+    if folder.alias:
+        root.add(3, Mount("link", folder.alias, target=folder.path))
+    own = tuple(f"{each.path}/" for each in confinement.own)
+    for closed in names.closed:
+        path = "/".join((folder.path.rstrip("/"), *closed.parts))
+        # What a program keeps for itself stays open to it, even inside a closed name.
+        if not path.startswith(own):
+            root.close(path, closed)
+
+
+def _hidden(root: NewRoot, path: str, confinement: Confinement) -> None:
+    """Hide a folder of the service's own, wherever it shows; as an empty one in memory if something is granted inside it."""
+    try:
+        found = os.stat(path, follow_symlinks=False)  # noqa: PTH116  # every command waits for this
+    except OSError:
+        return
+    inside = (*confinement.writable, *confinement.readable, *confinement.own)
+    if any(folder.path.startswith(f"{path}/") for folder in inside):
+        root.add(5, Mount("room", path))
+    else:
+        root.add(5, Mount("hidden", path, device=found.st_dev, inode=found.st_ino))
+
+
+@lru_cache(maxsize=1)
+def _room_bytes() -> int:
+    """How much a command may put into folders of its own, which is memory: what it fills, the machine lacks."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8
