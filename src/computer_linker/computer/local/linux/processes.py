@@ -173,7 +173,7 @@ class LinuxProcesses:
 
     def _receive(self, control: socket.socket) -> None:
         try:
-            data, fds, _, _ = socket.recv_fds(control, 4096, 1, socket.MSG_DONTWAIT)
+            data, fds, _, _ = socket.recv_fds(control, 4096, 1, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
             return
         except OSError:
@@ -186,7 +186,7 @@ class LinuxProcesses:
             case "ready":
                 self._has_ready(_Ready(self, message["id"], message["pid"], socket.socket(fileno=fds[0])))
             case "staged":
-                self._has_staged(message["id"])
+                self._has_staged(message["id"], fds[0])
             case "failed":
                 self._has_failed(message["id"], _reason(message["errno"], message["step"]), message["step"])
             case "exit":
@@ -209,7 +209,6 @@ class LinuxProcesses:
 
     def _has_ready(self, ready: "_Ready") -> None:
         self._forking -= 1
-        ready.link.set_inheritable(False)
         while self._wanted:
             wanted = self._wanted.popleft()
             if not wanted.done():
@@ -217,9 +216,12 @@ class LinuxProcesses:
                 return
         self._ready.append(ready)
 
-    def _has_staged(self, number: int) -> None:
+    def _has_staged(self, number: int, namespace: int) -> None:
         child = self._children.get(number)
-        if child is not None:
+        if child is None:
+            os.close(namespace)
+        else:
+            child.namespace = namespace
             child.has_staged(None)
 
     def _has_failed(self, number: int, reason: str, step: str) -> None:
@@ -296,6 +298,8 @@ class LinuxChild(Ending):
         self.stdin, self.stdout, self.stderr = streams.stdin, streams.stdout, streams.stderr
         self.failure: str | None = None
         self.names_changed = False
+        self.namespace: int | None = None
+        """The mounts of its root. We are the last to let go of them, in a thread, so that nobody waits for it."""
         self._staged: asyncio.Future[Ended | None] | None = None
         self._streams = streams
         self._owner = owner
@@ -336,6 +340,9 @@ class LinuxChild(Ending):
             gate.close()
         self.has_staged(ended)
         super().has_ended(ended)
+        namespace, self.namespace = self.namespace, None
+        if namespace is not None:
+            asyncio.get_running_loop().run_in_executor(None, os.close, namespace)
 
     def signal(self, name: SignalName) -> None:
         if self.ended is None:
