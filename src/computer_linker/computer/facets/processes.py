@@ -8,7 +8,7 @@ SignalName = Literal["term", "int", "kill", "hup", "quit", "usr1", "usr2"]
 FIRST_KEPT_FD = 10
 """`Launch.fds` appear in the child as 10, 11, 12 …, so that an argv can name them."""
 STAGED_PATH = "/staged"
-"""Where a launch with a staged root finds it; there is no more of the disk then than the system's own folders."""
+"""Where a launch with a staged root finds it."""
 GATE_FD = 9
 """Where a launch with `gate="argv"` finds its gate: it must wait until a byte can be read there."""
 

@@ -153,7 +153,7 @@ class Sandbox:
 
     def _has_bubblewrap(self) -> bool:
         """Find it in a folder of the system: a staged root has no other, and no command could replace it there."""
-        folders = os.environ.get("PATH", "").split(os.pathsep)
+        folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
         found = [os.path.realpath(path) for folder in folders if (path := shutil.which("bwrap", path=folder))]
         inside = tuple(f"{place}/" for place in SYSTEM)
         self._bwrap = next((path for path in found if path.startswith(inside)), None)

@@ -188,7 +188,7 @@ class LinuxProcesses:
 
     def _receive(self, control: socket.socket) -> None:
         try:
-            data, fds, _, _ = socket.recv_fds(control, 4096, 1, socket.MSG_DONTWAIT)
+            data, fds, _, _ = socket.recv_fds(control, 4096, 1, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
             return
         except OSError:
@@ -202,7 +202,7 @@ class LinuxProcesses:
                 link = socket.socket(fileno=fds[0])
                 self._has_ready(_Ready(self, message["id"], message["pid"], link, message["client"]))
             case "staged":
-                self._has_staged(message["id"])
+                self._has_staged(message["id"], fds[0])
             case "failed" if not message["id"]:
                 self._has_not_forked(message["client"], message["errno"])
             case "failed":
@@ -232,7 +232,6 @@ class LinuxProcesses:
 
     def _has_ready(self, ready: "_Ready") -> None:
         self._forking[ready.client] -= 1
-        ready.link.set_inheritable(False)
         while (wanted := self._next_wanted(ready.client)) is not None:
             if not wanted.done():
                 wanted.set_result(ready)
@@ -246,9 +245,12 @@ class LinuxProcesses:
                 return entry[1]
         return None
 
-    def _has_staged(self, number: int) -> None:
+    def _has_staged(self, number: int, namespace: int) -> None:
         child = self._children.get(number)
-        if child is not None:
+        if child is None:
+            os.close(namespace)
+        else:
+            child.namespace = namespace
             child.has_staged(None)
 
     def _has_failed(self, number: int, reason: str, step: str) -> None:
@@ -333,6 +335,8 @@ class LinuxChild(Ending):
         self.stdin, self.stdout, self.stderr = streams.stdin, streams.stdout, streams.stderr
         self.failure: str | None = None
         self.names_changed = False
+        self.namespace: int | None = None
+        """The mounts of its root. We are the last to let go of them, in a thread, so that nobody waits for it."""
         self._staged: asyncio.Future[Ended | None] | None = None
         self._streams = streams
         self._owner = owner
@@ -373,6 +377,9 @@ class LinuxChild(Ending):
             gate.close()
         self.has_staged(ended)
         super().has_ended(ended)
+        namespace, self.namespace = self.namespace, None
+        if namespace is not None:
+            asyncio.get_running_loop().run_in_executor(None, os.close, namespace)
 
     def signal(self, name: SignalName) -> None:
         if self.ended is None:

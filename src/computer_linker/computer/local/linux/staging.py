@@ -1,8 +1,8 @@
 """The root of a sandboxed program, built in the launcher's child from descriptors the service holds.
 
 It is built in a user and mount namespace of the child's own, with the mount calls that take descriptors (Linux 5.12), so that
-no path below a folder a command can write is ever resolved twice. Then the child leaves the disk for a small tmpfs, in which
-nothing lies but that root and what bubblewrap needs to start. bubblewrap binds the finished root as a whole, and its own
+no path below a folder a command can write is ever resolved twice. Then the child changes to a root of its own, a small tmpfs
+in which no name can be swapped, with that root and what bubblewrap needs to start. bubblewrap binds the finished root as a whole, and its own
 user namespace locks the mounts that close names.
 
 The kernel clones no mount of another namespace, so a held folder is opened again by its path, without following links, and
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
-_CLONE_NEWNS, _CLONE_NEWUSER, _MNT_DETACH = 0x20000, 0x10000000, 2
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW, _AT_RECURSIVE = -100, 0x1000, 0x100, 0x8000
 _CLONED = 1 | os.O_CLOEXEC | _AT_RECURSIVE
 _BY_DESCRIPTORS = 0x04 | 0x40
@@ -56,6 +56,17 @@ def stage(order: "dict[str, Any]", held: list[int]) -> None:
     for kind, at, *rest in order["mounts"]:
         _KINDS[kind](root, at, trees, *rest)
     root.enter()
+
+
+def rehearse() -> None:
+    """Run through the calls without effect, so that the memory they touch is this process's own before an order comes."""
+    try:
+        fd = _open(_AT_FDCWD, b"/")
+        _is_folder(os.fstat(fd))
+        os.close(fd)
+        _cover(-1, -1)
+    except OSError:
+        return
 
 
 class _Root:
@@ -103,15 +114,14 @@ class _Root:
             return _open(parent, name)
 
     def enter(self) -> None:
-        """Make the tmpfs the root of this process, and let go of the disk."""
-        for name in (b"tmp", b"proc"):
+        """Make the tmpfs the root of this process. bubblewrap lets go of the disk: to do it twice takes milliseconds."""
+        for name in (b"tmp", b"proc", b"disk"):
             os.mkdir(name, 0o755, dir_fd=self.base)
         _cover(_open(self.base, b"proc"), _clone_at(b"/proc"))
         for link in _FOR_BUBBLEWRAP:
             os.symlink(f"{STAGED_NAME}/{link}", link, dir_fd=self.base)
         os.fchdir(self.base)
-        # The old root comes to lie on the new one, and is taken off it.
-        if _libc.pivot_root(b".", b".") != 0 or _libc.umount2(b".", _MNT_DETACH) != 0:
+        if _libc.pivot_root(b".", b"disk") != 0:
             raise Unstaged(ctypes.get_errno(), "mount")
         os.chdir(b"/")
 
