@@ -7,10 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from computer_linker.computer.facets.processes import FIRST_KEPT_FD, GATE_FD, KernelRules
-from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.looks import Looks, open_below
-from computer_linker.providers.sandbox.masks import masks_of
-from computer_linker.providers.sandbox.placeholders import Held, Placeholders
+from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import (
     SYSTEM_FACTS,
     depth,
@@ -25,18 +23,17 @@ _ISOLATED = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
     "--cap-drop", "ALL", "--hostname", "sandbox",
 )  # fmt: skip
-_MAX_FDS = 40
+MAX_CLOSED = 200
+"""Each takes a descriptor, of which one packet to the launcher carries 253."""
 
 
 @dataclass(slots=True)
 class _World:
     """Mounts in the making: each has a place in the order, so that what lies deeper is mounted later."""
 
-    looks: Looks
     mounts: list[tuple[int, int, tuple[str, ...]]] = field(default_factory=list)
     fds: list[int] = field(default_factory=list)
     opened: list[int] = field(default_factory=list)
-    held: list[Held] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
 
@@ -56,28 +53,26 @@ def wrap(
     bwrap: str,
     argv: tuple[str, ...],
     confinement: Confinement,
-    placeholders: Placeholders,
-    looks: Looks,
+    masks: dict[Folder, Masks],
     *,
     pty: bool,
 ) -> SpawnPlan:
     """The plan that runs `argv` inside bubblewrap. The argv itself is passed on untouched."""
-    world = _World(looks)
+    world = _World()
     try:
         _system(world, confinement)
         for folder in confinement.readable:
             _root(world, folder, "--ro-bind-fd")
-            _close_names(world, folder, placeholders, is_writable=False)
+            _close_names(world, folder, masks.get(folder), confinement)
         for folder in confinement.writable:
             _root(world, folder, "--bind-fd")
-            _close_names(world, folder, placeholders, is_writable=True)
+            _close_names(world, folder, masks.get(folder), confinement)
         for folder in confinement.own:
             world.add(folder.path, 6, "--bind-fd", world.keep(folder.fd), folder.path)
         for path in confinement.hidden:
             if _is_shown(path, confinement):
                 world.add(path, 5, "--perms", "0555", "--tmpfs", path)
     except BaseException:
-        placeholders.let_go(world.held)
         for fd in world.opened:
             os.close(fd)
         raise
@@ -99,7 +94,6 @@ def wrap(
         warnings=world.warnings,
         is_partial=world.is_partial,
         closes=world.opened,
-        releases=[lambda: placeholders.let_go(world.held)],
     )
 
 
@@ -133,64 +127,28 @@ def _root(world: _World, folder: Folder, option: str) -> None:
         world.add(folder.alias, 3, "--symlink", folder.path, folder.alias)
 
 
-def _close_names(world: _World, folder: Folder, placeholders: Placeholders, *, is_writable: bool) -> None:
-    masks = masks_of(folder, world.looks, is_writable=is_writable)
-    for name in masks.empty_folders:
-        path = f"{folder.path.rstrip('/')}/{name}"
-        world.add(path, 4, "--perms", "0555", "--tmpfs", path)
-    for below, names in masks.missing.items():
-        _close_missing(world, folder, below, names, placeholders)
-    for name in masks.empty_files:
-        path = f"{folder.path.rstrip('/')}/{name}"
-        world.add(path, 4, "--ro-bind", "/dev/null", path)
-    for name in masks.held:
-        _mount_again(world, folder, name, "--bind")
-    for name in masks.read_only:
-        _mount_again(world, folder, name, "--ro-bind")
-    if masks.is_partial:
-        world.is_partial = True
-        world.warnings.append(
-            "The scope's folder is too large to look through: secrets deep inside it are not closed off."
-        )
-    if masks.open_repositories:
-        world.warnings.append(
-            f"{masks.open_repositories} repositories in the scope's folder are too many to close the protected names that "
-            "are missing in them; those that exist are closed."
-        )
-    if masks.links:
-        world.warnings.append(f"{len(masks.links)} protected names here are links, which cannot be closed off.")
+def _close_names(world: _World, folder: Folder, masks: Masks | None, confinement: Confinement) -> None:
+    """Mount what must stay closed over itself, or over with nothing."""
+    if masks is None:
+        return
+    world.is_partial = world.is_partial or masks.is_partial
+    world.warnings += masks.warnings
+    for each in masks.closed:
+        path = "/".join((folder.path.rstrip("/"), *each.parts)) or "/"
+        if not any(path == place or path.startswith(place + "/") for place in confinement.hidden):
+            _close(world, folder, each, path)
 
 
-def _close_missing(
-    world: _World, folder: Folder, below: tuple[str, ...], names: list[str], placeholders: Placeholders
-) -> None:
-    """Close names that are not there, in the root itself or in a repository below it."""
-    fd = open_below(folder.fd, below)
-    if fd is None:
+def _close(world: _World, folder: Folder, each: Closed, path: str) -> None:
+    if each.how == "hidden":
+        world.add(path, 4, *(("--perms", "0555", "--tmpfs") if each.is_folder else ("--ro-bind", "/dev/null")), path)
         return
     try:
-        held = placeholders.hold(fd, names)
-    finally:
-        os.close(fd)
-    world.held += held
-    above = "/".join((folder.path.rstrip("/"), *below))
-    for _, name in held:
-        path = f"{above}/{name}"
-        world.add(path, 4, "--perms", "0555", "--tmpfs", path)
-
-
-def _mount_again(world: _World, folder: Folder, name: str, how: str) -> None:
-    """Mount a part of the root on itself, so that it can be neither renamed nor (with `--ro-bind`) written."""
-    path = f"{folder.path.rstrip('/')}/{name}"
-    if len(world.fds) >= _MAX_FDS:
-        world.add(path, 4, f"{how}-try", path, path)
-        return
-    try:
-        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
+        fd = os.open("/".join(each.parts) or ".", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
     except OSError:
         return
     world.opened.append(fd)
-    world.add(path, 4, f"{how}-fd", world.keep(fd), path)
+    world.add(path, 4, "--bind-fd" if each.how == "held" else "--ro-bind-fd", world.keep(fd), path)
 
 
 def _is_shown(path: str, confinement: Confinement) -> bool:

@@ -1,161 +1,345 @@
-"""What was seen in the folders below a root, so that a whole tree need not be looked through for every command.
+"""Looks: what lies in the folders below a root, kept up to date at little cost, so that a command need not wait for it.
 
-A folder whose change time stands still holds the same names: nobody can set that time, only the kernel does.
+Every folder is looked into. Where the kernel reports changes (see watches.py), a further look costs only what changed.
+Elsewhere each known folder is asked for its change time, which only the kernel can set: one that stands still holds the
+same names.
+
+A tree is used by one thread at a time, which holds its lock.
 """
 
+import errno
 import os
 import time
+from array import array
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
-from computer_linker.policy.names import PROTECTED_NAMES, folded
+import anyio
+
+from computer_linker.computer.local.portable.openat2 import (
+    RESOLVE_BENEATH,
+    RESOLVE_NO_SYMLINKS,
+    openat2,
+    openat2_works,
+)
 from computer_linker.providers.sandbox.boundary import Folder
+from computer_linker.providers.sandbox.judge import Entry, Judge, Parts
+from computer_linker.providers.sandbox.watches import Watches
 
-MAX_FOLDERS = 10_000
-MAX_ENTRIES = 300_000
-_MAX_DEPTH = 32
+MAX_FOLDERS = 60_000
+MAX_ENTRIES = 1_000_000
+_MAX_DEPTH = 64
+_MAX_WAITING = 200_000
 _MAX_ROOTS = 16
-_SKIPPED = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".cache"})
-_TOP_ONLY = frozenset({"target", "dist", "build", "vendor"})
-"""What is made or copied there is too much to look through, but a copy of a secret lies at the top of it."""
 _TICK_NS = 50_000_000
 """The kernel's clock for files is coarse: what changed so lately may change again and show the same time."""
-_SLOW_S = 0.01
-
-Parts = tuple[str, ...]
-Stamp = tuple[int, int, int]
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_NONE: dict[str, int] = {}
 
 
 @dataclass(slots=True)
 class Seen:
-    """What one folder held that matters, and how it was stamped when it was looked at."""
+    """What one folder held that matters, and its identity and change time when it was looked into."""
 
-    stamp: Stamp
-    closed: list[tuple[str, str]] = field(default_factory=list)
-    """How to close what, by its path from the root."""
-    names: set[str] = field(default_factory=set)
-    """The protected names that are there."""
-    standing: list[Parts] = field(default_factory=list)
-    """Placeholders of ours."""
-    below: list[Parts] = field(default_factory=list)
-    size: int = 0
-    is_settled: bool = False
+    device: int
+    inode: int
+    changed_ns: int
+    is_settled: bool
+    found: tuple[Entry, ...]
+    below: dict[str, int]
+    """Folders in it, with their numbers."""
+    files: "array[int]"
+    """The numbers of its files: a secret may have a second name."""
+    size: int
+    watch: int | None = None
+    is_readable: bool = True
+    is_cut_short: bool = False
+    """More entries, or folders deeper, than are looked at."""
 
 
-Judge = Callable[[Seen, Parts, os.DirEntry[str]], None]
+class Tree:
+    """One root under one set of rules: its folders, and when each folder and protected name was first seen."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._rules = folder.rules
+        self._above = folder.above
+        self._watches = Watches.open()
+        self._waiting: deque[Parts] = deque([()])
+        """Folders that exist and were not looked into yet."""
+        self._entries = 0
+        self._again: set[Parts] = set()
+        """Folders to be asked every time: the kernel does not report what would change the answer."""
+        self._gone: set[Parts] = set()
+        self._by_watch: dict[int, Parts] = {}
+        self._lost_links: dict[Parts, Entry] = {}
+        self.folders: dict[Parts, Seen] = {}
+        self.noted: set[Parts] = set()
+        """Folders with something in them that matters."""
+        self.first_seen: dict[Parts, int] = {}
+        """By which look a folder or a protected name was first seen; also of what is gone, where a running command saw it."""
+        self.fresh: list[tuple[Parts, Entry | None]] = []
+        """Protected names that appeared while commands run, with the link that was there before."""
+        self.number = 0
+        """How many looks there were."""
+        self.version = 0
+        """Changes when something was found to have changed."""
+        self.running: dict[object, int] = {}
+        """Commands that run here, and the look each was started with."""
+        self.kept: dict[object, tuple[int, Any]] = {}
+        """What was worked out from which version."""
+        self.took_s = 0.0
+        self.lock = anyio.Lock()
+        """One look at a time."""
+
+    @property
+    def is_watched(self) -> bool:
+        return self._watches is not None
+
+    def place(self, parts: Parts) -> Parts:
+        """The path from the scope's root."""
+        return (*self._above, *parts)
+
+    def is_quiet(self) -> bool:
+        """True when a look would find what it found before; False where only looking can tell."""
+        return self._watches is not None and not self._again and not self._waiting and self._watches.is_quiet()
+
+    def not_looked_into(self) -> list[Parts]:
+        """Folders that hold something that was not looked at."""
+        return [*self._waiting, *(parts for parts in self._again if self.folders[parts].is_cut_short)]
+
+    def unreadable(self) -> list[Parts]:
+        """Folders that cannot be read now. A command could change that: it has the same rights."""
+        return [parts for parts in self._again if parts and not self.folders[parts].is_readable]
+
+    def look(self, root_fd: int) -> None:
+        """Find out what lies in the root now."""
+        started = time.monotonic()
+        self.number += 1
+        self._forget_gone(max(self.running.values(), default=0))
+        # Shallow first: what lies in a folder that is gone need not be asked.
+        for parts in sorted(self._dirty(root_fd), key=len):
+            if parts in self.folders:
+                self._look_into(root_fd, parts)
+        # What is known comes first: a flood of new folders takes nothing out of sight.
+        while self._waiting and len(self.folders) < MAX_FOLDERS and self._entries < MAX_ENTRIES:
+            self._look_into(root_fd, self._waiting.popleft())
+        self.took_s = time.monotonic() - started
+
+    def close(self) -> None:
+        if self._watches is not None:
+            self._watches.close()
+            self._watches = None
+
+    def _dirty(self, root_fd: int) -> Iterable[Parts]:
+        changed = self._watches.changed() if self._watches is not None else None
+        if changed is None:
+            dirty = {parts for parts, seen in self.folders.items() if not _is_same(root_fd, parts, seen)}
+            for parts in dirty:
+                # Whether it is still watched is among what was not reported.
+                self.folders[parts].watch = None
+            return dirty
+        found, gone = changed
+        dirty = {self._by_watch[watch] for watch in (*found, *gone) if watch in self._by_watch}
+        for watch in gone:
+            lost = self._by_watch.pop(watch, None)
+            if lost is not None:
+                self.folders[lost].watch = None
+        return dirty | self._again
+
+    def _look_into(self, root_fd: int, parts: Parts) -> None:
+        try:
+            fd = open_below(root_fd, parts)
+        except OSError as error:
+            if error.errno in _GONE:
+                self._drop(parts)
+            else:
+                # It may be opened to whoever may change its mode, which is what a command may.
+                is_shut = error.errno in (errno.EACCES, errno.EPERM)
+                self._take(parts, Seen(0, 0, 0, False, (), _NONE, array("Q"), 0, None, not is_shut, not is_shut))
+            return
+        try:
+            old = self.folders.get(parts)
+            about = os.fstat(fd)
+            watch = old.watch if old is not None and (old.device, old.inode) == (about.st_dev, about.st_ino) else None
+            if self._watches is not None and watch is None:
+                # Before its entries are read: what changes from here on is reported.
+                watch = self._watches.add(fd, about.st_dev)
+                if watch is None:
+                    self._stop_watching()
+                else:
+                    self._by_watch[watch] = parts
+            self._take(parts, self._read(fd, parts, about, watch))
+        finally:
+            os.close(fd)
+
+    def _read(self, fd: int, parts: Parts, about: os.stat_result, watch: int | None) -> Seen:
+        is_old = time.time_ns() - about.st_ctime_ns > _TICK_NS
+        judge = Judge(fd, (*self._above, *parts), self._rules)
+        found: list[Entry] = []
+        below: dict[str, int] = {}
+        files = array("Q")
+        size, most = 0, MAX_ENTRIES - self._entries
+        is_deepest = len(parts) >= _MAX_DEPTH
+        is_cut_short = False
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                size += 1
+                if size > most:
+                    is_cut_short = True
+                    break
+                mark = judge(entry)
+                if mark is not None:
+                    found.append(mark)
+                if not entry.is_dir(follow_symlinks=False):
+                    files.append(entry.inode())
+                elif mark is None or mark.how != "hidden":
+                    if is_deepest:
+                        is_cut_short = True
+                    else:
+                        below[entry.name] = entry.inode()
+        is_usable = bool(about.st_mode & 0o100) or os.geteuid() == 0
+        return Seen(
+            about.st_dev, about.st_ino, about.st_ctime_ns, is_old, tuple(found), below if is_usable else _NONE, files, size,
+            watch, is_usable, is_cut_short,
+        )  # fmt: skip
+
+    def _take(self, parts: Parts, seen: Seen) -> None:
+        old = self.folders.get(parts)
+        is_new_folder = old is None or (old.device, old.inode) != (seen.device, seen.inode)
+        self.version += 1
+        self.folders[parts] = seen
+        self._entries += seen.size - (0 if old is None else old.size)
+        (self.noted.add if seen.found else self.noted.discard)(parts)
+        if old is not None and old.watch is not None and old.watch != seen.watch:
+            self._unwatch(old.watch, parts)
+        self._remember(parts, old, seen)
+        known = _NONE if old is None or is_new_folder else old.below
+        for name in _NONE if old is None else old.below:
+            if is_new_folder or seen.below.get(name) != known[name]:
+                self._drop((*parts, name))
+        for name in [name for name, inode in seen.below.items() if known.get(name) != inode]:
+            if len(self._waiting) < _MAX_WAITING:
+                self._waiting.append((*parts, name))
+            else:
+                del seen.below[name]
+                seen.is_cut_short = True
+        is_odd = seen.is_cut_short or not seen.is_readable
+        (self._again.add if is_odd else self._again.discard)(parts)
+
+    def _remember(self, parts: Parts, old: Seen | None, seen: Seen) -> None:
+        """Note when the folder and its protected names were first seen, and which of them appeared just now."""
+        self.first_seen.setdefault(parts, self.number)
+        before = {entry.name: entry for entry in old.found} if old is not None else {}
+        for entry in seen.found:
+            if not entry.is_protected:
+                continue
+            path = (*parts, entry.name)
+            was = before.pop(entry.name, None) or self._lost_links.pop(path, None)
+            self.first_seen.setdefault(path, self.number)
+            if self.running and (was is None or (was.how == "link" and was.target != entry.target)):
+                self.fresh.append((path, was))
+        for name, entry in before.items():
+            self._gone.add((*parts, name))
+            if self.running and entry.how == "link":
+                self._lost_links[(*parts, name)] = entry
+
+    def _drop(self, parts: Parts) -> None:
+        stack = [parts]
+        while stack:
+            above = stack.pop()
+            seen = self.folders.pop(above, None)
+            if seen is None:
+                continue
+            self.version += 1
+            self._entries -= seen.size
+            self.noted.discard(above)
+            self._again.discard(above)
+            self._gone.add(above)
+            self._gone.update((*above, entry.name) for entry in seen.found)
+            stack.extend((*above, name) for name in seen.below)
+            if seen.watch is not None:
+                self._unwatch(seen.watch, above)
+
+    def _forget_gone(self, newest: int) -> None:
+        """Forget what is gone and was there for no command that runs now."""
+        if not self.running:
+            self._lost_links.clear()
+        forgotten = [path for path in self._gone if self.first_seen.get(path, newest + 1) > newest]
+        for path in forgotten:
+            self._gone.discard(path)
+            holder = self.folders.get(path[:-1])
+            is_there = path in self.folders or (
+                holder is not None and any(entry.name == path[-1] for entry in holder.found)
+            )
+            if not is_there:
+                self.first_seen.pop(path, None)
+
+    def _unwatch(self, watch: int, parts: Parts) -> None:
+        # A folder that was moved has its watch under its new path already.
+        if self._watches is not None and self._by_watch.get(watch) == parts:
+            del self._by_watch[watch]
+            self._watches.forget(watch)
+
+    def _stop_watching(self) -> None:
+        """There are too few watches, or a disk reports no changes: every folder is asked from now on."""
+        self.close()
+        self._by_watch.clear()
+        for seen in self.folders.values():
+            seen.watch = None
 
 
 class Looks:
-    """The folders of the roots that commands run in, each looked at again only when it changed."""
+    """The trees of the roots that commands ran in lately."""
 
     def __init__(self) -> None:
-        self._roots: OrderedDict[object, dict[Parts, Seen]] = OrderedDict()
-        self._took: dict[object, float] = {}
+        self._trees: OrderedDict[object, Tree] = OrderedDict()
 
-    def is_slow(self, folder: Folder) -> bool:
-        """True when looking takes so long that it should not be done on the event loop."""
-        return self._took.get(_key(folder), 1.0) > _SLOW_S
+    def tree(self, folder: Folder) -> Tree:
+        """What is known of the folder, which may be nothing yet."""
+        root = os.fstat(folder.fd)
+        key = (root.st_dev, root.st_ino, folder.rules, folder.above)
+        tree = self._trees.get(key)
+        if tree is None:
+            tree = self._trees[key] = Tree(folder)
+            self._make_room(key)
+        self._trees.move_to_end(key)
+        return tree
 
-    def look(self, folder: Folder, judge: Judge) -> tuple[dict[Parts, Seen], bool]:
-        """Every folder worth a look with what it holds now, and whether that is all of them."""
-        started, key = time.monotonic(), _key(folder)
-        known = self._roots.pop(key, {})
-        found: dict[Parts, Seen] = {}
-        is_whole = True
-        for parts, seen in _walk(folder.fd, known, judge):
-            if seen is None:
-                is_whole = False
-            else:
-                found[parts] = seen
-        self._roots[key] = found
-        self._took[key] = time.monotonic() - started
-        while len(self._roots) > _MAX_ROOTS:
-            forgotten, _ = self._roots.popitem(last=False)
-            self._took.pop(forgotten, None)
-        return found, is_whole
+    def close(self) -> None:
+        for tree in self._trees.values():
+            tree.close()
+        self._trees.clear()
+
+    def _make_room(self, newest: object) -> None:
+        idle = [key for key, tree in self._trees.items() if not tree.running and key != newest]
+        for key in idle[: max(0, len(self._trees) - _MAX_ROOTS)]:
+            self._trees.pop(key).close()
 
 
-def _key(folder: Folder) -> object:
-    root = os.fstat(folder.fd)
-    return root.st_dev, root.st_ino, folder.rules, folder.above
-
-
-def _walk(root_fd: int, known: dict[Parts, Seen], judge: Judge) -> Iterator[tuple[Parts, Seen | None]]:
-    """Folders breadth first; None where there are too many, or one lies too deep."""
-    waiting: deque[Parts] = deque([()])
-    folders = entries = 0
-    while waiting:
-        above = waiting.popleft()
-        seen = _again(root_fd, above, known.get(above)) or _look_into(root_fd, above, judge, MAX_ENTRIES - entries)
-        if seen is None:
-            continue
-        yield above, seen
-        folders, entries = folders + 1, entries + seen.size
-        if folders >= MAX_FOLDERS or entries >= MAX_ENTRIES:
-            yield above, None
-            return
-        if len(above) + 1 < _MAX_DEPTH:
-            waiting.extend(seen.below)
-        elif seen.below:
-            yield above, None
-
-
-def _again(root_fd: int, parts: Parts, seen: Seen | None) -> Seen | None:
-    """What was seen before, if the folder is the same and has not changed."""
-    if seen is None or not seen.is_settled:
-        return None
+def _is_same(root_fd: int, parts: Parts, seen: Seen) -> bool:
+    """True when the folder is the one that was looked into and has not changed since."""
+    if not seen.is_settled or seen.is_cut_short:
+        return False
     try:
-        # A link on the way would lead to another folder, which another stamp tells.
+        # A link on the way would lead to another folder, which has another number.
         now = os.stat("/".join(parts) or ".", dir_fd=root_fd, follow_symlinks=False)
     except OSError:
-        return None
-    return seen if (now.st_dev, now.st_ino, now.st_ctime_ns) == seen.stamp else None
-
-
-def _look_into(root_fd: int, above: Parts, judge: Judge, most: int) -> Seen | None:
-    # Opened only now: a folder of a thousand folders must not take a thousand descriptors.
-    fd = open_below(root_fd, above)
-    if fd is None:
-        return None
-    try:
-        about = os.fstat(fd)
-        seen = Seen((about.st_dev, about.st_ino, about.st_ctime_ns))
-        is_old = time.time_ns() - about.st_ctime_ns > _TICK_NS
-        with os.scandir(fd) as entries:
-            for entry in entries:
-                seen.size += 1
-                if above and seen.size > most:
-                    break
-                parts = (*above, entry.name)
-                judge(seen, parts, entry)
-                if _is_worth_a_look(entry, above):
-                    seen.below.append(parts)
-        # A placeholder may turn into a folder of somebody's without its parent changing.
-        seen.is_settled = is_old and not seen.standing
-        return seen
-    finally:
-        os.close(fd)
-
-
-def _is_worth_a_look(entry: os.DirEntry[str], above: Parts) -> bool:
-    if entry.name in _SKIPPED or (above and above[-1] in _TOP_ONLY) or not entry.is_dir(follow_symlinks=False):
         return False
-    return folded(entry.name) not in PROTECTED_NAMES
+    return (now.st_dev, now.st_ino, now.st_ctime_ns) == (seen.device, seen.inode, seen.changed_ns)
 
 
-def open_below(root_fd: int, parts: Parts) -> int | None:
-    """Hold a folder below the root, reached without following links; None when there is none."""
-    fd: int | None = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root_fd)
+def open_below(root_fd: int, parts: Parts) -> int:
+    """Open a folder below the root for reading, reached without following links."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    if openat2_works():
+        return openat2(root_fd, os.fsencode("/".join(parts) or "."), flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
+    fd = os.open(".", flags, dir_fd=root_fd)
     for name in parts:
-        above, fd = fd, _open_folder(name, fd) if fd is not None else None
-        if above is not None:
+        above = fd
+        try:
+            fd = os.open(name, flags, dir_fd=above)
+        finally:
             os.close(above)
     return fd
-
-
-def _open_folder(name: str, fd: int) -> int | None:
-    try:
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
-    except OSError:
-        return None

@@ -31,9 +31,10 @@ def could(act):
 def connect():
     with socket.create_connection(("127.0.0.1", int(port)), 2):
         pass
+def change():
+    open(root + "/.codex/config.toml", "w").write("changed")
 def plant():
-    os.makedirs(root + "/.codex", exist_ok=True)
-    open(root + "/.codex/config.toml", "w").write("x")
+    os.mkdir(root + "/.vscode")
 print(json.dumps({
     "runs": True,
     "write_root": could(lambda: open(root + "/inside", "w").write("x")),
@@ -41,15 +42,17 @@ print(json.dumps({
     "write_outside": could(lambda: open(outside, "w").write("x")),
     "network": could(connect),
     "signal": could(lambda: os.kill(int(service), 0)),
-    "protected": could(plant),
+    "change": could(change),
+    "plant": could(plant),
 }))
 """
 
 
 _NAMES_HELD = {
-    "bubblewrap": "protected names are closed where they exist and, where they are missing, at the top of each root and of the "
-    "repositories found in it, not in what a command makes meanwhile",
-    "landlock": "protected names and secrets inside the roots stay open",
+    "bubblewrap": "protected names and secrets that exist are closed in every folder of the roots, and a protected name that a "
+    "command makes in one of them is taken away again",
+    "landlock": "protected names and secrets inside the roots stay open; a protected name that a command makes is taken away "
+    "again",
     "seatbelt": "protected names are closed in every folder of the roots",
     "none": "",
 }
@@ -71,7 +74,7 @@ async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
         files=not told["read_outside"] and not told["write_outside"] and not outside.exists(),
         network=not told["network"],
         processes=not told["signal"],
-        protected=not (inside / ".codex" / "config.toml").exists(),
+        protected=_is_kept(inside),
         detail=f"a program inside tried to read, write, connect, signal and plant; {_NAMES_HELD[claimed.kind]}",
     )
 
@@ -82,9 +85,17 @@ def _set_out(state: Path) -> tuple[Path, Path, Path]:
     shutil.rmtree(place, ignore_errors=True)
     inside = place / "inside"
     inside.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (inside / ".codex").mkdir()
+    (inside / ".codex" / "config.toml").write_text("kept", encoding="utf-8")
     canary = place / "canary"
     canary.write_text("canary", encoding="utf-8")
     return inside, canary, place / "outside"
+
+
+def _is_kept(inside: Path) -> bool:
+    """True when a protected name was not changed, and one that was made was taken away."""
+    text = (inside / ".codex" / "config.toml").read_text(encoding="utf-8")
+    return text == "kept" and not (inside / ".vscode").exists()
 
 
 def _interpreter_places() -> tuple[str, ...]:
@@ -108,7 +119,9 @@ async def _attempt(
                 cwd=script[2],
                 cwd_fd=fd,
             )
-            plan, env = sandbox.wrap(argv, confinement, {"PATH": "/usr/bin:/bin"}, boundary=claimed)
+            looked = await sandbox.look(confinement, claimed)
+            environ = {"PATH": "/usr/bin:/bin"}
+            plan, env = sandbox.wrap(argv, confinement, environ, boundary=claimed, looked=looked)
             try:
                 launch = Launch(
                     plan.argv, env, cwd_fd=plan.cwd_fd, fds=plan.fds, gate=plan.gate, wrapped=plan.wrapped,
@@ -118,6 +131,7 @@ async def _attempt(
                     child = await sandbox.computer.processes.spawn(launch)
                     child.go()
                     out, err, _ = await collect(child, limit=20_000)
+                    await plan.settle_planting()
             finally:
                 plan.release()
     finally:

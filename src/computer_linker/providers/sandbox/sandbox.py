@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -12,10 +12,10 @@ import anyio
 from computer_linker.computer.base import Computer
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
-from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
-from computer_linker.providers.sandbox.looks import Looks
-from computer_linker.providers.sandbox.masks import look_at
-from computer_linker.providers.sandbox.placeholders import Placeholders
+from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, Kind, SpawnPlan, Watch
+from computer_linker.providers.sandbox.looks import Looks, Tree
+from computer_linker.providers.sandbox.masks import Masks, known_masks
+from computer_linker.providers.sandbox.planted import Plantings
 
 
 def kinds_here(computer: Computer) -> tuple[Kind, ...]:
@@ -44,6 +44,14 @@ class Parts(Protocol):
     def use(self, kind: Any) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look at the folders of a command found: what to close in each, and who takes away what it plants."""
+
+    masks: dict[Folder, Masks] = field(default_factory=dict)
+    planting: Watch | None = None
+
+
 class Sandbox:
     """Wraps commands in the best boundary this machine can give."""
 
@@ -53,8 +61,8 @@ class Sandbox:
         self._kinds = kinds_here(computer) if kinds is None else tuple(kinds)
         self._boundary: Boundary | None = None
         self._probing = anyio.Lock()
-        self._placeholders = Placeholders(state / "sandbox-placeholders")
         self._looks = Looks()
+        self._plantings = Plantings(state)
         self._bwrap: str | None = None
 
     @classmethod
@@ -74,11 +82,33 @@ class Sandbox:
                     self._boundary = await self._best()
         return self._boundary
 
-    async def look(self, confinement: Confinement) -> None:
-        """Look through large or unknown folders beforehand, away from the event loop, so that `wrap` has little left to do."""
+    async def look(self, confinement: Confinement, boundary: Boundary) -> Looked:
+        """Look at the folders of a command that is about to start, away from the event loop.
+
+        From here on protected names that appear in them are taken away, until the plan is settled or released.
+        """
+        if os.scandir not in os.supports_fd:
+            return Looked()
+        masks: dict[Folder, Masks] = {}
+        planted: list[tuple[Folder, Tree]] = []
+        most = bubblewrap.MAX_CLOSED // max(1, len(confinement.writable) + len(confinement.readable))
         for folder in (*confinement.readable, *confinement.writable):
-            if self._looks.is_slow(folder):
-                await anyio.to_thread.run_sync(look_at, folder, self._looks)
+            is_writable = folder in confinement.writable
+            may_plant = (is_writable or not boundary.holds) and not folder.rules.allow_protected
+            if boundary.kind != "bubblewrap" and not may_plant:
+                continue
+            tree = self._looks.tree(folder)
+            async with tree.lock:
+                found = _Finding(folder, tree, is_writable, hide_sockets=not confinement.network, most=most)
+                # Where nothing changed this takes microseconds; all else is done by a thread.
+                known = found.known()
+                if known is None:
+                    known = await anyio.to_thread.run_sync(found.look, self._plantings)
+                masks[folder] = known
+            if may_plant:
+                planted.append((folder, tree))
+        orphans = boundary.kind != "bubblewrap"
+        return Looked(masks, self._plantings.begin(planted, leaves_orphans=orphans) if planted else None)
 
     def wrap(
         self,
@@ -87,14 +117,30 @@ class Sandbox:
         env: dict[str, str],
         *,
         boundary: Boundary,
+        looked: Looked | None = None,
         pty: bool = False,
     ) -> tuple[SpawnPlan, dict[str, str]]:
-        """The plan and the environment that run exactly `argv` inside the boundary."""
+        """The plan and the environment that run exactly `argv` inside the boundary, by what `look` found."""
+        looked = looked or Looked()
+        plan, env = self._wrapped(argv, confinement, env, boundary, looked, pty=pty)
+        plan.planting = looked.planting
+        return plan, env
+
+    def _wrapped(
+        self,
+        argv: Sequence[str],
+        confinement: Confinement,
+        env: dict[str, str],
+        boundary: Boundary,
+        looked: Looked,
+        *,
+        pty: bool,
+    ) -> tuple[SpawnPlan, dict[str, str]]:
         match boundary.kind:
             case "bubblewrap":
                 assert self._bwrap is not None
                 confinement = self._without_state(confinement)
-                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty)
+                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, looked.masks, pty=pty)
             case "landlock":
                 self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)
@@ -123,7 +169,8 @@ class Sandbox:
         return replace(confinement, hidden=tuple(dict.fromkeys(hidden)))
 
     async def aclose(self) -> None:
-        self._placeholders.close()
+        await self._plantings.aclose()
+        self._looks.close()
 
     async def _best(self) -> Boundary:
         from computer_linker.providers.sandbox.probe import crossed
@@ -145,3 +192,33 @@ class Sandbox:
             return False
         self._bwrap = found
         return await anyio.to_thread.run_sync(bubblewrap.binds_by_descriptor, found)
+
+
+@dataclass(slots=True)
+class _Finding:
+    """A look at one folder, and what to close in it."""
+
+    folder: Folder
+    tree: Tree
+    is_writable: bool
+    hide_sockets: bool
+    most: int
+
+    def known(self) -> Masks | None:
+        """What the last look found, where it still holds and was worked out."""
+        if not self.tree.is_quiet() or self.tree.fresh:
+            return None
+        kept = self.tree.kept.get((self.is_writable, self.hide_sockets, self.most))
+        return self._masks() if kept is not None and kept[0] == self.tree.version else None
+
+    def look(self, plantings: Plantings) -> Masks:
+        plantings.look(self.folder, self.tree, self.folder.fd)
+        if not self.tree.is_quiet():
+            # Something was taken away just now.
+            self.tree.look(self.folder.fd)
+        return self._masks()
+
+    def _masks(self) -> Masks:
+        return known_masks(
+            self.folder, self.tree, is_writable=self.is_writable, hide_sockets=self.hide_sockets, most=self.most
+        )

@@ -86,8 +86,8 @@ def protected_names(folder: Folder) -> str:
 def _closed(folder: Folder, *, is_writable: bool) -> list[str]:
     masks = masks_of(folder, Looks(), is_writable=is_writable)
     top = folder.path.rstrip("/")
-    secret = [f"{top}/{name}" for name in (*masks.empty_files, *masks.empty_folders)]
-    kept = [f"{top}/{name}" for name in masks.read_only]
+    secret = ["/".join((top, *each.parts)) for each in masks.closed if each.how == "hidden"]
+    kept = ["/".join((top, *each.parts)) for each in masks.closed if each.how == "read_only"]
     lines = []
     if is_writable and not folder.rules.allow_protected:
         lines.append(f'(deny file-write* (regex #"{protected_names(folder)}"))')

@@ -153,7 +153,7 @@ def _environment(given: dict[str, str], number: int) -> dict[bytes, bytes]:
 
 def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
     """One packet and its descriptors. `socket.recv_fds` would drop the close-on-exec flag."""
-    room = _socket.CMSG_SPACE(64 * 4)
+    room = _socket.CMSG_SPACE(253 * 4)
     size, ancillary, _, _ = control.recvmsg_into([_packet], room, _socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
     for level, kind, raw in ancillary:
@@ -165,8 +165,8 @@ def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
 def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> int:
     """Put the descriptors where the program expects them, and enter its folder; all else is close-on-exec."""
     # Out of the way first, so that no target number overwrites a descriptor still needed.
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for fd in fds]
-    gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, 200)
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 300) for fd in fds]
+    gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, 300)
     for target, index in zip((0, 1, 2), order["stdio"], strict=True):
         os.dup2(high[index], target, inheritable=True)
     for offset, index in enumerate(order["fds"]):
