@@ -127,6 +127,13 @@ class Tree:
             self._look_into(root_fd, self._waiting.popleft())
         self.took_s = time.monotonic() - started
 
+    def has_lost(self, parts: Parts) -> None:
+        """A name was taken away: when it is there again, it is another one."""
+        seen = self.folders.get(parts[:-1])
+        if seen is not None:
+            seen.found = tuple(entry for entry in seen.found if entry.name != parts[-1])
+            self.version += 1
+
     def close(self) -> None:
         if self._watches is not None:
             self._watches.close()
@@ -238,8 +245,10 @@ class Tree:
             path = (*parts, entry.name)
             was = before.pop(entry.name, None) or self._lost_links.pop(path, None)
             self.first_seen.setdefault(path, self.number)
-            if self.running and (was is None or (was.how == "link" and was.target != entry.target)):
-                self.fresh.append((path, was))
+            is_same = was is not None and (was.device, was.inode) == (entry.device, entry.inode)
+            if self.running and not is_same:
+                was_link = was is not None and was.how == "link" and was.target != entry.target
+                self.fresh.append((path, was if was_link else None))
         for name, entry in before.items():
             self._gone.add((*parts, name))
             if self.running and entry.how == "link":

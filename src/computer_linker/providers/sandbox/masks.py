@@ -128,14 +128,13 @@ class _Closing:
     def _hold_what_is_above(self) -> None:
         """Hold every folder above a closed name: under another name its place would not be known."""
         for parts in list(self._closed):
-            for size in range(len(parts) - 1, 0, -1):
-                above = parts[:size]
-                if above in self._closed:
-                    if self._closed[above].how != "held":
-                        # In a read-only folder nothing can be renamed, and what is above it is held for it.
-                        break
-                    continue
-                self._hold(above)
+            for size in range(len(parts)):
+                above = self._closed.get(parts[:size])
+                if above is not None and above.how != "held":
+                    # In a read-only folder nothing can be renamed, and one that is held could be written.
+                    break
+                if above is None and size:
+                    self._hold(parts[:size])
 
     def _hold(self, parts: Parts) -> None:
         seen = self._tree.folders.get(parts)

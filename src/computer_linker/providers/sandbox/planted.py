@@ -220,6 +220,7 @@ class Plantings:
                 # Another folder stands there by now, which the next look will judge.
                 return ""
             kept = self._refused.take(parent, parts, command)
+            tree.has_lost(parts)
             if before is not None:
                 put_link(parent, parts[-1], before.target)
         except FileNotFoundError:
