@@ -245,8 +245,8 @@ class Tree:
             path = (*parts, entry.name)
             was = before.pop(entry.name, None) or self._lost_links.pop(path, None)
             self.first_seen.setdefault(path, self.number)
-            is_same = was is not None and (was.device, was.inode) == (entry.device, entry.inode)
-            if self.running and not is_same:
+            # Not by its number alone: the number of a name that was removed is given to the next one.
+            if self.running and was != entry:
                 was_link = was is not None and was.how == "link" and was.target != entry.target
                 self.fresh.append((path, was if was_link else None))
         for name, entry in before.items():

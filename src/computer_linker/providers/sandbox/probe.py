@@ -19,6 +19,7 @@ from computer_linker.providers.sandbox.boundary import Boundary, Confinement, Fo
 if TYPE_CHECKING:
     from computer_linker.providers.sandbox.sandbox import Sandbox
 
+_PROBE = "probe"
 _TRY = """
 import json, os, socket, sys
 canary, outside, root, port, service = sys.argv[1:6]
@@ -122,6 +123,8 @@ async def _attempt(
             looked = await sandbox.look(confinement, claimed)
             environ = {"PATH": "/usr/bin:/bin"}
             plan, env = sandbox.wrap(argv, confinement, environ, boundary=claimed, looked=looked)
+            if plan.planting is not None:
+                plan.planting.command = _PROBE
             try:
                 launch = Launch(
                     plan.argv, env, cwd_fd=plan.cwd_fd, fds=plan.fds, gate=plan.gate, wrapped=plan.wrapped,
@@ -136,6 +139,7 @@ async def _attempt(
                 plan.release()
     finally:
         os.close(fd)
+        shutil.rmtree(sandbox.state / "refused" / _PROBE, ignore_errors=True)
     try:
         answer = json.loads(out)
     except ValueError:
