@@ -5,9 +5,11 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.road import Road, folder_scope
@@ -69,7 +71,9 @@ async def test_a_rename_opens_nothing_to_the_next_command(tmp_path: Path, place:
     assert not list(tmp_path.rglob("PWNED")) and not list(home.rglob("pre-commit"))
 
 
-@pytest.mark.parametrize("place", ["node_modules/p", ".venv/lib", "build/x/y", "vendor/a", "deep/" + "/".join("d" * 30)])
+@pytest.mark.parametrize(
+    "place", ["node_modules/p", ".venv/lib", "build/x/y", "vendor/a", "deep/" + "/".join("d" * 30)]
+)
 async def test_secrets_and_repositories_are_closed_in_every_folder(tmp_path: Path, place: str) -> None:
     inside = tmp_path / "root" / place
     (inside / ".git").mkdir(parents=True)
@@ -200,6 +204,35 @@ async def test_too_many_secrets_hide_their_folder(tmp_path: Path) -> None:
         (root / "certs" / f"{number}.key").write_text(CANARY)
     (root / "plain").write_text("open")
     async with Road.open(tmp_path, boxed(root)) as road:
-        told = await road.call("command.run", ".", input={"command": ["sh", "-c", "ls certs; cat certs/*.key; cat plain"]})
+        told = await road.call(
+            "command.run", ".", input={"command": ["sh", "-c", "ls certs; cat certs/*.key; cat plain"]}
+        )
         assert told["data"]["stdout"] == "open"
         assert [warning for warning in told["warnings"] if "certs" in warning and "hidden" in warning]
+
+
+async def test_thousands_of_repositories_stall_nobody_and_end_no_command(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    async with Road.open(tmp_path, [*boxed(tmp_path / "root"), folder_scope(other, "other")]) as road:
+        make = "import os\nfor i in range(6000): os.makedirs(f'r{i}/.git')"
+        await road.data("command.run", ".", input={"command": ["/usr/bin/python3", "-c", make]})
+        waits: list[float] = []
+
+        async def ask(over: anyio.Event) -> None:
+            while not over.is_set():
+                started = time.perf_counter()
+                await road.data("file.list", ".", scope="other")
+                waits.append(time.perf_counter() - started)
+
+        over = anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, over)
+            for _ in range(5):
+                told = await road.call("command.run", ".", input={"command": ["sh", "-c", "touch r1/.git/x; echo ran"]})
+                assert told["ok"] and told["data"]["stdout"] == "ran\n"
+                assert any("read-only" in warning for warning in told["warnings"])
+            over.set()
+        assert list((road.root / "r1" / ".git").iterdir()) == []
+        # What takes a tenth of a second of work was done by another thread; on the event loop it would stop every call.
+        assert sorted(waits)[len(waits) * 95 // 100] < 0.1, sorted(waits)[-5:]

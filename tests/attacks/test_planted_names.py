@@ -43,7 +43,9 @@ def kept(road: Road) -> dict[str, str]:
     place = road.home / "refused"
     files = [path for path in place.glob("*/**/*") if path.is_symlink() or path.is_file()]
     return {
-        str(Path(*path.relative_to(place).parts[1:])): f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
+        str(Path(*path.relative_to(place).parts[1:])): f"-> {path.readlink()}"
+        if path.is_symlink()
+        else path.read_text()
         for path in files
     }
 
@@ -150,7 +152,9 @@ async def test_tricks_of_renaming_leave_nothing_planted(tmp_path: Path, script: 
 
 async def test_a_place_of_several_names_is_planted_as_a_whole(tmp_path: Path) -> None:
     async with held_by(tmp_path, "bubblewrap") as road:
-        await sh(road, "mkdir -p .config/autostart x/.config/autostart; echo EVIL > .config/autostart/a; touch .config/b")
+        await sh(
+            road, "mkdir -p .config/autostart x/.config/autostart; echo EVIL > .config/autostart/a; touch .config/b"
+        )
         assert names(road.root) == [".config", ".config/b", "x", "x/.config", "x/.config/autostart"]
         assert kept(road) == {".config/autostart/a": "EVIL\n"}
 

@@ -119,7 +119,11 @@ class Preparation:
             judged = await self._judged(request, held)
             network = request.scope.policy.network if request.keeping is None else request.keeping.network
             confinement = Confinement(cwd=judged.where, cwd_fd=held[0], network=network)
-            confinement = self._confined(confinement, request, held, judged.places)
+            if judged.boundary.holds:
+                confinement = self._confined(confinement, request, held, judged.places)
+            else:
+                # Nothing confines it, but what it plants in the scope's folders is taken away.
+                confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
             looked = await self._sandbox.look(confinement, judged.boundary)
             plan, env = self._sandbox.wrap(
                 judged.argv, confinement, judged.env, boundary=judged.boundary, looked=looked, pty=request.pty

@@ -33,14 +33,15 @@ class Entry:
 
 
 class Judge:
-    """Judges the entries of one open folder by the scope's rules. `place` is its path from the scope's root."""
+    """Judges the entries of one open folder by the scope's rules. `place` is its path from the scope's root, and
+    `is_inside` says that it is protected, or lies in a folder that is."""
 
-    def __init__(self, fd: int, place: Parts, rules: PathRules) -> None:
+    def __init__(self, fd: int, place: Parts, rules: PathRules, *, is_inside: bool) -> None:
         self._fd = fd
         self._place = place
         self._rules = rules
         self._denied = _denied(rules.denied) if rules.denied else None
-        self._is_inside = bool(place) and is_protected(place)
+        self._is_inside = is_inside
 
     def __call__(self, entry: os.DirEntry[str]) -> Entry | None:
         """What the entry is to the boundary; None for the many that are nothing to it."""

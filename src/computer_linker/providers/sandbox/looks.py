@@ -18,14 +18,10 @@ from typing import Any
 
 import anyio
 
-from computer_linker.computer.local.portable.openat2 import (
-    RESOLVE_BENEATH,
-    RESOLVE_NO_SYMLINKS,
-    openat2,
-    openat2_works,
-)
+from computer_linker.policy.names import is_protected
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.judge import Entry, Judge, Parts
+from computer_linker.providers.sandbox.pace import Pace
 from computer_linker.providers.sandbox.watches import Watches
 
 MAX_FOLDERS = 60_000
@@ -37,6 +33,7 @@ _TICK_NS = 50_000_000
 """The kernel's clock for files is coarse: what changed so lately may change again and show the same time."""
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _NONE: dict[str, int] = {}
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @dataclass(slots=True)
@@ -57,6 +54,8 @@ class Seen:
     is_readable: bool = True
     is_cut_short: bool = False
     """More entries, or folders deeper, than are looked at."""
+    is_inside: bool = False
+    """It is protected, or lies in a folder that is."""
 
 
 class Tree:
@@ -116,15 +115,18 @@ class Tree:
     def look(self, root_fd: int) -> None:
         """Find out what lies in the root now."""
         started = time.monotonic()
+        steps, pace = _Steps(root_fd), Pace()
         self.number += 1
         self._forget_gone(max(self.running.values(), default=0))
         # Shallow first: what lies in a folder that is gone need not be asked.
         for parts in sorted(self._dirty(root_fd), key=len):
             if parts in self.folders:
-                self._look_into(root_fd, parts)
+                self._look_into(steps, parts)
         # What is known comes first: a flood of new folders takes nothing out of sight.
         while self._waiting and len(self.folders) < MAX_FOLDERS and self._entries < MAX_ENTRIES:
-            self._look_into(root_fd, self._waiting.popleft())
+            pace.step()
+            self._look_into(steps, self._waiting.popleft())
+        steps.close()
         self.took_s = time.monotonic() - started
 
     def has_lost(self, parts: Parts) -> None:
@@ -142,7 +144,8 @@ class Tree:
     def _dirty(self, root_fd: int) -> Iterable[Parts]:
         changed = self._watches.changed() if self._watches is not None else None
         if changed is None:
-            dirty = {parts for parts, seen in self.folders.items() if not _is_same(root_fd, parts, seen)}
+            pace = Pace()
+            dirty = {parts for parts, seen in self.folders.items() if not _is_same(root_fd, parts, seen, pace)}
             for parts in dirty:
                 # Whether it is still watched is among what was not reported.
                 self.folders[parts].watch = None
@@ -155,9 +158,9 @@ class Tree:
                 self.folders[lost].watch = None
         return dirty | self._again
 
-    def _look_into(self, root_fd: int, parts: Parts) -> None:
+    def _look_into(self, steps: "_Steps", parts: Parts) -> None:
         try:
-            fd = open_below(root_fd, parts)
+            fd = steps.open(parts)
         except OSError as error:
             if error.errno in _GONE:
                 self._drop(parts)
@@ -183,7 +186,8 @@ class Tree:
 
     def _read(self, fd: int, parts: Parts, about: os.stat_result, watch: int | None) -> Seen:
         is_old = time.time_ns() - about.st_ctime_ns > _TICK_NS
-        judge = Judge(fd, (*self._above, *parts), self._rules)
+        is_inside = self._is_inside(parts)
+        judge = Judge(fd, (*self._above, *parts), self._rules, is_inside=is_inside)
         found: list[Entry] = []
         below: dict[str, int] = {}
         files = array("Q")
@@ -209,13 +213,23 @@ class Tree:
         is_usable = bool(about.st_mode & 0o100) or os.geteuid() == 0
         return Seen(
             about.st_dev, about.st_ino, about.st_ctime_ns, is_old, tuple(found), below if is_usable else _NONE, files, size,
-            watch, is_usable, is_cut_short,
+            watch, is_usable, is_cut_short, is_inside,
         )  # fmt: skip
+
+    def _is_inside(self, parts: Parts) -> bool:
+        """True for a folder that is protected or lies in one that is."""
+        if not parts:
+            return is_protected(self._above)
+        above = self.folders.get(parts[:-1])
+        if above is None:
+            return is_protected(self.place(parts))
+        return above.is_inside or any(entry.is_protected and entry.name == parts[-1] for entry in above.found)
 
     def _take(self, parts: Parts, seen: Seen) -> None:
         old = self.folders.get(parts)
         is_new_folder = old is None or (old.device, old.inode) != (seen.device, seen.inode)
-        self.version += 1
+        if old is None or is_new_folder or self._is_news(old, seen):
+            self.version += 1
         self.folders[parts] = seen
         self._entries += seen.size - (0 if old is None else old.size)
         (self.noted.add if seen.found else self.noted.discard)(parts)
@@ -234,6 +248,16 @@ class Tree:
                 seen.is_cut_short = True
         is_odd = seen.is_cut_short or not seen.is_readable
         (self._again.add if is_odd else self._again.discard)(parts)
+
+    def _is_news(self, old: Seen, seen: Seen) -> bool:
+        """True when what is closed may have changed: a file more is nothing, unless it is a secret's second name."""
+        if (old.found, old.below, old.is_readable, old.is_cut_short) != (
+            seen.found, seen.below, seen.is_readable, seen.is_cut_short
+        ):  # fmt: skip
+            return True
+        return old.files != seen.files and any(
+            entry.how == "hidden" and not entry.is_folder for parts in self.noted for entry in self.folders[parts].found
+        )
 
     def _remember(self, parts: Parts, old: Seen | None, seen: Seen) -> None:
         """Note when the folder and its protected names were first seen, and which of them appeared just now."""
@@ -322,13 +346,16 @@ class Looks:
         self._trees.clear()
 
     def _make_room(self, newest: object) -> None:
-        idle = [key for key, tree in self._trees.items() if not tree.running and key != newest]
+        idle = [
+            key for key, tree in self._trees.items() if not tree.running and not tree.lock.locked() and key != newest
+        ]
         for key in idle[: max(0, len(self._trees) - _MAX_ROOTS)]:
             self._trees.pop(key).close()
 
 
-def _is_same(root_fd: int, parts: Parts, seen: Seen) -> bool:
+def _is_same(root_fd: int, parts: Parts, seen: Seen, pace: Pace) -> bool:
     """True when the folder is the one that was looked into and has not changed since."""
+    pace.step()
     if not seen.is_settled or seen.is_cut_short:
         return False
     try:
@@ -339,16 +366,37 @@ def _is_same(root_fd: int, parts: Parts, seen: Seen) -> bool:
     return (now.st_dev, now.st_ino, now.st_ctime_ns) == (seen.device, seen.inode, seen.changed_ns)
 
 
+class _Steps:
+    """Opens folders below a root. The last folder above is kept open: its neighbours are asked for next."""
+
+    def __init__(self, root_fd: int) -> None:
+        self._root = root_fd
+        self._above: Parts | None = None
+        self._fd = -1
+
+    def open(self, parts: Parts) -> int:
+        if not parts:
+            return os.open(".", _FOLDER, dir_fd=self._root)
+        if self._above != parts[:-1]:
+            self.close()
+            self._fd = open_below(self._root, parts[:-1])
+            self._above = parts[:-1]
+        return os.open(parts[-1], _FOLDER, dir_fd=self._fd)
+
+    def close(self) -> None:
+        if self._above is not None:
+            self._above = None
+            os.close(self._fd)
+
+
 def open_below(root_fd: int, parts: Parts) -> int:
-    """Open a folder below the root for reading, reached without following links."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    if openat2_works():
-        return openat2(root_fd, os.fsencode("/".join(parts) or "."), flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
-    fd = os.open(".", flags, dir_fd=root_fd)
+    """Open a folder below the root for reading, reached name by name without following links."""
+    # Not by openat2: that call of ours keeps the interpreter's lock, and a slow disk would stall every other thread.
+    fd = os.open(".", _FOLDER, dir_fd=root_fd)
     for name in parts:
         above = fd
         try:
-            fd = os.open(name, flags, dir_fd=above)
+            fd = os.open(name, _FOLDER, dir_fd=above)
         finally:
             os.close(above)
     return fd

@@ -10,6 +10,7 @@ from computer_linker.providers.sandbox.boundary import Closed, Folder
 from computer_linker.providers.sandbox.budget import Whole, escalated
 from computer_linker.providers.sandbox.judge import Entry, Parts
 from computer_linker.providers.sandbox.looks import Looks, Tree, open_below
+from computer_linker.providers.sandbox.pace import Pace
 
 MAX_CLOSED = 512
 """Mounts for the closed names of one root. Each takes some ten microseconds at every start of a command."""
@@ -60,7 +61,9 @@ class _Closing:
         self._links: list[Parts] = []
 
     def masks(self, most: int) -> Masks:
+        pace = Pace()
         for parts in self._tree.noted:
+            pace.step()
             for entry in self._tree.folders[parts].found:
                 self._close_entry((*parts, entry.name), entry)
         for parts in self._tree.unreadable():
@@ -144,9 +147,12 @@ class _Closing:
             self._close(parts, "held")
 
     def _fit(self, most: int, masks: Masks) -> None:
-        whole = self._whole(most)
+        whole, pace = self._whole(most), Pace()
+        if not whole:
+            return
         counts = dict.fromkeys(whole, 0)
         for parts, each in list(self._closed.items()):
+            pace.step()
             for size in range(len(parts)):
                 how = whole.get(parts[:size])
                 if how is not None:
@@ -194,7 +200,9 @@ def _is_inside(parts: Parts, closed: dict[Parts, Closed], also_read_only: bool) 
 def _too_many(parts: Parts, how: str, count: int) -> str:
     place = "/".join(parts) or "the scope's folder"
     became = "read-only for commands" if how == "read_only" else "hidden from commands"
-    return f"{count} protected names or secrets in {place} are too many to close one by one, so it is {became} as a whole."
+    return (
+        f"{count} protected names or secrets in {place} are too many to close one by one, so it is {became} as a whole."
+    )
 
 
 def _listed(paths: list[Parts]) -> str:

@@ -39,14 +39,12 @@ _ORPHANS_S = 0.3
 _NAMED = 20
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Ground:
-    """A folder that a command may write, held open as long as it runs."""
+    """A folder that a command may write."""
 
     folder: Folder
     tree: Tree
-    fd: int
-    is_open: bool = True
 
 
 @dataclass(eq=False, slots=True)
@@ -79,21 +77,27 @@ class Plantings:
         self._state = state
         self._refused = Refused(state / "refused")
         self._running: list[Planting] = []
+        self._fds: dict[Tree, int] = {}
+        """The folders, held open as long as a command runs in them."""
         self._due: dict[Tree, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
 
     def begin(self, grounds: list[tuple[Folder, Tree]], *, leaves_orphans: bool) -> Planting:
         """Watch over a command that is about to start; its folders have just been looked at."""
         planting = Planting([], self, leaves_orphans)
         for folder, tree in grounds:
-            planting.grounds.append(Ground(folder, tree, os.dup(folder.fd)))
+            planting.grounds.append(Ground(folder, tree))
+            if tree not in self._fds:
+                self._fds[tree] = os.dup(folder.fd)
             tree.running[planting] = tree.number
         self._running.append(planting)
         self._tick_later()
         return planting
 
     async def settle(self, planting: Planting) -> list[str]:
+        """Look once more at the folders of a command that has ended."""
         for ground in planting.grounds:
             await self._check(ground)
         if planting.leaves_orphans and not planting.is_over:
@@ -103,8 +107,10 @@ class Plantings:
         return planting.refused
 
     def end(self, planting: Planting, then: Callable[[], None]) -> None:
-        is_quiet = all(_is_settled(ground.tree) for ground in planting.grounds)
-        if planting.is_over or (is_quiet and not planting.leaves_orphans):
+        """The same without waiting for it: at once where nothing changed, else in a task."""
+        trees = [ground.tree for ground in planting.grounds]
+        is_quiet = not planting.leaves_orphans and all(not tree.lock.locked() and _is_settled(tree) for tree in trees)
+        if planting.is_over or self._is_closed or is_quiet:
             self._forget(planting)
             then()
             return
@@ -119,6 +125,7 @@ class Plantings:
 
     async def aclose(self) -> None:
         """Look a last time; the commands have ended."""
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         with anyio.move_on_after(10, shield=True):
@@ -147,9 +154,8 @@ class Plantings:
             self._running.remove(planting)
         for ground in planting.grounds:
             ground.tree.running.pop(planting, None)
-            ground.is_open = False
-            os.close(ground.fd)
             if not ground.tree.running:
+                os.close(self._fds.pop(ground.tree))
                 self._due.pop(ground.tree, None)
         if not self._running and self._timer is not None:
             self._timer.cancel()
@@ -164,7 +170,7 @@ class Plantings:
         now = time.monotonic()
         for ground in {ground.tree: ground for planting in self._running for ground in planting.grounds}.values():
             tree = ground.tree
-            if self._due.get(tree, 0.0) <= now and not _is_settled(tree) and not tree.lock.locked():
+            if self._due.get(tree, 0.0) <= now and not tree.lock.locked() and not _is_settled(tree):
                 self._due[tree] = now + max(_EVERY_S, tree.took_s * _SHARE)
                 self._start(self._check(ground))
         if self._running:
@@ -183,10 +189,11 @@ class Plantings:
     async def _check(self, ground: Ground) -> None:
         """Look at the folder again, away from the event loop, and take away what was planted."""
         async with ground.tree.lock:
-            if _is_settled(ground.tree) or not ground.is_open:
+            held = self._fds.get(ground.tree)
+            if held is None or _is_settled(ground.tree):
                 return
-            # The folder is closed with its command, and the thread may still be at work.
-            fd = os.dup(ground.fd)
+            # The folder is closed with its last command, and the thread may still be at work.
+            fd = os.dup(held)
             try:
                 await anyio.to_thread.run_sync(self.look, ground.folder, ground.tree, fd)
             finally:
@@ -258,4 +265,6 @@ def _tell(planting: Planting, sentence: str) -> None:
     if len(planting.refused) < _NAMED:
         planting.refused.append(sentence)
     elif len(planting.refused) == _NAMED:
-        planting.refused.append("More protected names were made meanwhile and taken away; they are kept in the same place.")
+        planting.refused.append(
+            "More protected names were made meanwhile and taken away; they are kept in the same place."
+        )

@@ -12,7 +12,15 @@ import anyio
 from computer_linker.computer.base import Computer
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
-from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, Kind, SpawnPlan, Watch
+from computer_linker.providers.sandbox.boundary import (
+    NO_BOUNDARY,
+    Boundary,
+    Confinement,
+    Folder,
+    Kind,
+    SpawnPlan,
+    Watch,
+)
 from computer_linker.providers.sandbox.looks import Looks, Tree
 from computer_linker.providers.sandbox.masks import Masks, known_masks
 from computer_linker.providers.sandbox.planted import Plantings
@@ -94,8 +102,8 @@ class Sandbox:
         most = bubblewrap.MAX_CLOSED // max(1, len(confinement.writable) + len(confinement.readable))
         for folder in (*confinement.readable, *confinement.writable):
             is_writable = folder in confinement.writable
-            may_plant = (is_writable or not boundary.holds) and not folder.rules.allow_protected
-            if boundary.kind != "bubblewrap" and not may_plant:
+            may_plant = is_writable and not folder.rules.allow_protected
+            if boundary.kind in ("landlock", "none") and not may_plant:
                 continue
             tree = self._looks.tree(folder)
             async with tree.lock:
@@ -146,7 +154,7 @@ class Sandbox:
                 plan, private = landlock.wrap(tuple(argv), confinement)
                 env = {**env, **private}
             case "seatbelt":
-                plan, private = seatbelt.wrap(tuple(argv), self._without_state(confinement))
+                plan, private = seatbelt.wrap(tuple(argv), self._without_state(confinement), looked.masks)
                 env = {**env, **private}
             case _:
                 return SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd), env

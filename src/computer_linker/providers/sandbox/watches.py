@@ -15,9 +15,7 @@ _EVENT = struct.Struct("iIII")
 _READ = 65_536
 _MOST_READS = 32
 """What a busy root reports in one look; beyond it, asking every folder is quicker."""
-_LOCAL_DISKS = frozenset(
-    {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x2FC12FC1, 0xF2F52010, 0xCA451A4E, 0x858458F6}
-)
+_LOCAL_DISKS = frozenset({0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x2FC12FC1, 0xF2F52010, 0xCA451A4E, 0x858458F6})
 """ext, xfs, btrfs, tmpfs, zfs, f2fs, bcachefs, ramfs: every change to them passes this kernel. Others may change unseen."""
 _SHARE = 4
 """A quarter of the user's watches at most: editors live on the rest."""
