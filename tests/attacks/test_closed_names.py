@@ -215,7 +215,7 @@ async def test_thousands_of_repositories_stall_nobody_and_end_no_command(tmp_pat
     other = tmp_path / "other"
     other.mkdir()
     async with Road.open(tmp_path, [*boxed(tmp_path / "root"), folder_scope(other, "other")]) as road:
-        make = "import os\nfor i in range(6000): os.makedirs(f'r{i}/.git')"
+        make = "import os\nfor i in range(2500): os.makedirs(f'r{i}/.git')"
         await road.data("command.run", ".", input={"command": ["/usr/bin/python3", "-c", make]})
         waits: list[float] = []
 

@@ -10,11 +10,11 @@ import pytest
 from computer_linker.model.paths import PathRules
 from computer_linker.policy import names
 from computer_linker.policy.names import is_protected, is_sensitive
-from computer_linker.providers.sandbox import looks as looks_module
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.judge import may_matter
-from computer_linker.providers.sandbox.looks import Looks, Tree
+from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.masks import Masks, known_masks, masks_of
+from computer_linker.providers.sandbox.tree import MAX_FOLDERS, Tree
 
 NOBODY = 65534
 
@@ -22,10 +22,12 @@ NOBODY = 65534
 class Ground:
     """A root that is looked at."""
 
-    def __init__(self, root: Path, rules: PathRules = PathRules(), *, watched: bool = True) -> None:
+    def __init__(
+        self, root: Path, rules: PathRules = PathRules(), *, watched: bool = True, max_folders: int = MAX_FOLDERS
+    ) -> None:
         self.root = root
         self.folder = Folder(os.open(root, os.O_RDONLY), str(root), rules)
-        self.looks = Looks()
+        self.looks = Looks(max_folders)
         self.tree: Tree = self.looks.tree(self.folder)
         if not watched:
             self.tree.close()
@@ -132,11 +134,10 @@ def test_a_repeated_look_asks_nothing(tmp_path: Path) -> None:
     ground.close()
 
 
-def test_known_folders_stay_in_sight_in_a_flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_folders_stay_in_sight_in_a_flood(tmp_path: Path) -> None:
     """A command could otherwise push a secret out of the bounds, and read it the next time."""
-    monkeypatch.setattr(looks_module, "MAX_FOLDERS", 50)
     put(tmp_path / "root" / "z" / "deep" / ".env")
-    ground = Ground(tmp_path / "root")
+    ground = Ground(tmp_path / "root", max_folders=50)
     ground.closed()
     for number in range(100):
         (ground.root / f"a{number}").mkdir()

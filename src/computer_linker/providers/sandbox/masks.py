@@ -9,8 +9,10 @@ from typing import Literal
 from computer_linker.providers.sandbox.boundary import Closed, Folder
 from computer_linker.providers.sandbox.budget import Whole, escalated
 from computer_linker.providers.sandbox.judge import Entry, Parts
-from computer_linker.providers.sandbox.looks import Looks, Tree, open_below
+from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.pace import Pace
+from computer_linker.providers.sandbox.steps import open_below
+from computer_linker.providers.sandbox.tree import Tree
 
 MAX_CLOSED = 512
 """Mounts for the closed names of one root. Each takes some ten microseconds at every start of a command."""

@@ -26,8 +26,9 @@ import anyio
 from computer_linker.model.ids import new_handle
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.judge import Entry, Parts, begins_at
-from computer_linker.providers.sandbox.looks import Tree, open_below
 from computer_linker.providers.sandbox.refused import Refused, put_link
+from computer_linker.providers.sandbox.steps import open_below
+from computer_linker.providers.sandbox.tree import Tree
 
 log = logging.getLogger(__name__)
 

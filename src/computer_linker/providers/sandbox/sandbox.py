@@ -21,9 +21,10 @@ from computer_linker.providers.sandbox.boundary import (
     SpawnPlan,
     Watch,
 )
-from computer_linker.providers.sandbox.looks import Looks, Tree
+from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.masks import Masks, known_masks
 from computer_linker.providers.sandbox.planted import Plantings
+from computer_linker.providers.sandbox.tree import Tree
 
 
 def kinds_here(computer: Computer) -> tuple[Kind, ...]:

@@ -116,7 +116,7 @@ class Watches:
 
 
 def _count(more: int) -> None:
-    global _taken  # noqa: PLW0603  # the user's watches are one store for all roots
+    global _taken  # the user's watches are one store for all roots
     with _counting:
         _taken += more
 
