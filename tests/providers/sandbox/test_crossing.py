@@ -134,14 +134,17 @@ async def test_protected_names_open_where_policy_allows(tmp_path: Path) -> None:
         assert (road.root / ".git").is_dir() and (road.root / ".codex").is_dir()
 
 
-async def test_nothing_is_left_where_a_missing_name_was_closed(tmp_path: Path) -> None:
+async def test_a_command_sees_the_folder_as_it_is(tmp_path: Path) -> None:
+    """Nothing stands in for names that are missing, neither during a command nor after it."""
+    root = tmp_path / "root"
+    repository = root / "packages" / "lib"
+    repository.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
     async with boundary(tmp_path, "bubblewrap") as road:
-        await sh(road, "true")
-        assert list(road.root.iterdir()) == []
-        # What a killed service left is taken over, and then away.
-        (road.root / ".codex").mkdir(mode=0o555)
-        await sh(road, "echo x > .codex/config.toml; true")
-        assert list(road.root.iterdir()) == []
+        for folder in (root, repository):
+            outside = sorted(os.listdir(folder))
+            inside = (await sh(road, f"ls -A {folder.relative_to(root)}"))["stdout"].split()
+            assert sorted(inside) == outside == sorted(os.listdir(folder))
 
 
 async def test_secrets_and_denied_parts_of_a_root_are_closed(tmp_path: Path) -> None:
@@ -201,7 +204,7 @@ async def test_many_files_made_meanwhile_open_no_secret(tmp_path: Path) -> None:
 
 async def test_a_folder_too_deep_to_look_through_is_told_or_refused(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    (root / "/".join("x" * 40)).mkdir(parents=True)
+    (root / "/".join("x" * 80)).mkdir(parents=True)
     async with boundary(tmp_path, "bubblewrap") as road:
         ran = await road.call("command.run", ".", input={"command": ["touch", "ran"]})
         assert ran["error"]["code"] == "provider_unavailable"

@@ -11,6 +11,8 @@ from computer_linker.model.paths import PathRules
 from computer_linker.policy.names import PROTECTED_NAMES
 from computer_linker.providers.sandbox import seatbelt
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
+from computer_linker.providers.sandbox.looks import Looks
+from computer_linker.providers.sandbox.masks import masks_of
 
 
 @pytest.fixture
@@ -23,20 +25,23 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 
 def test_everything_is_denied_first_and_the_roots_are_opened(folder: Folder) -> None:
-    lines = seatbelt.profile(Confinement(writable=(folder,)), "/private/tmp/x").splitlines()
+    lines = seatbelt.profile(Confinement(writable=(folder,)), "/private/tmp/x", {}).splitlines()
     assert lines[:2] == ["(version 1)", "(deny default)"]
     assert f'(allow file-read* file-write* (subpath "/private/tmp/x") (subpath "{folder.path}"))' in lines
     assert not any("network" in line for line in lines)
 
 
 def test_the_network_is_opened_only_when_asked(folder: Folder) -> None:
-    assert "(allow network* system-socket)" in seatbelt.profile(Confinement(network=True), "/p")
+    assert "(allow network* system-socket)" in seatbelt.profile(Confinement(network=True), "/p", {})
 
 
 def test_secrets_protected_names_and_the_state_are_closed_after_the_root(folder: Folder) -> None:
     (Path(folder.path) / ".env").write_text("x")
     (Path(folder.path) / ".git").mkdir()
-    profile = seatbelt.profile(Confinement(writable=(folder,), hidden=("/home/me/state",)), "/p")
+    looks = Looks()
+    masks = {folder: masks_of(folder, looks, is_writable=True)}
+    looks.close()
+    profile = seatbelt.profile(Confinement(writable=(folder,), hidden=("/home/me/state",)), "/p", masks)
     opened = profile.index("(allow file-read* file-write*")
     for closed in (
         f'(deny file-read* file-write* (subpath "{folder.path}/.env"))',
@@ -58,8 +63,8 @@ def test_a_protected_name_is_closed_at_any_depth_in_any_case(folder: Folder, nam
 
 def test_a_scope_that_allows_protected_names_has_them_open(folder: Folder) -> None:
     opened = Folder(folder.fd, folder.path, PathRules(allow_protected=True))
-    assert seatbelt.protected_names(folder) in seatbelt.profile(Confinement(writable=(folder,)), "/p")
-    assert seatbelt.protected_names(folder) not in seatbelt.profile(Confinement(writable=(opened,)), "/p")
+    assert seatbelt.protected_names(folder) in seatbelt.profile(Confinement(writable=(folder,)), "/p", {})
+    assert seatbelt.protected_names(folder) not in seatbelt.profile(Confinement(writable=(opened,)), "/p", {})
 
 
 @pytest.mark.parametrize("name", ['a")(allow default)("', 'b" (allow network*) "', "back\\slash", "new\nline"])
@@ -68,7 +73,7 @@ def test_a_path_cannot_write_rules(tmp_path: Path, name: str) -> None:
     root.mkdir()
     fd = os.open(root, os.O_RDONLY)
     try:
-        text = seatbelt.profile(Confinement(writable=(Folder(fd, str(root)),)), "/p")
+        text = seatbelt.profile(Confinement(writable=(Folder(fd, str(root)),)), "/p", {})
     finally:
         os.close(fd)
     assert _outside_strings(text).count("(allow default)") == 0 and "network" not in _outside_strings(text)

@@ -290,8 +290,9 @@ async def planned(tmp_path: Path, script: str) -> AsyncIterator[tuple[Runner, Sp
         boundary = await sandbox.probe()
         fd = os.open(root, os.O_PATH)
         confinement = Confinement(writable=(Folder(fd, str(root)),), cwd=str(root), cwd_fd=fd)
-        await sandbox.look(confinement)
-        plan, env = sandbox.wrap(["/bin/sh", "-c", script], confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary)
+        looked = await sandbox.look(confinement, boundary)
+        line = ["/bin/sh", "-c", script]
+        plan, env = sandbox.wrap(line, confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary, looked=looked)
         plan.closes.append(fd)
         yield Runner(road.app.computer), plan, env
         plan.release()
@@ -329,7 +330,9 @@ async def sandbox_of(tmp_path: Path) -> AsyncIterator[tuple[Sandbox, Runner]]:
 
 async def ran_in(sandbox: Sandbox, runner: Runner, confinement: Confinement, script: str) -> str:
     boundary = await sandbox.probe()
-    plan, env = sandbox.wrap(["/bin/sh", "-c", script], confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary)
+    looked = await sandbox.look(confinement, boundary)
+    line = ["/bin/sh", "-c", script]
+    plan, env = sandbox.wrap(line, confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary, looked=looked)
     outcome = await runner.run(plan, env, Limits(20, 40_000))
     return outcome.stdout + outcome.stderr
 

@@ -55,7 +55,9 @@ async def command_read(ctx: Context, target: str, options: ReadOptions = ReadOpt
     limit = min(options.max_bytes, ctx.scope.policy.max_output_bytes)
     chunks, cursor, dropped = managed.ring.read(options.cursor, limit, options.stream)
     ctx.note(bytes=cursor - options.cursor)
-    ctx.warnings.extend(managed.warnings)
+    ctx.warnings.extend((*managed.warnings, *managed.refused))
+    if managed.refused:
+        ctx.note(refusedNames=len(managed.refused))
     record = managed.record
     return ProcessOutput(
         status=record.status,

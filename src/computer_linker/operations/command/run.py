@@ -74,6 +74,8 @@ async def run_prepared(
     ctx.boundary = prepared.boundary
     ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
     ctx.warnings.extend(prepared.warnings)
+    if prepared.plan.planting is not None:
+        prepared.plan.planting.command = ctx.operation_id
     limits = Limits(
         timeout_s=min(options.timeout_seconds, policy.max_runtime_seconds),
         max_output_bytes=min(options.max_output_bytes, policy.max_output_bytes),
@@ -94,7 +96,9 @@ def _told(ctx: Context, prepared: Prepared, outcome: Outcome) -> CommandOutcome:
     # What a program did to the world is its own; only that it ran, and how it ended, is known.
     ctx.effect = "partial" if outcome.timed_out else "unverifiable"
     ctx.note(exitCode=outcome.exit_code, outputBytes=outcome.output_bytes, timedOut=outcome.timed_out)
-    ctx.warnings.extend(outcome.warnings)
+    ctx.warnings.extend((*outcome.warnings, *outcome.refused))
+    if outcome.refused:
+        ctx.note(refusedNames=len(outcome.refused))
     if prepared.program == "git" and outcome.exit_code != 0 and "Read-only file system" in outcome.stderr:
         ctx.warn("Commands cannot write git's own folder here; use git.stage, git.unstage and git.commit.")
     return CommandOutcome(

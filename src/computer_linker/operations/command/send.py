@@ -64,6 +64,7 @@ async def command_send(ctx: Context, target: str, input: SendInput, options: Sen
     matched = None
     if options.wait_for is not None:
         matched = await ctx.use(Waiting).until(managed, options.wait_for, cursor, options.wait_seconds)
+    ctx.warnings.extend(managed.refused)
     return Sent(cursor=cursor, matched=matched)
 
 

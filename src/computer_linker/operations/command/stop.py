@@ -38,5 +38,8 @@ async def command_stop(ctx: Context, target: str, options: StopOptions = StopOpt
     while managed.is_running:
         await managed.changed(5)
     ctx.effect = "confirmed"
+    if managed.refused:
+        ctx.warnings.extend(managed.refused)
+        ctx.note(refusedNames=len(managed.refused))
     record = managed.record
     return StoppedProcess(status=record.status, exit_code=record.exit_code, signal=record.signal)

@@ -277,7 +277,9 @@ class Agents:
         try:
             ended = await running.live.to_the_end(prompt, order.timeout_s)
             turn = _ended_turn(turn, running.live, ended, program)
+            refused = await running.prepared.plan.settle_planting()
             running.prepared.plan.release()
+            turn = turn.model_copy(update={"warnings": [*turn.warnings, *refused]}) if refused else turn
             turn = await self._with_changes(turn, running.session, order.cwd)
         except Exception:
             log.exception("the turn of %s failed", running.session.session_id)

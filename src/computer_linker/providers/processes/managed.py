@@ -35,6 +35,10 @@ class Managed:
         self.ring = Ring(records.folder)
         self._records = records
         self._plan = plan
+        self._planting = plan.planting
+        self._is_settled = False
+        if plan.planting is not None:
+            plan.planting.command = record.process_id
         self._asked_to_stop = False
         self._changed = anyio.Event()
         self._loop = asyncio.get_running_loop()
@@ -46,6 +50,11 @@ class Managed:
         self._pumps = [Pump(child.stdout, lambda data: self._take("stdout", data), self._settle_if_over)]
         if child.stderr is not None:
             self._pumps.append(Pump(child.stderr, lambda data: self._take("stderr", data), self._settle_if_over))
+
+    @property
+    def refused(self) -> list[str]:
+        """A sentence for each protected name that it made and that was taken away."""
+        return [] if self._planting is None else self._planting.refused
 
     @property
     def is_running(self) -> bool:
@@ -95,11 +104,15 @@ class Managed:
     def _has_ended(self, ended: Ended) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._plan.release()
         self._ended = ended
         self.warnings = limits_reached(ended)
+        self._plan.release(self._has_settled)
         # What it printed last may still be on its way; something it left behind may hold the pipe.
         self._loop.call_later(_DRAIN_S, self._stop_reading)
+        self._settle_if_over()
+
+    def _has_settled(self) -> None:
+        self._is_settled = True
         self._settle_if_over()
 
     def _stop_reading(self) -> None:
@@ -107,7 +120,8 @@ class Managed:
             pump.close()
 
     def _settle_if_over(self) -> None:
-        if self._ended is not None and self.is_running and all(pump.is_closed for pump in self._pumps):
+        is_over = self._ended is not None and self._is_settled and all(pump.is_closed for pump in self._pumps)
+        if self._ended is not None and is_over and self.is_running:
             self._settle(self._ended)
 
     def _settle(self, ended: Ended) -> None:

@@ -20,7 +20,7 @@ from computer_linker.providers.processes.limits import limits_of
 from computer_linker.providers.processes.open_door import OpenDoor
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.sandbox import Sandbox
+from computer_linker.providers.sandbox.sandbox import Looked, Sandbox
 
 _LOOK_AGAIN_S = 5.0
 
@@ -117,17 +117,23 @@ class Preparation:
     async def prepare(self, request: CommandRequest) -> Prepared:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
         held: list[int] = []
+        looked = Looked()
         try:
             judged = await self._judged(request, held)
             network = request.scope.policy.network if request.keeping is None else request.keeping.network
             confinement = Confinement(cwd=judged.where, cwd_fd=held[0], network=network)
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
-                await self._sandbox.look(confinement)
+            else:
+                # Nothing confines it, but what it plants in the scope's folders is taken away.
+                confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
+            looked = await self._sandbox.look(confinement, judged.boundary)
             plan, env = self._sandbox.wrap(
-                judged.argv, confinement, judged.env, boundary=judged.boundary, pty=request.pty
+                judged.argv, confinement, judged.env, boundary=judged.boundary, looked=looked, pty=request.pty
             )
         except BaseException:
+            if looked.planting is not None:
+                looked.planting.end(lambda: None)
             _close(held)
             raise
         plan.closes.extend(held)

@@ -44,6 +44,8 @@ class Outcome:
     output_bytes: int
     warnings: tuple[str, ...] = ()
     """Limits it ran into."""
+    refused: tuple[str, ...] = ()
+    """What was taken away again that the command made."""
 
 
 class Runner:
@@ -151,13 +153,22 @@ class Runner:
         except BaseException:
             plan.release()
             raise
+        refused = await self._settled(plan)
         if early is not None:
             # The program ran, so what had to be durable before it is.
             early.unsynced.is_durable()
         # In the next turn of the loop: after the answer, and before the next request.
         asyncio.get_running_loop().call_soon(self._release_ended)
         self._ended.append(plan)
-        return outcome
+        return replace(outcome, refused=tuple(refused)) if refused else outcome
+
+    async def _settled(self, plan: SpawnPlan) -> list[str]:
+        """Take away what the command planted. Nothing of it runs any more."""
+        try:
+            return await plan.settle_planting()
+        except BaseException:
+            plan.release()
+            raise
 
     def _release_ended(self) -> None:
         while self._ended:

@@ -13,6 +13,7 @@ from computer_linker.providers.processes.managed import Managed, Owner
 from computer_linker.providers.processes.prepare import Prepared
 from computer_linker.providers.processes.records import Record, Records, now
 from computer_linker.providers.processes.runner import Runner
+from computer_linker.providers.sandbox.sandbox import Sandbox
 
 _MAX_RUNNING = 256
 """In one scope at a time."""
@@ -32,6 +33,8 @@ class ProcessTable:
 
     @classmethod
     def open(cls, services: Any) -> Self:
+        # Made first and so closed last: it looks at what processes planted once they have ended.
+        services.use(Sandbox)
         return cls(services.use(Runner), Records(services.home / "processes"))
 
     async def start(

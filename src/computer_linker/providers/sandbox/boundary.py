@@ -3,7 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from computer_linker.computer.facets.processes import KernelRules, ProcessLimits, Staging
 from computer_linker.model.paths import PathRules
@@ -23,7 +23,7 @@ class Boundary:
     processes: bool = False
     """The service and other processes cannot be seen or signalled."""
     protected: bool = False
-    """Protected names cannot be written, nor, at the top of the roots and of repositories found in them, be made."""
+    """Protected names that exist cannot be written, renamed or removed."""
     detail: str = ""
 
     @property
@@ -94,6 +94,26 @@ class Confinement:
     """The same folder held by descriptor, for boundaries that change no paths."""
 
 
+class Watch(Protocol):
+    """Somebody who takes away the protected names that a process makes."""
+
+    command: str
+    """The operation or process that they are kept under."""
+
+    @property
+    def refused(self) -> list[str]:
+        """A sentence for each name that was taken away."""
+        ...
+
+    async def settle(self) -> list[str]:
+        """The process has ended: look a last time, and tell what was taken away."""
+        ...
+
+    def end(self, then: Callable[[], None]) -> None:
+        """The same where nobody waits for it; `then` is called afterwards."""
+        ...
+
+
 @dataclass(slots=True)
 class SpawnPlan:
     """How to spawn inside the boundary. Call `sent` once it is spawned, and `release` once the process has ended."""
@@ -118,6 +138,8 @@ class SpawnPlan:
     closes: list[int] = field(default_factory=list)
     """Descriptors that are of no more use once the process has its own."""
     releases: list[Callable[[], None]] = field(default_factory=list)
+    planting: Watch | None = None
+    """Takes away the protected names that the process makes."""
 
     def sent(self) -> None:
         """Close our descriptors: the process holds its own now."""
@@ -125,9 +147,20 @@ class SpawnPlan:
         for fd in closes:
             os.close(fd)
 
-    def release(self) -> None:
-        """Undo what the plan put in place; safe to call twice."""
+    def release(self, then: Callable[[], None] = lambda: None) -> None:
+        """Undo what the plan put in place; safe to call twice. `then` is called once what it planted was taken away."""
         self.sent()
         releases, self.releases = self.releases, []
         for undo in releases:
             undo()
+        planting, self.planting = self.planting, None
+        if planting is None:
+            then()
+        else:
+            planting.end(then)
+
+    async def settle_planting(self) -> list[str]:
+        """The process has ended: take away what it planted, and tell what was taken."""
+        refused = [] if self.planting is None else await self.planting.settle()
+        self.planting = None
+        return refused

@@ -6,10 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from computer_linker.computer.facets.processes import GATE_FD, STAGED_PATH, KernelRules
-from computer_linker.providers.sandbox.boundary import Confinement, SpawnPlan
-from computer_linker.providers.sandbox.looks import Looks
+from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.new_root import NewRoot, new_root
-from computer_linker.providers.sandbox.placeholders import Placeholders
 
 _ISOLATED = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
@@ -23,11 +22,10 @@ def wrap(
     bwrap: str,
     argv: tuple[str, ...],
     confinement: Confinement,
-    placeholders: Placeholders,
-    looks: Looks,
+    masks: dict[Folder, Masks],
     *,
     pty: bool,
-    look: Callable[[Confinement], Awaitable[None]],
+    look: Callable[[Confinement], Awaitable[dict[Folder, Masks]]],
 ) -> SpawnPlan:
     """The plan that runs `argv` inside bubblewrap. The argv itself is passed on untouched."""
     network = () if confinement.network else ("--unshare-net",)
@@ -42,20 +40,18 @@ def wrap(
     plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=KernelRules(confine_signals=True))
 
     async def look_again() -> None:
-        await look(confinement)
-        _plan_root(plan, new_root(confinement, placeholders, looks), placeholders)
+        _plan_root(plan, new_root(confinement, await look(confinement)))
 
     plan.look_again = look_again
-    _plan_root(plan, new_root(confinement, placeholders, looks), placeholders)
+    _plan_root(plan, new_root(confinement, masks))
     return plan
 
 
-def _plan_root(plan: SpawnPlan, root: NewRoot, placeholders: Placeholders) -> None:
+def _plan_root(plan: SpawnPlan, root: NewRoot) -> None:
     plan.staging = root.staging()
     plan.warnings = root.warnings
     plan.is_partial = root.is_partial
     plan.closes += root.opened
-    plan.releases.append(lambda: placeholders.let_go(root.held))
 
 
 @lru_cache(maxsize=1)

@@ -1,175 +1,243 @@
-"""What must stay closed inside a writable root: protected names (there or not), secrets, denied and read-only parts."""
+"""What must stay closed inside a root: protected names, secrets, sockets, denied and read-only parts, and what holds them."""
 
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
-from computer_linker.model.paths import PathRules
-from computer_linker.policy.names import PROTECTED_NAMES, is_protected, is_sensitive
-from computer_linker.policy.paths import is_denied
-from computer_linker.providers.sandbox.boundary import Folder
-from computer_linker.providers.sandbox.looks import Looks, Parts, Seen, open_below
-from computer_linker.providers.sandbox.placeholders import PLACEHOLDER_MODE
-from computer_linker.providers.sandbox.places import home
+from computer_linker.providers.sandbox.boundary import Closed, Folder
+from computer_linker.providers.sandbox.budget import Whole, escalated
+from computer_linker.providers.sandbox.judge import Entry, Parts
+from computer_linker.providers.sandbox.looks import Looks
+from computer_linker.providers.sandbox.pace import Pace
+from computer_linker.providers.sandbox.steps import open_below
+from computer_linker.providers.sandbox.tree import Tree
 
-_HOME_ONLY = frozenset(
-    """
-    .gitconfig .claude.json .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile
-    .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout .inputrc .xinitrc .xprofile .xsession .xsessionrc
-    .pam_environment .direnvrc .nvimrc .emacs .emacs.d .tmux.conf .screenrc .curlrc .wgetrc .pypirc .netrc .ssh .gnupg .aws
-    .kube .docker .lldbinit .pythonstartup .irbrc .pryrc .rprofile .mailcap .pnpmrc
-    """.split()
-)
-"""Protected names that programs read from the home folder only; outside it they are closed when they exist."""
-_PROTECTED = tuple(sorted(PROTECTED_NAMES))
-_IN_ANY_PROJECT = tuple(sorted(PROTECTED_NAMES - _HOME_ONLY))
-_MAX_REPOSITORIES = 4
+MAX_CLOSED = 512
+"""Mounts for the closed names of one root. Each takes some ten microseconds at every start of a command."""
+_NAMED = 3
+_How = Literal["held", "read_only", "hidden"]
+_HOW: dict[str, _How] = {"read_only": "read_only", "hidden": "hidden", "socket": "hidden"}
 
 
 @dataclass(slots=True)
 class Masks:
-    """What to close, as paths relative to one root."""
+    """What to close in one root, shallow first, and what a caller should know of it."""
 
-    read_only: list[str] = field(default_factory=list)
-    empty_folders: list[str] = field(default_factory=list)
-    empty_files: list[str] = field(default_factory=list)
-    missing: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
-    """Protected names that are not there, by the folder they are missing in: the root itself, and repositories below it."""
-    links: list[str] = field(default_factory=list)
-    """Protected names that are links: a link itself cannot be closed."""
-    held: list[str] = field(default_factory=list)
-    """Folders above something that is closed by its whole path: under another name it would be open."""
+    closed: list[Closed] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
     """True when the folder holds more than was looked at."""
-    open_repositories: int = 0
-    """How many more repositories there are, in which missing names stay open."""
 
 
-def look_at(folder: Folder, looks: Looks) -> tuple[dict[Parts, Seen], bool]:
-    """What the folders of the root hold that matters, and whether all of them were looked at."""
-
-    def judge(seen: Seen, parts: Parts, entry: os.DirEntry[str]) -> None:
-        if _is_placeholder(entry):
-            seen.standing.append(parts)
-            return
-        if entry.name in PROTECTED_NAMES:
-            seen.names.add(entry.name)
-        if how := _how_closed((*folder.above, *parts), entry, folder.rules):
-            seen.closed.append((how, "/".join(parts)))
-
-    return looks.look(folder, judge)
+def masks_of(
+    folder: Folder, looks: Looks, *, is_writable: bool, hide_sockets: bool = True, most: int = MAX_CLOSED
+) -> Masks:
+    """What exists in the root and must stay closed. Looks at what changed, so it belongs in a worker thread."""
+    tree = looks.tree(folder)
+    tree.look(folder.fd)
+    return known_masks(folder, tree, is_writable=is_writable, hide_sockets=hide_sockets, most=most)
 
 
-def masks_of(folder: Folder, looks: Looks, *, is_writable: bool) -> Masks:
-    """What exists in the root and must stay closed, as far as a bounded look goes."""
-    folders, is_whole = look_at(folder, looks)
-    masks = Masks(is_partial=not is_whole)
-    for seen in folders.values():
-        for how, path in seen.closed:
-            getattr(masks, how).append(path)
-    standing = [parts for seen in folders.values() for parts in seen.standing]
-    _close_named(masks, folder)
-    _leave_out_the_inside(masks)
-    if is_writable and not folder.rules.allow_protected:
-        _close_missing(masks, folder, {parts: seen.names for parts, seen in folders.items()})
-    masks.empty_folders += ["/".join(parts) for parts in standing if parts[-1] not in masks.missing.get(parts[:-1], ())]
-    if not is_writable:
-        masks.read_only.clear()
+def known_masks(
+    folder: Folder, tree: Tree, *, is_writable: bool, hide_sockets: bool = True, most: int = MAX_CLOSED
+) -> Masks:
+    """The same by what the last look found; worked out once for each."""
+    key = (is_writable, hide_sockets, most)
+    kept: tuple[int, Masks] | None = tree.kept.get(key)
+    if kept is None or kept[0] != tree.version:
+        kept = tree.kept[key] = (tree.version, _Closing(folder, tree, is_writable, hide_sockets).masks(most))
+    return kept[1]
+
+
+class _Closing:
+    """Works out the closed names of one root."""
+
+    def __init__(self, folder: Folder, tree: Tree, is_writable: bool, hide_sockets: bool) -> None:
+        self._folder = folder
+        self._tree = tree
+        self._is_writable = is_writable
+        self._hide_sockets = hide_sockets
+        self._closed: dict[Parts, Closed] = {}
+        self._links: list[Parts] = []
+
+    def masks(self, most: int) -> Masks:
+        pace = Pace()
+        for parts in self._tree.noted:
+            pace.step()
+            for entry in self._tree.folders[parts].found:
+                self._close_entry((*parts, entry.name), entry)
+        for parts in self._tree.unreadable():
+            self._close(parts, "hidden")
+        self._close_named()
+        self._close_second_names()
+        self._leave_out_the_inside()
+        masks = Masks()
+        self._fit(most, masks)
+        if self._is_writable:
+            self._hold_what_is_above()
+        masks.closed = sorted(self._closed.values(), key=lambda each: (len(each.parts), each.parts))
+        self._warn(masks)
         return masks
-    size = len(folder.above)
-    narrower = ["/".join(parts[size:]) for parts in folder.rules.read_only if parts[:size] == folder.above]
-    masks.read_only += narrower
-    closed = [path for path in (*masks.empty_files, *masks.empty_folders) if _is_closed_by_its_place(path, folder)]
-    masks.held = _folders_above([*narrower, *closed])
-    return masks
+
+    def _close_entry(self, parts: Parts, entry: Entry) -> None:
+        if entry.how == "link":
+            self._links.append(parts)
+        elif (how := _HOW[entry.how]) == "read_only" and not self._is_writable:
+            return
+        elif entry.how != "socket" or self._hide_sockets:
+            self._closed[parts] = Closed(parts, how, entry.is_folder, entry.device, entry.inode)
+
+    def _close(self, parts: Parts, how: _How) -> None:
+        """Close what lies at a path now, if it is a file or a folder."""
+        about = _stat(self._folder.fd, parts)
+        if about is not None and (stat.S_ISDIR(about.st_mode) or stat.S_ISREG(about.st_mode)):
+            is_folder = stat.S_ISDIR(about.st_mode)
+            self._closed[parts] = Closed(parts, how, is_folder, about.st_dev, about.st_ino)
+
+    def _close_named(self) -> None:
+        """Close what the owner names by a plain path, however deep it lies."""
+        rules, size = self._folder.rules, len(self._folder.above)
+        for pattern in rules.denied:
+            plain = pattern.removesuffix("/**")
+            parts = tuple(part for part in plain.split("/") if part)
+            is_plain = not any(char in plain for char in "*?[") and parts[:size] == self._folder.above
+            if is_plain and parts[size:] and parts[size:] not in self._closed:
+                self._close(parts[size:], "hidden")
+        for parts in rules.read_only if self._is_writable else ():
+            below = parts[size:]
+            if below and parts[:size] == self._folder.above and getattr(self._closed.get(below), "how", "") != "hidden":
+                self._close(below, "read_only")
+
+    def _close_second_names(self) -> None:
+        """Close the other names of secrets that have several: a hard link is the same file."""
+        secrets = [each for each in self._closed.values() if each.how == "hidden" and not each.is_folder]
+        linked = {each.inode for each in secrets if _has_more_names(self._folder.fd, each.parts)}
+        if not linked:
+            return
+        devices = {each.device for each in secrets}
+        for parts, seen in self._tree.folders.items():
+            if seen.device in devices and not linked.isdisjoint(seen.files):
+                for name, number in _files_in(self._folder.fd, parts):
+                    if number in linked:
+                        self._close((*parts, name), "hidden")
+
+    def _leave_out_the_inside(self) -> None:
+        """What lies in a hidden folder needs nothing more; mounted there, it would show its name."""
+        closed = self._closed
+        self._closed = {
+            parts: each for parts, each in closed.items() if not _is_inside(parts, closed, each.how == "read_only")
+        }
+
+    def _hold_what_is_above(self) -> None:
+        """Hold every folder above a closed name: under another name its place would not be known."""
+        for parts in list(self._closed):
+            for size in range(len(parts)):
+                above = self._closed.get(parts[:size])
+                if above is not None and above.how != "held":
+                    # In a read-only folder nothing can be renamed, and one that is held could be written.
+                    break
+                if above is None and size:
+                    self._hold(parts[:size])
+
+    def _hold(self, parts: Parts) -> None:
+        seen = self._tree.folders.get(parts)
+        if seen is not None and seen.inode:
+            self._closed[parts] = Closed(parts, "held", True, seen.device, seen.inode)
+        else:
+            self._close(parts, "held")
+
+    def _fit(self, most: int, masks: Masks) -> None:
+        whole, pace = self._whole(most), Pace()
+        if not whole:
+            return
+        counts = dict.fromkeys(whole, 0)
+        for parts, each in list(self._closed.items()):
+            pace.step()
+            for size in range(len(parts)):
+                how = whole.get(parts[:size])
+                if how is not None:
+                    counts[parts[:size]] += 1
+                if how == "hidden" or (how == "read_only" and each.how == "read_only"):
+                    self._closed.pop(parts, None)
+        for parts, how in whole.items():
+            self._close_whole(parts, how)
+            masks.warnings.append(_too_many(parts, how, counts[parts]))
+
+    def _whole(self, most: int) -> Whole:
+        """Folders to close whole. A root that cannot be written needs nothing held."""
+        needed = {parts[:size] for parts in self._closed for size in range(1, len(parts) + 1)}
+        if len(needed if self._is_writable else self._closed) <= most:
+            return {}
+        found = escalated(((parts, each.how == "hidden") for parts, each in self._closed.items()), most)
+        return {parts: how for parts, how in found.items() if self._is_writable or how == "hidden"}
+
+    def _close_whole(self, parts: Parts, how: Literal["read_only", "hidden"]) -> None:
+        if parts:
+            self._close(parts, how)
+            return
+        about = os.fstat(self._folder.fd)
+        self._closed[()] = Closed((), how, True, about.st_dev, about.st_ino)
+
+    def _warn(self, masks: Masks) -> None:
+        missed = self._tree.not_looked_into()
+        if missed:
+            masks.is_partial = True
+            masks.warnings.append(
+                "The scope's folder is too large to look through: protected names and secrets are not closed off in "
+                f"{_listed(missed)}."
+            )
+        if self._links and self._is_writable:
+            masks.warnings.append(
+                f"{len(self._links)} protected names here are links, which cannot be closed off: {_listed(self._links)}."
+            )
 
 
-def _close_missing(masks: Masks, folder: Folder, seen: dict[tuple[str, ...], set[str]]) -> None:
-    is_home = os.path.realpath(folder.path) == home()
-    masks.missing[()] = _missing(_PROTECTED if is_home else _IN_ANY_PROJECT, seen[()])
-    repositories = [below for below, names in seen.items() if below and ".git" in names]
-    for below in repositories[:_MAX_REPOSITORIES]:
-        masks.missing[below] = _missing(_IN_ANY_PROJECT, seen[below])
-    masks.open_repositories = max(len(repositories) - _MAX_REPOSITORIES, 0)
+def _is_inside(parts: Parts, closed: dict[Parts, Closed], also_read_only: bool) -> bool:
+    above = (closed.get(parts[:size]) for size in range(1, len(parts)))
+    return any(each is not None and (each.how == "hidden" or also_read_only) for each in above)
 
 
-def _missing(wanted: tuple[str, ...], seen: set[str]) -> list[str]:
-    return [name for name in wanted if name not in seen]
-
-
-def _is_closed_by_its_place(path: str, folder: Folder) -> bool:
-    """True when the last name alone would not be closed."""
-    name = (path.rpartition("/")[2],)
-    return not is_sensitive(name) and not (is_protected(name) and not folder.rules.allow_protected)
-
-
-def _folders_above(paths: list[str]) -> list[str]:
-    names = [path.split("/") for path in paths]
-    return sorted({"/".join(parts[:size]) for parts in names for size in range(1, len(parts))})
-
-
-def _how_closed(parts: Parts, entry: os.DirEntry[str], rules: PathRules) -> str | None:
-    """The list of `Masks` an entry belongs to; None for what stays open."""
-    closed = (not rules.allow_sensitive and is_sensitive(parts)) or (
-        bool(rules.denied) and is_denied(parts, rules.denied)
+def _too_many(parts: Parts, how: str, count: int) -> str:
+    place = "/".join(parts) or "the scope's folder"
+    became = "read-only for commands" if how == "read_only" else "hidden from commands"
+    return (
+        f"{count} protected names or secrets in {place} are too many to close one by one, so it is {became} as a whole."
     )
-    protected = not rules.allow_protected and is_protected(parts)
-    if not (closed or protected):
-        return None
-    if entry.is_symlink():
-        # What a link leads to is judged by its own name; only a trusted name could be turned elsewhere.
-        return "links" if protected else None
-    if closed:
-        return "empty_folders" if entry.is_dir(follow_symlinks=False) else "empty_files"
-    return "read_only"
 
 
-def _close_named(masks: Masks, folder: Folder) -> None:
-    """Close what the owner denies by its plain path, however deep it lies."""
-    size = len(folder.above)
-    for pattern in folder.rules.denied:
-        parts = tuple(part for part in pattern.removesuffix("/**").split("/") if part)
-        if any(char in pattern.removesuffix("/**") for char in "*?[") or parts[:size] != folder.above:
-            continue
-        below = parts[size:]
-        kind = _kind_of(folder.fd, below) if below else 0
-        known = masks.empty_folders if stat.S_ISDIR(kind) else masks.empty_files
-        if (stat.S_ISDIR(kind) or stat.S_ISREG(kind)) and "/".join(below) not in known:
-            known.append("/".join(below))
+def _listed(paths: list[Parts]) -> str:
+    shown = sorted("/".join(parts) or "." for parts in paths)
+    more = f" and {len(shown) - _NAMED} other folders" if len(shown) > _NAMED else ""
+    return ", ".join(shown[:_NAMED]) + more
 
 
-def _leave_out_the_inside(masks: Masks) -> None:
-    """What lies in a folder that is closed whole needs nothing more; mounted there, it would show its name."""
-    whole = set(masks.empty_folders)
-
-    def is_open(path: str) -> bool:
-        parts = path.split("/")
-        return not any("/".join(parts[:size]) in whole for size in range(1, len(parts)))
-
-    if whole:
-        masks.read_only = [path for path in masks.read_only if is_open(path)]
-        masks.empty_files = [path for path in masks.empty_files if is_open(path)]
-        masks.empty_folders = [path for path in masks.empty_folders if is_open(path)]
+def _has_more_names(root_fd: int, parts: Parts) -> bool:
+    about = _stat(root_fd, parts)
+    return about is not None and stat.S_ISREG(about.st_mode) and about.st_nlink > 1
 
 
-def _kind_of(root_fd: int, parts: tuple[str, ...]) -> int:
-    fd = open_below(root_fd, parts[:-1])
-    if fd is None:
-        return 0
+def _files_in(root_fd: int, parts: Parts) -> Iterator[tuple[str, int]]:
     try:
-        return os.stat(parts[-1], dir_fd=fd, follow_symlinks=False).st_mode
+        fd = open_below(root_fd, parts)
     except OSError:
-        return 0
+        return
+    try:
+        with os.scandir(fd) as entries:
+            yield from [(entry.name, entry.inode()) for entry in entries]
     finally:
         os.close(fd)
 
 
-def _is_placeholder(entry: os.DirEntry[str]) -> bool:
-    """An empty folder with our mode: left by a service that was killed, or held for another command now."""
-    if entry.name not in PROTECTED_NAMES or not entry.is_dir(follow_symlinks=False):
-        return False
+def _stat(root_fd: int, parts: Parts) -> os.stat_result | None:
     try:
-        found = entry.stat(follow_symlinks=False)
+        fd = open_below(root_fd, parts[:-1])
     except OSError:
-        return False
-    return stat.S_IMODE(found.st_mode) == PLACEHOLDER_MODE and found.st_nlink == 2
+        return None
+    try:
+        return os.stat(parts[-1], dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)

@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ import anyio
 from computer_linker.computer.facets.processes import Ended, Launch, ProcessLimits
 from computer_linker.providers.processes.streams import collect
 from computer_linker.providers.sandbox.boundary import Boundary, Confinement, Folder
-from computer_linker.providers.sandbox.probe import interpreter_places
+from computer_linker.providers.sandbox.probe import interpreter, interpreter_places
 
 if TYPE_CHECKING:
     from computer_linker.providers.sandbox.sandbox import Sandbox
@@ -82,6 +81,7 @@ if os.fork() == 0:
     os.setsid()
     os.execve(sys.executable, [sys.executable, "-S", "-c", "import time; time.sleep(60)", sys.argv[1]], {})
 """
+_MEASURE = "sandbox-measure"
 _WITH_NETWORK = ("pathSockets", "abstractSockets")
 _SMALL = ProcessLimits(processes=64, memory_bytes=128 << 20, file_bytes=1 << 20)
 _GONE_WITHIN_S = 3.0
@@ -107,6 +107,8 @@ async def _tried(sandbox: "Sandbox", boundary: Boundary, place: dict[str, Any], 
     could = json.loads(out)
     # It may have written to a folder of the same name that is the sandbox's own.
     could["filesOutside"] |= could.pop("planted") and (place["outside"] / "planted").exists()
+    # It may make the name; what counts is that the name is gone when the command is over.
+    could["protectedMissing"] &= (place["inside"] / ".codex").exists()
     return {name: not each for name, each in could.items()}
 
 
@@ -138,17 +140,23 @@ class _Inside:
             cwd_fd=fd,
             network=self._network,
         )
-        argv = [sys.executable, "-I", "-S", "-c", program, *words]
-        plan, env = self._sandbox.wrap(argv, confinement, {"PATH": "/usr/bin:/bin"}, boundary=self._boundary)
+        argv = [interpreter(), "-I", "-S", "-c", program, *words]
+        looked = await self._sandbox.look(confinement, self._boundary)
+        environ = {"PATH": "/usr/bin:/bin"}
+        plan, env = self._sandbox.wrap(argv, confinement, environ, boundary=self._boundary, looked=looked)
+        if plan.planting is not None:
+            plan.planting.command = _MEASURE
         try:
             launch = Launch(
                 plan.argv, env, cwd_fd=plan.cwd_fd, fds=plan.fds, gate=plan.gate, wrapped=plan.wrapped,
-                kernel=plan.kernel, limits=_SMALL,
+                kernel=plan.kernel, staging=plan.staging, limits=_SMALL,
             )  # fmt: skip
             out, _ = await self._ran(launch)
+            await plan.settle_planting()
         finally:
             plan.release()
             os.close(fd)
+            shutil.rmtree(self._sandbox.state / "refused" / _MEASURE, ignore_errors=True)
         return out
 
     async def _ran(self, launch: Launch) -> tuple[bytes, Ended]:

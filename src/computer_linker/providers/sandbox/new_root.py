@@ -6,9 +6,7 @@ from functools import lru_cache
 
 from computer_linker.computer.facets.processes import Mount, Staging
 from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder
-from computer_linker.providers.sandbox.closed_names import ClosedNames, closed_names
-from computer_linker.providers.sandbox.looks import Looks
-from computer_linker.providers.sandbox.placeholders import Held, Placeholders
+from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import (
     SYSTEM_FACTS,
     depth,
@@ -32,7 +30,6 @@ class NewRoot:
     opened: list[int] = field(default_factory=list)
     """Descriptors of its own; those of the confinement's folders belong to the caller."""
     closed: dict[str, Mount] = field(default_factory=dict)
-    held: list[Held] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
 
@@ -55,22 +52,19 @@ class NewRoot:
         return Staging(tuple(mount for _, _, mount in ordered), tuple(self.fds), _room_bytes())
 
 
-def new_root(confinement: Confinement, placeholders: Placeholders, looks: Looks) -> NewRoot:
+def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
     """What the confinement grants, and what it closes inside that."""
     root = NewRoot()
     try:
         _system(root, confinement)
         _tools(root, confinement)
-        for folder in confinement.readable:
-            _folder(root, folder, confinement, closed_names(folder, looks, placeholders, is_writable=False))
-        for folder in confinement.writable:
-            _folder(root, folder, confinement, closed_names(folder, looks, placeholders, is_writable=True))
+        for folder in (*confinement.readable, *confinement.writable):
+            _folder(root, folder, confinement, masks.get(folder, Masks()))
         for folder in confinement.own:
             root.show(6, folder.fd, folder.path, read_only=False)
         for path in confinement.hidden:
             _hidden(root, path, confinement)
     except BaseException:
-        placeholders.let_go(root.held)
         for fd in root.opened:
             os.close(fd)
         raise
@@ -105,15 +99,14 @@ def _tools(root: NewRoot, confinement: Confinement) -> None:
             root.show(2, fd, path, read_only=True)
 
 
-def _folder(root: NewRoot, folder: Folder, confinement: Confinement, names: ClosedNames) -> None:
-    root.held += names.held
-    root.warnings += names.warnings
-    root.is_partial = root.is_partial or names.is_partial
+def _folder(root: NewRoot, folder: Folder, confinement: Confinement, masks: Masks) -> None:
+    root.warnings += masks.warnings
+    root.is_partial = root.is_partial or masks.is_partial
     root.show(3, folder.fd, folder.path, read_only=folder in confinement.readable)
     if folder.alias:
         root.add(3, Mount("link", folder.alias, target=folder.path))
     own = tuple(f"{each.path}/" for each in confinement.own)
-    for closed in names.closed:
+    for closed in masks.closed:
         path = "/".join((folder.path.rstrip("/"), *closed.parts))
         # What a program keeps for itself stays open to it, even inside a closed name.
         if not path.startswith(own):

@@ -20,6 +20,7 @@ from computer_linker.providers.sandbox.boundary import Boundary, Confinement, Fo
 if TYPE_CHECKING:
     from computer_linker.providers.sandbox.sandbox import Sandbox
 
+_PROBE = "probe"
 _TRY = """
 import json, os, socket, sys
 canary, outside, root, port, service = sys.argv[1:6]
@@ -32,9 +33,10 @@ def could(act):
 def connect():
     with socket.create_connection(("127.0.0.1", int(port)), 2):
         pass
+def change():
+    open(root + "/.codex/config.toml", "w").write("changed")
 def plant():
-    os.makedirs(root + "/.codex", exist_ok=True)
-    open(root + "/.codex/config.toml", "w").write("x")
+    os.mkdir(root + "/.vscode")
 print(json.dumps({
     "runs": True,
     "write_root": could(lambda: open(root + "/inside", "w").write("x")),
@@ -42,15 +44,17 @@ print(json.dumps({
     "write_outside": could(lambda: open(outside, "w").write("x")),
     "network": could(connect),
     "signal": could(lambda: os.kill(int(service), 0)),
-    "protected": could(plant),
+    "change": could(change),
+    "plant": could(plant),
 }))
 """
 
 
 _NAMES_HELD = {
-    "bubblewrap": "protected names are closed where they exist and, where they are missing, at the top of each root and of the "
-    "repositories found in it, not in what a command makes meanwhile",
-    "landlock": "protected names and secrets inside the roots stay open",
+    "bubblewrap": "protected names and secrets that exist are closed in every folder of the roots, and a protected name that a "
+    "command makes in one of them is taken away again",
+    "landlock": "protected names and secrets inside the roots stay open; a protected name that a command makes is taken away "
+    "again",
     "seatbelt": "protected names are closed in every folder of the roots",
     "none": "",
 }
@@ -82,7 +86,7 @@ async def _crossed(sandbox: "Sandbox", claimed: Boundary, place: Path) -> Bounda
         files=not told["read_outside"] and not told["write_outside"] and not outside.exists(),
         network=not told["network"],
         processes=not told["signal"],
-        protected=not (inside / ".codex" / "config.toml").exists(),
+        protected=_is_kept(inside),
         detail=f"a program inside tried to read, write, connect, signal and plant; {_NAMES_HELD[claimed.kind]}",
     )
 
@@ -90,7 +94,8 @@ async def _crossed(sandbox: "Sandbox", claimed: Boundary, place: Path) -> Bounda
 def _set_out(state: Path) -> Path:
     """A new place for one probe: a folder that may be written, and a file that must not be read."""
     place = Path(tempfile.mkdtemp(prefix="sandbox-probe-", dir=os.path.realpath(state)))
-    (place / "inside").mkdir(mode=0o700)
+    (place / "inside" / ".codex").mkdir(parents=True, mode=0o700)
+    (place / "inside" / ".codex" / "config.toml").write_text("kept", encoding="utf-8")
     (place / "canary").write_text("canary", encoding="utf-8")
     return place
 
@@ -100,10 +105,16 @@ def interpreter_places() -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.realpath(place) for place in (sys.prefix, sys.base_prefix)))
 
 
-def _interpreter() -> str:
+def interpreter() -> str:
     """This interpreter by a path without links in its folder, as the folder is shown inside."""
     folder, name = os.path.split(sys.executable)
     return f"{os.path.realpath(folder)}/{name}"
+
+
+def _is_kept(inside: Path) -> bool:
+    """True when a protected name was not changed, and one that was made was taken away."""
+    text = (inside / ".codex" / "config.toml").read_text(encoding="utf-8")
+    return text == "kept" and not (inside / ".vscode").exists()
 
 
 async def _attempt(
@@ -116,14 +127,18 @@ async def _attempt(
             script = [str(part) for part in (canary, outside, "/run/sandbox-probe", port, os.getpid())]
             if claimed.kind != "bubblewrap":
                 script[2] = str(inside)
-            argv = [_interpreter(), "-I", "-S", "-c", _TRY, *script]
+            argv = [interpreter(), "-I", "-S", "-c", _TRY, *script]
             confinement = Confinement(
                 writable=(Folder(fd, script[2]),),
                 programs=interpreter_places(),
                 cwd=script[2],
                 cwd_fd=fd,
             )
-            plan, env = sandbox.wrap(argv, confinement, {"PATH": "/usr/bin:/bin"}, boundary=claimed)
+            looked = await sandbox.look(confinement, claimed)
+            environ = {"PATH": "/usr/bin:/bin"}
+            plan, env = sandbox.wrap(argv, confinement, environ, boundary=claimed, looked=looked)
+            if plan.planting is not None:
+                plan.planting.command = _PROBE
             try:
                 launch = Launch(
                     plan.argv, env, cwd_fd=plan.cwd_fd, fds=plan.fds, gate=plan.gate, wrapped=plan.wrapped,
@@ -133,10 +148,12 @@ async def _attempt(
                     child = await sandbox.computer.processes.spawn(launch)
                     child.go()
                     out, err, _ = await collect(child, limit=20_000)
+                    await plan.settle_planting()
             finally:
                 plan.release()
     finally:
         os.close(fd)
+        shutil.rmtree(sandbox.state / "refused" / _PROBE, ignore_errors=True)
     try:
         answer = json.loads(out)
     except ValueError:

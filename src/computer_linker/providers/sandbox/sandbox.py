@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -13,11 +13,20 @@ import anyio
 from computer_linker.computer.base import Computer
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
-from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
+from computer_linker.providers.sandbox.boundary import (
+    NO_BOUNDARY,
+    Boundary,
+    Confinement,
+    Folder,
+    Kind,
+    SpawnPlan,
+    Watch,
+)
 from computer_linker.providers.sandbox.looks import Looks
-from computer_linker.providers.sandbox.masks import look_at
-from computer_linker.providers.sandbox.placeholders import Placeholders
+from computer_linker.providers.sandbox.masks import MAX_CLOSED, Masks, known_masks
 from computer_linker.providers.sandbox.places import SYSTEM
+from computer_linker.providers.sandbox.planted import Plantings
+from computer_linker.providers.sandbox.tree import Tree
 
 
 def kinds_here(computer: Computer) -> tuple[Kind, ...]:
@@ -47,6 +56,14 @@ class Parts(Protocol):
     def use(self, kind: Any) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look at the folders of a command found: what to close in each, and who takes away what it plants."""
+
+    masks: dict[Folder, Masks] = field(default_factory=dict)
+    planting: Watch | None = None
+
+
 class Sandbox:
     """Wraps commands in the best boundary this machine can give."""
 
@@ -58,8 +75,8 @@ class Sandbox:
         self._boundary: Boundary | None = None
         self._failed_at: float | None = None
         self._probing = anyio.Lock()
-        self._placeholders = Placeholders(state / "sandbox-placeholders")
         self._looks = Looks()
+        self._plantings = Plantings(state)
         self._bwrap: str | None = None
 
     @classmethod
@@ -83,11 +100,37 @@ class Sandbox:
         """True when a boundary that should hold did not, a while ago: something may have disturbed the probe."""
         return self._failed_at is not None and time.monotonic() - self._failed_at > self.probe_again_s
 
-    async def look(self, confinement: Confinement) -> None:
-        """Look through large or unknown folders beforehand, away from the event loop, so that `wrap` has little left to do."""
-        for folder in (*confinement.readable, *confinement.writable):
-            if self._looks.is_slow(folder):
-                await anyio.to_thread.run_sync(look_at, folder, self._looks)
+    async def look(self, confinement: Confinement, boundary: Boundary) -> Looked:
+        """Look at the folders of a command that is about to start, away from the event loop.
+
+        From here on protected names that appear in them are taken away, until the plan is settled or released.
+        """
+        if os.scandir not in os.supports_fd:
+            return Looked()
+        # Landlock and no boundary at all close no names inside a root; there only what is planted is looked for.
+        closes_names = boundary.kind not in ("landlock", "none")
+        planted = [folder for folder in confinement.writable if not folder.rules.allow_protected]
+        masks = await self._masks(confinement, only=None if closes_names else planted)
+        trees = [(folder, self._looks.tree(folder)) for folder in planted]
+        orphans = boundary.kind != "bubblewrap"
+        return Looked(masks, self._plantings.begin(trees, leaves_orphans=orphans) if trees else None)
+
+    async def _masks(self, confinement: Confinement, only: Sequence[Folder] | None = None) -> dict[Folder, Masks]:
+        """What to close in each folder (or in some) as it is now."""
+        masks: dict[Folder, Masks] = {}
+        folders = (*confinement.readable, *confinement.writable)
+        most = MAX_CLOSED // max(1, len(folders))
+        for folder in folders if only is None else only:
+            tree = self._looks.tree(folder)
+            is_writable = folder in confinement.writable
+            async with tree.lock:
+                found = _Finding(folder, tree, is_writable, hide_sockets=not confinement.network, most=most)
+                # Where nothing changed this takes microseconds; all else is done by a thread.
+                known = found.known()
+                if known is None:
+                    known = await anyio.to_thread.run_sync(found.look, self._plantings)
+                masks[folder] = known
+        return masks
 
     def wrap(
         self,
@@ -96,22 +139,35 @@ class Sandbox:
         env: dict[str, str],
         *,
         boundary: Boundary,
+        looked: Looked,
         pty: bool = False,
     ) -> tuple[SpawnPlan, dict[str, str]]:
-        """The plan and the environment that run exactly `argv` inside the boundary."""
+        """The plan and the environment that run exactly `argv` inside the boundary, by what `look` found."""
+        plan, env = self._wrapped(argv, confinement, env, boundary, looked, pty=pty)
+        plan.planting = looked.planting
+        return plan, env
+
+    def _wrapped(
+        self,
+        argv: Sequence[str],
+        confinement: Confinement,
+        env: dict[str, str],
+        boundary: Boundary,
+        looked: Looked,
+        *,
+        pty: bool,
+    ) -> tuple[SpawnPlan, dict[str, str]]:
         match boundary.kind:
             case "bubblewrap":
                 assert self._bwrap is not None
                 confinement = self._without_state(confinement)
-                plan = bubblewrap.wrap(
-                    self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty, look=self.look
-                )
+                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, looked.masks, pty=pty, look=self._masks)
             case "landlock":
                 self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)
                 env = {**env, **private}
             case "seatbelt":
-                plan, private = seatbelt.wrap(tuple(argv), self._without_state(confinement))
+                plan, private = seatbelt.wrap(tuple(argv), self._without_state(confinement), looked.masks)
                 env = {**env, **private}
             case _:
                 return SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd), env
@@ -133,7 +189,8 @@ class Sandbox:
         return replace(confinement, hidden=(*confinement.hidden, os.path.realpath(self.state)))
 
     async def aclose(self) -> None:
-        self._placeholders.close()
+        await self._plantings.aclose()
+        self._looks.close()
 
     async def _best(self) -> Boundary:
         from computer_linker.providers.sandbox.probe import crossed
@@ -158,3 +215,33 @@ class Sandbox:
         inside = tuple(f"{place}/" for place in SYSTEM)
         self._bwrap = next((path for path in found if path.startswith(inside)), None)
         return self._bwrap is not None
+
+
+@dataclass(slots=True)
+class _Finding:
+    """A look at one folder, and what to close in it."""
+
+    folder: Folder
+    tree: Tree
+    is_writable: bool
+    hide_sockets: bool
+    most: int
+
+    def known(self) -> Masks | None:
+        """What the last look found, where it still holds and was worked out."""
+        if not self.tree.is_quiet() or self.tree.fresh:
+            return None
+        kept = self.tree.kept.get((self.is_writable, self.hide_sockets, self.most))
+        return self._masks() if kept is not None and kept[0] == self.tree.version else None
+
+    def look(self, plantings: Plantings) -> Masks:
+        plantings.look(self.folder, self.tree, self.folder.fd)
+        if not self.tree.is_quiet():
+            # Something was taken away just now.
+            self.tree.look(self.folder.fd)
+        return self._masks()
+
+    def _masks(self) -> Masks:
+        return known_masks(
+            self.folder, self.tree, is_writable=self.is_writable, hide_sockets=self.hide_sockets, most=self.most
+        )

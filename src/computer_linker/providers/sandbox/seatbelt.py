@@ -7,12 +7,12 @@ there like every other boundary, and what it finds open is not claimed.
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from computer_linker.policy.names import PROTECTED_NAMES
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.looks import Looks
-from computer_linker.providers.sandbox.masks import masks_of
+from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import tool_folders
 
 PROGRAM = "/usr/bin/sandbox-exec"
@@ -48,18 +48,20 @@ def is_here() -> bool:
     return Path(PROGRAM).exists()
 
 
-def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, dict[str, str]]:
+def wrap(
+    argv: tuple[str, ...], confinement: Confinement, masks: Mapping[Folder, Masks] | None = None
+) -> tuple[SpawnPlan, dict[str, str]]:
     """The plan, and the variables that send temporary files to a private folder (it is gone afterwards)."""
     private = str(Path(tempfile.mkdtemp(prefix="computer-linker-")).resolve())
     plan = SpawnPlan(
-        argv=(PROGRAM, "-p", profile(confinement, private), *argv),
+        argv=(PROGRAM, "-p", profile(confinement, private, masks or {}), *argv),
         cwd_fd=confinement.cwd_fd,
         releases=[lambda: shutil.rmtree(private, ignore_errors=True)],
     )
     return plan, {"TMPDIR": private, "HOME": private}
 
 
-def profile(confinement: Confinement, private: str) -> str:
+def profile(confinement: Confinement, private: str, masks: Mapping[Folder, Masks]) -> str:
     """The profile. Of several rules that fit, the last one holds: what is closed inside a root comes after the root."""
     lines = [*_ALWAYS, *(_NETWORK if confinement.network else ())]
     readable = (*_SYSTEM, *tool_folders(), *confinement.programs, *(folder.path for folder in confinement.readable))
@@ -67,9 +69,9 @@ def profile(confinement: Confinement, private: str) -> str:
     writable = (private, *(folder.path for folder in confinement.writable))
     lines.append(f"(allow file-read* file-write* {_subpaths(writable)})")
     for folder in confinement.writable:
-        lines += _closed(folder, is_writable=True)
+        lines += _closed(folder, masks.get(folder, Masks()), is_writable=True)
     for folder in confinement.readable:
-        lines += _closed(folder, is_writable=False)
+        lines += _closed(folder, masks.get(folder, Masks()), is_writable=False)
     if confinement.hidden:
         lines.append(f"(deny file-read* file-write* {_subpaths(confinement.hidden)})")
     if confinement.own:
@@ -83,11 +85,10 @@ def protected_names(folder: Folder) -> str:
     return f"^{_literal(folder.path.rstrip('/'))}/(.*/)?({names})(/.*)?$"
 
 
-def _closed(folder: Folder, *, is_writable: bool) -> list[str]:
-    masks = masks_of(folder, Looks(), is_writable=is_writable)
+def _closed(folder: Folder, masks: Masks, *, is_writable: bool) -> list[str]:
     top = folder.path.rstrip("/")
-    secret = [f"{top}/{name}" for name in (*masks.empty_files, *masks.empty_folders)]
-    kept = [f"{top}/{name}" for name in masks.read_only]
+    secret = ["/".join((top, *each.parts)) for each in masks.closed if each.how == "hidden"]
+    kept = ["/".join((top, *each.parts)) for each in masks.closed if each.how == "read_only"]
     lines = []
     if is_writable and not folder.rules.allow_protected:
         lines.append(f'(deny file-write* (regex #"{protected_names(folder)}"))')

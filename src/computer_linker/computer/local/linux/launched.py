@@ -202,8 +202,8 @@ def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
 def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> int:
     """Put the descriptors where the program expects them, and enter its folder; all else is close-on-exec."""
     # Out of the way first, so that no target number overwrites a descriptor still needed.
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for fd in fds]
-    gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, 200)
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 300) for fd in fds]
+    gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, 300)
     for target, index in zip((0, 1, 2), order["stdio"], strict=True):
         os.dup2(high[index], target, inheritable=True)
     for offset, index in enumerate(order["fds"]):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import marshal
+import os
 import resource
 import signal
 import socket

@@ -2,8 +2,8 @@
 
 It is built in a user and mount namespace of the child's own, with the mount calls that take descriptors (Linux 5.12), so that
 no path below a folder a command can write is ever resolved twice. Then the child changes to a root of its own, a small tmpfs
-in which no name can be swapped, with that root and what bubblewrap needs to start. bubblewrap binds the finished root as a whole, and its own
-user namespace locks the mounts that close names.
+in which no name can be swapped, with that root and what bubblewrap needs to start. bubblewrap binds the finished root as a
+whole, and its own user namespace locks the mounts that close names.
 
 The kernel clones no mount of another namespace, so a held folder is opened again by its path, without following links, and
 must be the same folder. Imports next to nothing, as everything of the launcher does.

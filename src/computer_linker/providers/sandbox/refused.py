@@ -1,0 +1,229 @@
+"""Refused: where a planted name is kept after it was taken out of the owner's folder. Nothing is deleted at once."""
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from computer_linker.computer.local.portable.openat2 import RENAME_NOREPLACE, rename
+from computer_linker.providers.sandbox.judge import Parts
+
+_KEPT_S = 30 * 86_400
+_MAX_KEPT = 200
+_MAX_BYTES = 1 << 30
+_MAX_COPIED_BYTES = 64 << 20
+_MAX_COPIED = 10_000
+_SAME_NAME = 1_000
+
+
+class Refused:
+    """A folder a command, below the service's state. Kept for 30 days, and up to 200 commands or 1 GiB."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._bytes: dict[str, int] = {}
+
+    def take(self, parent_fd: int, parts: Parts, command: str) -> str:
+        """Move an entry of an open folder away, whatever it is. Returns where it is kept; raises OSError when it stays.
+
+        A link is moved as a link. Nothing that is there already is replaced.
+        """
+        with _movable(parent_fd, parts[-1]):
+            return self._taken(parent_fd, parts, command)
+
+    def _taken(self, parent_fd: int, parts: Parts, command: str) -> str:
+        name = parts[-1]
+        folder = self._place / command / "/".join(parts[:-1])
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.chmod(self._place, 0o700)  # noqa: PTH101  # mkdir gives parents the usual mode
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return _aside(parent_fd, parts, command)
+        try:
+            return str(folder / _moved(parent_fd, name, fd, name))
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            return self._copied(parent_fd, parts, command, folder, fd)
+        finally:
+            os.close(fd)
+            self._bytes.pop(command, None)
+
+    def tidy(self, newest: str) -> None:
+        """Delete what is too old or too much, the oldest first; never the newest."""
+        if not self._place.is_dir():
+            return
+        kept = sorted(self._place.iterdir(), key=lambda each: each.stat(follow_symlinks=False).st_mtime)
+        for each in kept:
+            if each.name not in self._bytes:
+                self._bytes[each.name] = _size_of(each)
+        total, oldest = sum(self._bytes.values()), time.time() - _KEPT_S
+        left = len(kept)
+        for each in kept:
+            is_old = each.stat(follow_symlinks=False).st_mtime < oldest
+            if each.name == newest or not (is_old or left > _MAX_KEPT or total > _MAX_BYTES):
+                continue
+            total, left = total - self._bytes.pop(each.name, 0), left - 1
+            shutil.rmtree(each, ignore_errors=True)
+
+    def _copied(self, parent_fd: int, parts: Parts, command: str, folder: Path, fd: int) -> str:
+        """Another disk: out of the way first, then copied and removed if it is not too much."""
+        aside = _aside_name(parts[-1], command)
+        aside = _moved(parent_fd, parts[-1], parent_fd, aside)
+        try:
+            name = _copy(parent_fd, aside, fd, parts[-1])
+        except (OSError, _TooMuchError):
+            return "/".join((*parts[:-1], aside))
+        _remove(parent_fd, aside)
+        return str(folder / name)
+
+
+class _TooMuchError(Exception):
+    """More than is copied."""
+
+
+def put_link(parent_fd: int, name: str, target: str) -> None:
+    """Put a link back where one was replaced."""
+    with contextlib.suppress(OSError):
+        os.symlink(target, name, dir_fd=parent_fd)
+
+
+def _moved(source_fd: int, source: str, fd: int, name: str) -> str:
+    """Move an entry to a name that is free."""
+    for number in range(1, _SAME_NAME):
+        wanted = name if number == 1 else f"{name}.{number}"
+        try:
+            _rename(source_fd, source, fd, wanted)
+        except FileExistsError:
+            continue
+        return wanted
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+
+
+def _rename(source_fd: int, source: str, fd: int, name: str) -> None:
+    try:
+        rename(source_fd, source, fd, name, flags=RENAME_NOREPLACE)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EINVAL):
+            raise
+        if _lexists(fd, name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from error
+        os.rename(source, name, src_dir_fd=source_fd, dst_dir_fd=fd)
+
+
+def _aside(parent_fd: int, parts: Parts, command: str) -> str:
+    return "/".join((*parts[:-1], _moved(parent_fd, parts[-1], parent_fd, _aside_name(parts[-1], command))))
+
+
+def _aside_name(name: str, command: str) -> str:
+    # Without its dot, so that it is seen, and no protected name itself.
+    return f"{name.lstrip('.')[:100]}.refused-{command}"
+
+
+@contextlib.contextmanager
+def _movable(parent_fd: int, name: str) -> Iterator[None]:
+    """A command may have taken away the right to move what it made; the owner has the right to give it back."""
+    mode = stat.S_IMODE(os.fstat(parent_fd).st_mode)
+    is_shut = mode & 0o300 != 0o300
+    if is_shut:
+        with contextlib.suppress(OSError):
+            os.fchmod(parent_fd, mode | 0o300)
+    _make_movable(parent_fd, name)
+    try:
+        yield
+    finally:
+        if is_shut:
+            with contextlib.suppress(OSError):
+                os.fchmod(parent_fd, mode)
+
+
+def _make_movable(parent_fd: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        about = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
+        if stat.S_ISDIR(about.st_mode) and about.st_mode & 0o700 != 0o700:
+            fd = os.open(name, getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent_fd)
+            try:
+                os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(about.st_mode) | 0o700)  # noqa: PTH101  # no fchmod by O_PATH
+            finally:
+                os.close(fd)
+
+
+def _copy(source_fd: int, source: str, fd: int, name: str) -> str:
+    """Copy a file, a link or a folder between open folders; sockets and devices are left out."""
+    room = [_MAX_COPIED_BYTES, _MAX_COPIED]
+    while _lexists(fd, name):
+        name += ".2"
+    try:
+        _copy_entry(source_fd, source, fd, name, room)
+    except BaseException:
+        _remove(fd, name)
+        raise
+    return name
+
+
+def _copy_entry(source_fd: int, source: str, fd: int, name: str, room: list[int]) -> None:
+    about = os.stat(source, dir_fd=source_fd, follow_symlinks=False)
+    room[1] -= 1
+    if room[1] < 0:
+        raise _TooMuchError
+    if stat.S_ISLNK(about.st_mode):
+        os.symlink(os.readlink(source, dir_fd=source_fd), name, dir_fd=fd)
+    elif stat.S_ISREG(about.st_mode):
+        _copy_file(source_fd, source, fd, name, room)
+    elif stat.S_ISDIR(about.st_mode):
+        os.mkdir(name, 0o700, dir_fd=fd)
+        inner_source = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=source_fd)
+        try:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+            try:
+                for entry in os.listdir(inner_source):  # noqa: PTH208  # by descriptor
+                    _copy_entry(inner_source, entry, inner, entry, room)
+            finally:
+                os.close(inner)
+        finally:
+            os.close(inner_source)
+
+
+def _copy_file(source_fd: int, source: str, fd: int, name: str, room: list[int]) -> None:
+    # Without waiting: a pipe put there meanwhile would wait for a writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    with open(os.open(source, flags, dir_fd=source_fd), "rb") as data:
+        made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=fd)
+        with open(made, "wb") as copy:
+            while piece := data.read(1 << 20):
+                room[0] -= len(piece)
+                if room[0] < 0:
+                    raise _TooMuchError
+                copy.write(piece)
+
+
+def _remove(fd: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, ignore_errors=True, dir_fd=fd)
+        else:
+            os.unlink(name, dir_fd=fd)
+
+
+def _lexists(fd: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _size_of(place: Path) -> int:
+    total = 0
+    for count, (_, _, files, fd) in enumerate(os.fwalk(place, follow_symlinks=False)):
+        if count > _MAX_COPIED:
+            break
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.stat(name, dir_fd=fd, follow_symlinks=False).st_size
+    return total
