@@ -18,6 +18,7 @@ from computer_linker.providers.sandbox.places import (
     system_folders,
     tool_folders,
 )
+from computer_linker.providers.sandbox.steps import open_below
 
 _ISOLATED = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
@@ -143,12 +144,32 @@ def _close(world: _World, folder: Folder, each: Closed, path: str) -> None:
     if each.how == "hidden":
         world.add(path, 4, *(("--perms", "0555", "--tmpfs") if each.is_folder else ("--ro-bind", "/dev/null")), path)
         return
-    try:
-        fd = os.open("/".join(each.parts) or ".", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
-    except OSError:
+    fd = _opened(folder, each)
+    if fd is None:
+        world.is_partial = True
+        world.warnings.append(f"{'/'.join(each.parts)} changed while the command was started, and is not closed off.")
         return
     world.opened.append(fd)
     world.add(path, 4, "--bind-fd" if each.how == "held" else "--ro-bind-fd", world.keep(fd), path)
+
+
+def _opened(folder: Folder, each: Closed) -> int | None:
+    """The very object that was looked at; None when another one stands there by now."""
+    try:
+        above = open_below(folder.fd, each.parts[:-1])
+    except OSError:
+        return None
+    try:
+        fd = os.open(each.parts[-1] if each.parts else ".", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    except OSError:
+        return None
+    finally:
+        os.close(above)
+    about = os.fstat(fd)
+    if (about.st_dev, about.st_ino) == (each.device, each.inode):
+        return fd
+    os.close(fd)
+    return None
 
 
 def _is_shown(path: str, confinement: Confinement) -> bool:
