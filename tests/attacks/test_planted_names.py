@@ -39,11 +39,11 @@ async def sh(road: Road, script: str) -> dict[str, Any]:
 
 
 def kept(road: Road) -> dict[str, str]:
-    """What `refused` holds, without the command's id."""
+    """What `refused` holds, without the command's id and the number."""
     place = road.home / "refused"
     files = [path for path in place.glob("*/**/*") if path.is_symlink() or path.is_file()]
     return {
-        str(Path(*path.relative_to(place).parts[1:])): f"-> {path.readlink()}"
+        str(Path(*path.relative_to(place).parts[2:])): f"-> {path.readlink()}"
         if path.is_symlink()
         else path.read_text()
         for path in files
@@ -91,6 +91,30 @@ async def test_a_planted_link_is_moved_as_a_link(tmp_path: Path, kind: Kind) -> 
         await sh(road, f"ln -s {outside} .vscode; ln -s /etc .idea; ln -s nowhere .mcp.json")
         assert names(road.root) == [] and (outside / "precious").read_text() == "mine"
         assert kept(road) == {".vscode": f"-> {outside}", ".idea": "-> /etc", ".mcp.json": "-> nowhere"}
+
+
+async def test_what_is_kept_leads_nothing_elsewhere(tmp_path: Path) -> None:
+    """A link that was refused must not become the place where the next name is kept."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    root = tmp_path / "root"
+    for name in (".vscode", ".vscode.2", "1", "2"):
+        (root / "a" / f"{name}x").mkdir(parents=True)
+    (root / ".vscode.2").mkdir()
+    async with held_by(tmp_path, "bubblewrap") as road:
+        script = (
+            "read line; while read line; do ln -s $0 .vscode; ln -s $0 .idea; mkdir .vscode.2/.git a/1x/.git; "
+            "echo EVIL > .vscode.2/.git/x; echo made $line; done"
+        )
+        argv = ["sh", "-c", script, str(outside)]
+        process = (await road.data("command.start", ".", input={"command": argv}))["processId"]
+        await road.data("command.send", process, input={"text": "begin\n"})
+        for number in range(3):
+            typed = {"input": {"text": f"{number}\n"}, "options": {"waitFor": f"made {number}", "waitSeconds": 20}}
+            assert (await road.data("command.send", process, **typed))["matched"]
+            await until(lambda: not os.path.lexists(road.root / ".vscode"))
+        await road.data("command.stop", process, options={"graceSeconds": 0})
+        assert list(outside.iterdir()) == [] and list((root / ".vscode.2").iterdir()) == []
 
 
 async def test_a_link_that_was_there_is_put_back(tmp_path: Path, kind: Kind) -> None:
@@ -171,7 +195,7 @@ async def test_what_a_running_process_plants_goes_within_a_moment(tmp_path: Path
         read = await road.call("command.read", process)
         assert len(read["warnings"]) == 3 and process in read["warnings"][0]
         await road.data("command.stop", process, options={"graceSeconds": 0})
-        assert sorted(kept(road).values()) == ["EVIL\n"] * 3
+        assert kept(road) == {f"sub/.vscode/{number}": "EVIL\n" for number in range(3)}
 
 
 async def test_the_last_name_a_process_plants_is_gone_when_its_end_is_told(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ async def test_a_command_that_ends_does_not_open_names_for_one_that_runs(tmp_pat
         stopped = await road.call("command.stop", process)
         assert [warning.partition(" ")[0] for warning in stopped["warnings"]] == [".codex"]
         assert list(road.root.iterdir()) == []
-        assert (road.home / "refused" / process / ".codex" / "config.toml").read_text() == "EVIL\n"
+        assert (road.home / "refused" / process / "1" / ".codex" / "config.toml").read_text() == "EVIL\n"
 
 
 async def until(condition: Callable[[], bool]) -> None:

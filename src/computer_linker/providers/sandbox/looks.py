@@ -15,6 +15,7 @@ class Looks:
     def __init__(self, max_folders: int = MAX_FOLDERS) -> None:
         self._max_folders = max_folders
         self._trees: OrderedDict[object, Tree] = OrderedDict()
+        self._forgotten: list[Tree] = []
 
     def tree(self, folder: Folder) -> Tree:
         """What is known of the folder, which may be nothing yet."""
@@ -27,14 +28,20 @@ class Looks:
         self._trees.move_to_end(key)
         return tree
 
+    def sweep(self) -> None:
+        """Close what was forgotten, which takes a moment."""
+        while self._forgotten:
+            self._forgotten.pop().close()
+
     def close(self) -> None:
-        for tree in self._trees.values():
-            tree.close()
+        """Forget everything."""
+        self._forgotten.extend(self._trees.values())
         self._trees.clear()
+        self.sweep()
 
     def _make_room(self, newest: object) -> None:
         idle = [
             key for key, tree in self._trees.items() if not tree.running and not tree.lock.locked() and key != newest
         ]
         for key in idle[: max(0, len(self._trees) - _MAX_ROOTS)]:
-            self._trees.pop(key).close()
+            self._forgotten.append(self._trees.pop(key))

@@ -18,14 +18,19 @@ _MAX_BYTES = 1 << 30
 _MAX_COPIED_BYTES = 64 << 20
 _MAX_COPIED = 10_000
 _SAME_NAME = 1_000
+_MAX_NAMES = 100_000
 
 
 class Refused:
-    """A folder a command, below the service's state. Kept for 30 days, and up to 200 commands or 1 GiB."""
+    """A folder a command below the service's state, and in it one for each name.
+
+    Kept for 30 days, and up to 200 commands or 1 GiB.
+    """
 
     def __init__(self, place: Path) -> None:
         self._place = place
         self._bytes: dict[str, int] = {}
+        self._next: dict[str, int] = {}
 
     def take(self, parent_fd: int, parts: Parts, command: str) -> str:
         """Move an entry of an open folder away, whatever it is. Returns where it is kept; raises OSError when it stays.
@@ -37,10 +42,9 @@ class Refused:
 
     def _taken(self, parent_fd: int, parts: Parts, command: str) -> str:
         name = parts[-1]
-        folder = self._place / command / "/".join(parts[:-1])
         try:
+            folder = self._fresh(command) / "/".join(parts[:-1])
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.chmod(self._place, 0o700)  # noqa: PTH101  # mkdir gives parents the usual mode
             fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             return _aside(parent_fd, parts, command)
@@ -69,7 +73,20 @@ class Refused:
             if each.name == newest or not (is_old or left > _MAX_KEPT or total > _MAX_BYTES):
                 continue
             total, left = total - self._bytes.pop(each.name, 0), left - 1
+            self._next.pop(each.name, None)
             shutil.rmtree(each, ignore_errors=True)
+
+    def _fresh(self, command: str) -> Path:
+        """A new folder for one name. What was kept before may hold links that lead anywhere, so nothing is put beside it."""
+        for place in (self._place, self._place / command):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for number in range(self._next.get(command, 0) + 1, _MAX_NAMES):
+            with contextlib.suppress(FileExistsError):
+                place = self._place / command / str(number)
+                place.mkdir(mode=0o700)
+                self._next[command] = number
+                return place
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), command)
 
     def _copied(self, parent_fd: int, parts: Parts, command: str, folder: Path, fd: int) -> str:
         """Another disk: out of the way first, then copied and removed if it is not too much."""

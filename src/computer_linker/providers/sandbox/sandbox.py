@@ -128,7 +128,7 @@ class Sandbox:
                 # Where nothing changed this takes microseconds; all else is done by a thread.
                 known = found.known()
                 if known is None:
-                    known = await anyio.to_thread.run_sync(found.look, self._plantings)
+                    known = await anyio.to_thread.run_sync(found.look, self._plantings, self._looks)
                 masks[folder] = known
         return masks
 
@@ -190,7 +190,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         await self._plantings.aclose()
-        self._looks.close()
+        await anyio.to_thread.run_sync(self._looks.close)
 
     async def _best(self) -> Boundary:
         from computer_linker.providers.sandbox.probe import crossed
@@ -234,7 +234,9 @@ class _Finding:
         kept = self.tree.kept.get((self.is_writable, self.hide_sockets, self.most))
         return self._masks() if kept is not None and kept[0] == self.tree.version else None
 
-    def look(self, plantings: Plantings) -> Masks:
+    def look(self, plantings: Plantings, looks: Looks) -> Masks:
+        """Look, in a worker thread."""
+        looks.sweep()
         plantings.look(self.folder, self.tree, self.folder.fd)
         if not self.tree.is_quiet():
             # Something was taken away just now.

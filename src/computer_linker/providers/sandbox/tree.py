@@ -137,6 +137,7 @@ class Tree:
             self.version += 1
 
     def close(self) -> None:
+        """Give the watches back. The kernel takes some ten milliseconds for it."""
         if self._watches is not None:
             self._watches.close()
             self._watches = None
@@ -153,9 +154,9 @@ class Tree:
         found, gone = changed
         dirty = {self._by_watch[watch] for watch in (*found, *gone) if watch in self._by_watch}
         for watch in gone:
-            lost = self._by_watch.pop(watch, None)
-            if lost is not None:
-                self.folders[lost].watch = None
+            lost = self.folders.get(self._by_watch.pop(watch, ()))
+            if lost is not None and lost.watch == watch:
+                lost.watch = None
         return dirty | self._again
 
     def _look_into(self, steps: Steps, parts: Parts) -> None:

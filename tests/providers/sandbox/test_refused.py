@@ -1,0 +1,64 @@
+"""What is kept of refused names: whole, private, and within bounds; the newest always."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from computer_linker.providers.sandbox.refused import Refused
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+def taken(refused: Refused, root: Path, name: str, command: str) -> Path:
+    fd = os.open(root, os.O_RDONLY)
+    try:
+        return Path(refused.take(fd, (name,), command))
+    finally:
+        os.close(fd)
+
+
+def test_what_is_taken_is_kept_whole_and_private(tmp_path: Path, root: Path) -> None:
+    refused = Refused(tmp_path / "refused")
+    for number in range(3):
+        (root / ".vscode").mkdir()
+        (root / ".vscode" / "tasks.json").write_text(str(number))
+        kept = taken(refused, root, ".vscode", "op_1")
+        assert (kept / "tasks.json").read_text() == str(number) and kept.is_relative_to(tmp_path / "refused" / "op_1")
+    assert list(root.iterdir()) == []
+    for place in (tmp_path / "refused", tmp_path / "refused" / "op_1"):
+        assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_store_that_cannot_be_written_leaves_the_name_aside(tmp_path: Path, root: Path) -> None:
+    (tmp_path / "refused").write_text("in the way")
+    (root / ".vscode").mkdir()
+    assert str(taken(Refused(tmp_path / "refused"), root, ".vscode", "op_1")) == "vscode.refused-op_1"
+    assert [path.name for path in root.iterdir()] == ["vscode.refused-op_1"]
+
+
+def test_the_oldest_go_when_there_are_too_many(tmp_path: Path, root: Path) -> None:
+    refused = Refused(tmp_path / "refused")
+    for number in range(205):
+        (root / ".mcp.json").write_text("x")
+        kept = taken(refused, root, ".mcp.json", f"op_{number}")
+        os.utime(kept.parents[1], (time.time() - 1000 + number,) * 2)
+    refused.tidy("op_204")
+    left = {path.name for path in (tmp_path / "refused").iterdir()}
+    assert left == {f"op_{number}" for number in range(5, 205)}
+
+
+def test_what_is_old_or_too_large_goes_and_the_newest_stays(tmp_path: Path, root: Path) -> None:
+    refused = Refused(tmp_path / "refused")
+    for command, days, size in (("old", 31, 1), ("large", 2, 1 << 29), ("small", 1, 1), ("newest", 0, 1 << 30)):
+        (root / ".mcp.json").touch()
+        os.truncate(root / ".mcp.json", size)
+        kept = taken(refused, root, ".mcp.json", command)
+        os.utime(kept.parents[1], (time.time() - days * 86_400,) * 2)
+    refused.tidy("newest")
+    assert {path.name for path in (tmp_path / "refused").iterdir()} == {"newest"}
