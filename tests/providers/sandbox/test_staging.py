@@ -20,6 +20,7 @@ from computer_linker.errors import Conflict, LimitExceeded
 from computer_linker.providers.processes.runner import Limits, Runner
 from computer_linker.providers.processes.streams import collect
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.places import SYSTEM, SYSTEM_FACTS, tool_folders
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from support.road import Road, folder_scope
 
@@ -445,3 +446,32 @@ async def test_an_ordinary_user_gets_the_same_root() -> None:
             [python, "-c", _AS_ANOTHER, place, CANARY], env={**environ, "HOME": place}, timeout=60, **other
         )
     assert ran.stdout == "bubblewrap 65534 True\n", ran.stderr
+
+
+async def test_the_root_holds_what_is_granted_and_nothing_else(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "beside").mkdir()
+    async with sandbox_of(tmp_path) as (sandbox, runner):
+        fd = os.open(root, os.O_PATH)
+        confinement = Confinement(writable=(Folder(fd, str(root)),), cwd=str(root), cwd_fd=fd)
+        told = await ran_in(
+            sandbox, runner, confinement, f"ls -A /; echo; ls -A {tmp_path}; echo; ls -A /dev; echo x > /dev/null"
+        )
+        os.close(fd)
+    top, beside, devices = (set(part.split()) for part in told.split("\n\n"))
+    granted = (
+        *SYSTEM,
+        *SYSTEM_FACTS,
+        "/proc",
+        "/dev",
+        "/tmp",
+        "/var/tmp",
+        str(Path.home()),
+        str(root),
+        *tool_folders(),
+    )
+    assert top <= {Path(path).parts[1] for path in granted}
+    assert beside == {"root"}
+    links = {"fd", "stdin", "stdout", "stderr", "core", "ptmx"}
+    assert devices == {"null", "zero", "full", "random", "urandom", "tty", "shm", "pts", *links}

@@ -240,8 +240,9 @@ class Plantings:
         return f"{shown} is a protected name that was made meanwhile. It was taken away and is kept in {kept}."
 
     def _is_ours(self, folder: Folder, parts: Parts) -> bool:
+        """True for what the service itself makes, where its state lies in the folder."""
         state = Path(os.path.realpath(self._state))
-        return Path(folder.path, *parts).is_relative_to(state)
+        return state.is_relative_to(folder.path) and Path(folder.path, *parts).is_relative_to(state)
 
 
 def _is_settled(tree: Tree) -> bool:
@@ -255,10 +256,11 @@ def _planters(tree: Tree, parts: Parts, *, replaced: bool) -> list[Planting]:
     folder, name = tree.first_seen.get(parts[:begins]), tree.first_seen.get(parts)
     if folder is None or name is None:
         return []
+    gone, back = tree.absent.get(parts, (0, 0))
     return [
         planting
         for planting, look in tree.running.items()
-        if isinstance(planting, Planting) and folder <= look and (look < name or replaced)
+        if isinstance(planting, Planting) and folder <= look and (look < name or gone <= look < back or replaced)
     ]
 
 

@@ -70,7 +70,8 @@ class Tree:
         self._entries = 0
         self._again: set[Parts] = set()
         """Folders to be asked every time: the kernel does not report what would change the answer."""
-        self._gone: set[Parts] = set()
+        self._gone: dict[Parts, int] = {}
+        """What is gone, and by which look that was found."""
         self._by_watch: dict[int, Parts] = {}
         self._lost_links: dict[Parts, Entry] = {}
         self.folders: dict[Parts, Seen] = {}
@@ -78,6 +79,8 @@ class Tree:
         """Folders with something in them that matters."""
         self.first_seen: dict[Parts, int] = {}
         """By which look a folder or a protected name was first seen; also of what is gone, where a running command saw it."""
+        self.absent: dict[Parts, tuple[int, int]] = {}
+        """Protected names that are back: the look that found them gone, and the one that found them again."""
         self.fresh: list[tuple[Parts, Entry | None]] = []
         """Protected names that appeared while commands run, with the link that was there before."""
         self.number = 0
@@ -270,12 +273,14 @@ class Tree:
             path = (*parts, entry.name)
             was = before.pop(entry.name, None) or self._lost_links.pop(path, None)
             self.first_seen.setdefault(path, self.number)
+            if path in self._gone:
+                self.absent[path] = (self._gone.pop(path), self.number)
             # Not by its number alone: the number of a name that was removed is given to the next one.
             if self.running and was != entry:
                 was_link = was is not None and was.how == "link" and was.target != entry.target
                 self.fresh.append((path, was if was_link else None))
         for name, entry in before.items():
-            self._gone.add((*parts, name))
+            self._gone[(*parts, name)] = self.number
             if self.running and entry.how == "link":
                 self._lost_links[(*parts, name)] = entry
 
@@ -290,8 +295,7 @@ class Tree:
             self._entries -= seen.size
             self.noted.discard(above)
             self._again.discard(above)
-            self._gone.add(above)
-            self._gone.update((*above, entry.name) for entry in seen.found)
+            self._gone |= dict.fromkeys((above, *((*above, entry.name) for entry in seen.found)), self.number)
             stack.extend((*above, name) for name in seen.below)
             if seen.watch is not None:
                 self._unwatch(seen.watch, above)
@@ -302,13 +306,15 @@ class Tree:
             self._lost_links.clear()
         forgotten = [path for path in self._gone if self.first_seen.get(path, newest + 1) > newest]
         for path in forgotten:
-            self._gone.discard(path)
+            del self._gone[path]
             holder = self.folders.get(path[:-1])
             is_there = path in self.folders or (
                 holder is not None and any(entry.name == path[-1] for entry in holder.found)
             )
             if not is_there:
                 self.first_seen.pop(path, None)
+        if not self.running:
+            self.absent.clear()
 
     def _unwatch(self, watch: int, parts: Parts) -> None:
         # A folder that was moved has its watch under its new path already.

@@ -20,6 +20,8 @@ def reason_of(number: int, step: str) -> str:
         return f"its record in the history could not be kept on the disk ({os.strerror(number)})"
     if step == "user namespace":
         return f"this system gives the service no user namespace to build its root in ({os.strerror(number)})"
+    if step == "mount":
+        return f"this system does not let the service build its root ({os.strerror(number)})"
     return f"{os.strerror(number)} ({step})"
 
 

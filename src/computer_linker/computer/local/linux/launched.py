@@ -10,8 +10,9 @@ import sys
 
 from computer_linker.computer.local.linux.control_groups import limit
 from computer_linker.computer.local.linux.launcher_words import MAX_DESCRIPTORS, SYNC
+from computer_linker.computer.local.linux.mount_calls import Unstaged
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
-from computer_linker.computer.local.linux.staging import Unstaged, rehearse, stage
+from computer_linker.computer.local.linux.staging import rehearse, stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,26 +9,33 @@ The kernel clones no mount of another namespace, so a held folder is opened agai
 must be the same folder. Imports next to nothing, as everything of the launcher does.
 """
 
-import ctypes
 import errno
 import os
 
 from computer_linker.computer.local.linux.launcher_words import STAGED_NAME
+from computer_linker.computer.local.linux.mount_calls import (
+    AT_FDCWD,
+    NODEV,
+    NOEXEC,
+    NOSUID,
+    RDONLY,
+    Unstaged,
+    change_root,
+    clone,
+    clone_at,
+    cover,
+    filesystem,
+    move,
+    open_path,
+    own_namespaces,
+    read_only,
+    set_attributes,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_syscall = _libc.syscall
-_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
-_CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
-_AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW, _AT_RECURSIVE = -100, 0x1000, 0x100, 0x8000
-_CLONED = 1 | os.O_CLOEXEC | _AT_RECURSIVE
-_BY_DESCRIPTORS = 0x04 | 0x40
-_RDONLY, _NOSUID, _NODEV = 1, 2, 4
-_SIZE_24, _SIZE_32 = ctypes.c_size_t(24), ctypes.c_size_t(32)
-_NO_LINKS, _BENEATH = 0x02 | 0x04, 0x08
 _DEVICES = (b"null", b"zero", b"full", b"random", b"urandom", b"tty")
 _DEVICE_LINKS = (
     (b"fd", "/proc/self/fd"), (b"stdin", "/proc/self/fd/0"), (b"stdout", "/proc/self/fd/1"), (b"stderr", "/proc/self/fd/2"),
@@ -38,33 +45,28 @@ _FOR_BUBBLEWRAP = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc
 """Where its file, its libraries and their loader are looked for."""
 
 
-class Unstaged(OSError):
-    """The root could not be built; `step` names what the kernel refused, or `changed` when a name is not what was seen."""
-
-    def __init__(self, number: int, step: str) -> None:
-        super().__init__(number, step)
-        self.step = step
-
-
 def stage(order: "dict[str, Any]", held: list[int]) -> None:
     """Build the root that `order` describes from the `held` descriptors, and leave the disk: it is at /STAGED_NAME then."""
     paths = [os.readlink(b"/proc/self/fd/%d" % fd) for fd in held]  # noqa: PTH115  # pathlib is slow to import
-    _own_namespaces()
+    own_namespaces()
     # Before anything is mounted: afterwards a path below /tmp leads elsewhere.
     trees = [_tree_of(fd, path) for fd, path in zip(held, paths, strict=True)]
     root = _Root(order["room"])
-    for kind, at, *rest in order["mounts"]:
-        _KINDS[kind](root, at, trees, *rest)
+    try:
+        for kind, at, *rest in order["mounts"]:
+            _KINDS[kind](root, at, trees, *rest)
+    except FileNotFoundError as error:
+        raise Unstaged(errno.ESTALE, "changed") from error
     root.enter()
 
 
 def rehearse() -> None:
     """Run through the calls without effect, so that the memory they touch is this process's own before an order comes."""
     try:
-        fd = _open(_AT_FDCWD, b"/")
+        fd = open_path(AT_FDCWD, b"/")
         _is_folder(os.fstat(fd))
         os.close(fd)
-        _cover(-1, -1)
+        cover(-1, -1)
     except OSError:
         return
 
@@ -73,25 +75,25 @@ class _Root:
     """The root in the making: a folder of a small tmpfs, which also holds what closed names are covered with."""
 
     def __init__(self, size: int) -> None:
-        base = self.base = _filesystem(b"tmpfs", (b"size", b"%d" % size), (b"mode", b"0755"))
+        base = self.base = filesystem(b"tmpfs", (b"size", b"%d" % size), (b"mode", b"0755"))
         # Any folder would do; bubblewrap needs this one to exist as well.
-        _move(base, _open(_AT_FDCWD, b"/tmp"))
+        move(base, open_path(AT_FDCWD, b"/tmp"))
         self.device = os.fstat(base).st_dev
         self._rooms = 0
         self.fd = self.room(STAGED_NAME.encode())
-        self.empty_folder = _read_only(_clone(self.room(b"folder", 0o555)))
+        self.empty_folder = read_only(clone(self.room(b"folder", 0o555)))
         os.close(os.open(b"file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0, dir_fd=base))
-        self.empty_file = _read_only(_clone(_open(base, b"file")))
+        self.empty_file = read_only(clone(open_path(base, b"file")))
         for name, tree in ((b"folder", self.empty_folder), (b"file", self.empty_file)):
             # What is mounted nowhere cannot be cloned again.
-            _move(tree, _open(base, name))
+            move(tree, open_path(base, name))
 
     def room(self, name: bytes = b"", mode: int = 0o755) -> int:
         """A new folder of the tmpfs."""
         self._rooms += 1
         name = name or b"room-%d" % self._rooms
         os.mkdir(name, mode, dir_fd=self.base)
-        return _open(self.base, name)
+        return open_path(self.base, name)
 
     def is_ours(self, fd: int) -> bool:
         return os.fstat(fd).st_dev == self.device
@@ -101,7 +103,7 @@ class _Root:
         if not at:
             return self.fd
         try:
-            return _open(self.fd, at)
+            return open_path(self.fd, at)
         except FileNotFoundError:
             above, _, name = at.rpartition(b"/")
             parent = self.point(above)
@@ -111,43 +113,40 @@ class _Root:
                 os.mkdir(name, 0o755, dir_fd=parent)
             else:
                 os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=parent))
-            return _open(parent, name)
+            return open_path(parent, name)
 
     def enter(self) -> None:
         """Make the tmpfs the root of this process. bubblewrap lets go of the disk: to do it twice takes milliseconds."""
         for name in (b"tmp", b"proc", b"disk"):
             os.mkdir(name, 0o755, dir_fd=self.base)
-        _cover(_open(self.base, b"proc"), _clone_at(b"/proc"))
+        cover(open_path(self.base, b"proc"), clone_at(b"/proc"))
         for link in _FOR_BUBBLEWRAP:
             os.symlink(f"{STAGED_NAME}/{link}", link, dir_fd=self.base)
-        os.fchdir(self.base)
-        if _libc.pivot_root(b".", b"disk") != 0:
-            raise Unstaged(ctypes.get_errno(), "mount")
-        os.chdir(b"/")
+        change_root(self.base, b"disk")
 
 
 def _show_system(root: _Root, at: bytes, _trees: list[int]) -> None:
     """A folder of the system, read-only, where there is one."""
     try:
-        tree = _clone_at(b"/" + at)
+        tree = clone_at(b"/" + at)
     except FileNotFoundError:
         return
-    _set(tree, _NOSUID | _NODEV | _RDONLY)
-    _cover(root.point(at), tree)
+    set_attributes(tree, NOSUID | NODEV | RDONLY)
+    cover(root.point(at), tree)
 
 
-def _show_held(root: _Root, at: bytes, trees: list[int], index: int, read_only: bool) -> None:
+def _show_held(root: _Root, at: bytes, trees: list[int], index: int, is_read_only: bool) -> None:
     """What the service holds, at its path; in a folder of the disk only where it really lies there."""
     tree = trees[index]
     found = os.fstat(tree)
-    _set(tree, _NOSUID | _NODEV | (_RDONLY if read_only else 0))
+    set_attributes(tree, NOSUID | NODEV | (RDONLY if is_read_only else 0))
     point = root.point(at, is_folder=_is_folder(found))
     if not root.is_ours(point) and not os.path.samestat(found, os.fstat(point)):
         raise Unstaged(errno.ESTALE, "changed")
     if at:
-        _cover(point, tree)
+        cover(point, tree)
     else:
-        _move(tree, point)
+        move(tree, point)
         root.fd = tree
 
 
@@ -161,7 +160,7 @@ def _make_room(root: _Root, at: bytes, _trees: list[int]) -> None:
             return
         raise
     if not root.is_ours(point):
-        _cover(point, _clone(root.room()))
+        cover(point, clone(root.room()))
 
 
 def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
@@ -169,19 +168,20 @@ def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
     _make_room(root, at, trees)
     devices = [(name, b"/dev/" + name) for name in _DEVICES]
     if os.isatty(1):
+        # Programs look their terminal up by its number, among all names in /dev.
         devices.append((b"console", os.ttyname(1).encode()))
     for name, source in devices:
-        tree = _clone_at(source)
-        _set(tree, _NOSUID)
-        _cover(root.point(at + b"/" + name, is_folder=False), tree)
+        tree = clone_at(source)
+        set_attributes(tree, NOSUID)
+        cover(root.point(at + b"/" + name, is_folder=False), tree)
     folder = root.point(at)
     for name, target in _DEVICE_LINKS:
         os.symlink(target, name, dir_fd=folder)
     os.mkdir(b"shm", dir_fd=folder)
-    pts = _filesystem(
-        b"devpts", (b"newinstance", None), (b"ptmxmode", b"0666"), (b"mode", b"620"), attributes=_NOSUID | 8
+    pts = filesystem(
+        b"devpts", (b"newinstance", None), (b"ptmxmode", b"0666"), (b"mode", b"620"), attributes=NOSUID | NOEXEC
     )
-    _cover(root.point(at + b"/pts"), pts)
+    cover(root.point(at + b"/pts"), pts)
 
 
 def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
@@ -200,26 +200,26 @@ def _hold(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) ->
     """Mount a name on itself: it can be neither renamed nor removed."""
     point, _ = _seen(root, at, device, inode)
     if point is not None:
-        _cover(point, _clone(point))
+        cover(point, clone(point))
 
 
 def _hold_read_only(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
     point, _ = _seen(root, at, device, inode)
     if point is not None:
-        _cover(point, _read_only(_clone(point)))
+        cover(point, read_only(clone(point)))
 
 
 def _hide(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
     """Mount something empty on a name."""
     point, is_folder = _seen(root, at, device, inode)
     if point is not None:
-        _cover(point, _clone(root.empty_folder if is_folder else root.empty_file))
+        cover(point, clone(root.empty_folder if is_folder else root.empty_file))
 
 
 def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, bool]:
     """The entry the service saw (any, where it gives no number); None when there is none, or only one of ours."""
     try:
-        point = _open(root.fd, at)
+        point = open_path(root.fd, at)
     except FileNotFoundError:
         return None, False
     except OSError as error:
@@ -245,96 +245,18 @@ _KINDS: "dict[str, Any]" = {
 }
 
 
-def _own_namespaces() -> None:
-    uid, gid = os.geteuid(), os.getegid()
-    if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
-        raise Unstaged(ctypes.get_errno(), "user namespace")
-    try:
-        for name, text in (
-            ("setgroups", b"deny"),
-            ("uid_map", b"%d %d 1" % (uid, uid)),
-            ("gid_map", b"%d %d 1" % (gid, gid)),
-        ):
-            fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
-            os.write(fd, text)
-            os.close(fd)
-    except OSError as error:
-        raise Unstaged(error.errno or 0, "user namespace") from error
-
-
 def _tree_of(held: int, path: bytes) -> int:
     """A clone of what is mounted at a held folder or file, found again in this namespace."""
     try:
-        again = _open(_AT_FDCWD, path)
+        again = open_path(AT_FDCWD, path)
     except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.EPERM):
+            raise Unstaged(error.errno, "mount") from error
         raise Unstaged(errno.ESTALE, "changed") from error
     if not os.path.samestat(os.fstat(held), os.fstat(again)):
         raise Unstaged(errno.ESTALE, "changed")
-    return _clone(again)
+    return clone(again)
 
 
 def _is_folder(found: os.stat_result) -> bool:
     return found.st_mode & 0o170000 == 0o040000
-
-
-def _filesystem(kind: bytes, *options: "tuple[bytes, bytes | None]", attributes: int = _NOSUID | _NODEV) -> int:
-    context = _call(_FSOPEN, kind, 1)
-    for key, value in options:
-        _call(_FSCONFIG, context, 0 if value is None else 1, key, value, 0)
-    _call(_FSCONFIG, context, 6, None, None, 0)
-    return _call(_FSMOUNT, context, 1, attributes)
-
-
-def _how(resolve: int) -> bytes:
-    return (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC).to_bytes(8, "little") + bytes(8) + resolve.to_bytes(8, "little")
-
-
-_FROM_ROOT, _BELOW = _how(_NO_LINKS), _how(_NO_LINKS | _BENEATH)
-
-
-def _open(folder: int, path: bytes) -> int:
-    """Hold what is at `path`, reached without following links; below `folder` if it is a descriptor."""
-    fd: int = _syscall(_OPENAT2, folder, path, _FROM_ROOT if folder == _AT_FDCWD else _BELOW, _SIZE_24)
-    if fd < 0:
-        raise OSError(ctypes.get_errno(), "open")
-    return fd
-
-
-def _clone(fd: int) -> int:
-    return _call(_OPEN_TREE, fd, b"", _CLONED | _AT_EMPTY_PATH)
-
-
-def _clone_at(path: bytes) -> int:
-    """A clone of what is mounted at a path of the system's own."""
-    return _call(_OPEN_TREE, _AT_FDCWD, path, _CLONED | _AT_SYMLINK_NOFOLLOW)
-
-
-def _read_only(tree: int) -> int:
-    _set(tree, _RDONLY)
-    return tree
-
-
-def _set(tree: int, attributes: int) -> None:
-    wanted = attributes.to_bytes(8, "little") + bytes(24)
-    _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, wanted, _SIZE_32)
-
-
-def _cover(point: int, tree: int) -> None:
-    """Mount a tree, and let go of both descriptors: there may be more names than a process may hold."""
-    _move(tree, point)
-    os.close(tree)
-    os.close(point)
-
-
-def _move(tree: int, onto: int) -> None:
-    _call(_MOVE_MOUNT, tree, b"", onto, b"", _BY_DESCRIPTORS)
-
-
-def _call(number: int, *arguments: "Any") -> int:
-    result: int = _syscall(number, *arguments)
-    if result < 0:
-        code = ctypes.get_errno()
-        if code == errno.ENOENT:
-            raise FileNotFoundError(code, "mount")
-        raise Unstaged(code, "mount")
-    return result

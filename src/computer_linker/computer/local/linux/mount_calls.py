@@ -1,0 +1,127 @@
+"""The kernel's mount calls that take descriptors (Linux 5.12), by their numbers: the C library has no names for them.
+
+Used in the launcher's child, so it imports next to nothing.
+"""
+
+import ctypes
+import errno
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+libc = ctypes.CDLL(None, use_errno=True)
+_syscall = libc.syscall
+_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
+AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW, _AT_RECURSIVE = -100, 0x1000, 0x100, 0x8000
+_CLONED = 1 | os.O_CLOEXEC | _AT_RECURSIVE
+_BY_DESCRIPTORS = 0x04 | 0x40
+RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
+_SIZE_24, _SIZE_32 = ctypes.c_size_t(24), ctypes.c_size_t(32)
+_NO_LINKS, _BENEATH = 0x02 | 0x04, 0x08
+
+
+class Unstaged(OSError):
+    """The root could not be built; `step` names what the kernel refused, or `changed` when a name is not what was seen."""
+
+    def __init__(self, number: int, step: str) -> None:
+        super().__init__(number, step)
+        self.step = step
+
+
+def own_namespaces() -> None:
+    """Enter a user and a mount namespace of this process's own, with the one user and group it has."""
+    uid, gid = os.geteuid(), os.getegid()
+    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
+        raise Unstaged(ctypes.get_errno(), "user namespace")
+    try:
+        for name, text in (
+            ("setgroups", b"deny"),
+            ("uid_map", b"%d %d 1" % (uid, uid)),
+            ("gid_map", b"%d %d 1" % (gid, gid)),
+        ):
+            fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
+            os.write(fd, text)
+            os.close(fd)
+    except OSError as error:
+        raise Unstaged(error.errno or 0, "user namespace") from error
+
+
+def filesystem(kind: bytes, *options: "tuple[bytes, bytes | None]", attributes: int = NOSUID | NODEV) -> int:
+    """A new file system that is mounted nowhere yet; an option without a value is a flag."""
+    context = _call(_FSOPEN, kind, 1)
+    for key, value in options:
+        _call(_FSCONFIG, context, 0 if value is None else 1, key, value, 0)
+    _call(_FSCONFIG, context, 6, None, None, 0)
+    return _call(_FSMOUNT, context, 1, attributes)
+
+
+def _how(resolve: int) -> bytes:
+    return (
+        (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC).to_bytes(8, sys.byteorder)
+        + bytes(8)
+        + resolve.to_bytes(8, sys.byteorder)
+    )
+
+
+_FROM_ROOT, _BELOW = _how(_NO_LINKS), _how(_NO_LINKS | _BENEATH)
+
+
+def open_path(folder: int, path: bytes) -> int:
+    """Hold what is at `path`, reached without following links; below `folder` if it is a descriptor."""
+    fd: int = _syscall(_OPENAT2, folder, path, _FROM_ROOT if folder == AT_FDCWD else _BELOW, _SIZE_24)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "open")
+    return fd
+
+
+def clone(fd: int) -> int:
+    """A clone of what is mounted at a descriptor, with all that is mounted below; it is mounted nowhere yet."""
+    return _call(_OPEN_TREE, fd, b"", _CLONED | _AT_EMPTY_PATH)
+
+
+def clone_at(path: bytes) -> int:
+    """A clone of what is mounted at a path of the system's own."""
+    return _call(_OPEN_TREE, AT_FDCWD, path, _CLONED | _AT_SYMLINK_NOFOLLOW)
+
+
+def read_only(tree: int) -> int:
+    set_attributes(tree, RDONLY)
+    return tree
+
+
+def set_attributes(tree: int, attributes: int) -> None:
+    wanted = attributes.to_bytes(8, sys.byteorder) + bytes(24)
+    _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, wanted, _SIZE_32)
+
+
+def cover(point: int, tree: int) -> None:
+    """Mount a tree, and let go of both descriptors: there may be more names than a process may hold."""
+    move(tree, point)
+    os.close(tree)
+    os.close(point)
+
+
+def move(tree: int, onto: int) -> None:
+    _call(_MOVE_MOUNT, tree, b"", onto, b"", _BY_DESCRIPTORS)
+
+
+def _call(number: int, *arguments: "Any") -> int:
+    result: int = _syscall(number, *arguments)
+    if result < 0:
+        code = ctypes.get_errno()
+        if code == errno.ENOENT:
+            raise FileNotFoundError(code, "mount")
+        raise Unstaged(code, "mount")
+    return result
+
+
+def change_root(folder: int, old: bytes) -> None:
+    """Make a folder this process's root; the old one is at `old` in it afterwards."""
+    os.fchdir(folder)
+    if libc.pivot_root(b".", old) != 0:
+        raise Unstaged(ctypes.get_errno(), "mount")
+    os.chdir(b"/")
