@@ -190,7 +190,8 @@ def _remove_old(above: str) -> None:
     """End and remove what launchers that were killed have left."""
     for name in _folders(above):
         pid, _, started = name.removeprefix(_PREFIX).partition("-")
-        if name.startswith(_PREFIX) and pid.isdigit() and started != str(_started(int(pid))):
+        # Never a group that is not certainly ours: what is in it is killed.
+        if name.startswith(_PREFIX) and pid.isdigit() and started.isdigit() and int(started) != _started(int(pid)):
             _remove_tree(f"{above}/{name}")
 
 
