@@ -10,6 +10,7 @@ import pytest
 from computer_linker.computer.local.linux.control_groups import ControlGroups
 from computer_linker.model.principal import Principal
 from computer_linker.service.info import computer_info
+from support.launching import processes_of
 from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -164,17 +165,17 @@ async def test_a_file_beyond_the_limit_is_not_written(tmp_path: Path, scope: str
 
 @needs_groups
 async def test_groups_go_with_the_service(tmp_path: Path) -> None:
-    def ours() -> list[str]:
+    def of(launcher: int) -> list[str]:
         found = []
         for place, folders, _ in os.walk("/sys/fs/cgroup"):
-            found += [f"{place}/{name}" for name in folders if name.startswith("computer-linker-")]
+            found += [f"{place}/{name}" for name in folders if name.startswith(f"computer-linker-{launcher}-")]
         return found
 
-    before = set(ours())
     async with Road.open(tmp_path, scopes(tmp_path)) as road:
         await honest(road, "off")
-        assert set(ours()) - before
-    assert not set(ours()) - before
+        launcher = processes_of(road.app.computer)._launcher
+        assert launcher is not None and of(launcher.pid)
+    assert not of(launcher.pid)
 
 
 async def test_limits_are_in_the_scopes_policy(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from orphan_tricks import TRICKS, left, program
 
+from computer_linker.computer.local.linux.control_groups import ControlGroups
 from computer_linker.providers.sandbox.sandbox import Sandbox
+from support.launching import processes_of
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -66,6 +68,28 @@ async def test_an_orphan_of_a_running_command_lives_on_with_it(tmp_path: Path) -
         assert len(left(token)) >= 2
         await road.data("command.stop", started["processId"])
         with anyio.fail_after(10):
+            while left(token):
+                await anyio.sleep(0.02)
+
+
+async def test_what_a_killed_launcher_left_is_ended_by_the_next_one(tmp_path: Path) -> None:
+    groups = ControlGroups.found()
+    if groups is None:
+        pytest.skip("no control group can be made here")
+    groups.remove_all()
+    scopes = [folder_scope(tmp_path / "root", allowedCommands=["*"], sandbox="off")]
+    async with Road.open(tmp_path, scopes) as road:
+        token = secrets.token_hex(8)
+        argv = program("cleared environment", token)
+        argv[3] += "\nprint('left', flush=True)\ntime.sleep(60)"
+        started = await road.data("command.start", ".", input={"command": argv})
+        with anyio.fail_after(30):
+            while not (await road.data("command.read", started["processId"], options={"waitSeconds": 5}))["chunks"]:
+                pass
+        launcher = processes_of(road.app.computer)._launcher
+        assert launcher is not None
+        launcher.kill()
+        with anyio.fail_after(20):
             while left(token):
                 await anyio.sleep(0.02)
 

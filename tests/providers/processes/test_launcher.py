@@ -1,7 +1,9 @@
 """What a program finds when the launcher has made way for it, and what keeps the launcher ready for the next one."""
 
+import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -115,3 +117,34 @@ async def test_the_launcher_imports_next_to_nothing(processes: LinuxProcesses) -
     lines = Path(f"/proc/{launcher.pid}/status").read_text().splitlines()
     anonymous = next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
     assert anonymous < 5_000
+
+
+async def test_only_groups_of_launchers_that_are_gone_are_cleared_away(processes: LinuxProcesses) -> None:
+    """What is in a cleared group is killed, so one with another kind of name, or of a launcher that lives, stays."""
+    own = (await output(processes, "/usr/bin/cat", "/proc/self/cgroup")).splitlines()
+    place = next((line.split(":", 2)[2] for line in own if ":pids:" in line), "")
+    if "computer-linker-" not in place:
+        pytest.skip("there is no hierarchy of its own for processes here")
+    above = f"/sys/fs/cgroup/pids{place.partition('/computer-linker-')[0]}"
+    gone = subprocess.Popen(["/usr/bin/true"])
+    gone.wait()
+    names = [f"computer-linker-{os.getpid()}", f"computer-linker-{gone.pid}-77", "computer-linker-other"]
+    for name in names:
+        Path(above, name).mkdir()
+    sleepers = [subprocess.Popen(["/usr/bin/sleep", "60"]) for _ in names]
+    try:
+        for name, sleeper in zip(names, sleepers, strict=True):
+            Path(above, name, "cgroup.procs").write_text(str(sleeper.pid))
+        second = LinuxProcesses()
+        await output(second, "/usr/bin/true")
+        await second.aclose()
+        assert sleepers[1].wait(10) == -signal.SIGKILL and not Path(above, names[1]).exists()
+        assert sleepers[0].poll() is None and sleepers[2].poll() is None
+        assert await output(processes, "/usr/bin/echo", "here") == "here\n"
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                Path(above, name).rmdir()

@@ -79,7 +79,7 @@ class ControlGroups:
         return all(write(f"{place}/cgroup.procs", str(pid)) for place in self._places(name))
 
     def members(self, name: str) -> list[int]:
-        return [int(pid) for pid in read(f"{self._places(name)[0]}/cgroup.procs").split()]
+        return [int(pid) for pid in read(f"{self._places(name)[0]}/cgroup.procs").split() if pid != b"0"]
 
     def counters(self, name: str) -> list[str]:
         """Files that count how often the process limit was reached, and how many processes the memory limit ended."""
@@ -190,14 +190,19 @@ def _remove_old(above: str) -> None:
     """End and remove what launchers that were killed have left."""
     for name in _folders(above):
         pid, _, started = name.removeprefix(_PREFIX).partition("-")
-        if name.startswith(_PREFIX) and pid.isdigit() and started != str(_started(int(pid))):
+        # Never a group that is not certainly ours: what is in it is killed.
+        if name.startswith(_PREFIX) and pid.isdigit() and started.isdigit() and int(started) != _started(int(pid)):
             _remove_tree(f"{above}/{name}")
 
 
 def _remove_tree(group: str) -> None:
     """End all that is in a group and below it, and remove it. A process that was killed stays in it for a moment."""
     for _ in range(_REMOVE_TRIES):
-        for pid in read(f"{group}/cgroup.procs").split():
+        members = read(f"{group}/cgroup.procs").split()
+        if b"0" in members:
+            # A process of another pid namespace, so of a service in another container.
+            return
+        for pid in members:
             send(int(pid), SIGKILL)
         for name in _folders(group):
             _remove_tree(f"{group}/{name}")

@@ -77,6 +77,9 @@ def kill_tree(pid: int) -> None:
 
 
 def send(pid: int, number: int) -> None:
+    if pid <= 0:
+        # Such a number means a whole group of processes.
+        return
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):

@@ -279,7 +279,8 @@ class LinuxProcesses:
             )
 
     def _launcher_gone(self, control: socket.socket) -> None:
-        """The launcher died: the kernel ended its children with it. The next command starts another."""
+        """The launcher died: the kernel ended its children with it. Another ends what those had started, see its groups."""
+        had_children = bool(self._children)
         if self._loop is not None:
             self._loop.remove_reader(control.fileno())
         control.close()
@@ -288,6 +289,8 @@ class LinuxProcesses:
         if self._launcher is not None:
             self._launcher.wait()
         self._forget("The launcher of commands died.")
+        if had_children:
+            self._start()
 
     def _forget(self, reason: str) -> None:
         for ready in self._ready:
