@@ -95,7 +95,7 @@ def test_a_line_cut_short_by_a_crash_is_left_out(tmp_path: Path) -> None:
     again = Journal(tmp_path / "undo")
     assert again.find("one", "app", LOCAL).steps == [{"do": "rmdir", "root": "/r", "path": ["x"]}]
     assert again.unfinished() == []
-    again.begin("three", "app").commit([{"do": "rmdir", "root": "/r", "path": ["y"]}])
+    again.begin("three", "app", "local:tester").commit([{"do": "rmdir", "root": "/r", "path": ["y"]}])
     assert Journal(tmp_path / "undo").find("three", "app", LOCAL).scope_id == "app"
 
 
