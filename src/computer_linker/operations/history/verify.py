@@ -13,7 +13,8 @@ from computer_linker.registry import Context, Example, operation
 class Verified(HistoryPage):
     valid: bool
     records: Annotated[int | None, Field(description="Records whose link was checked; like all below, for the owner.")]
-    begins_at: Annotated[int | None, Field(description="Records before this number were pruned.")]
+    begins_at: Annotated[int | None, Field(description="From this number on every record is kept.")]
+    kept: Annotated[int | None, Field(description="Records kept from before `beginsAt`; the others were pruned.")]
     first_bad: Annotated[int | None, Field(description="The number of the first record that is not what was written.")]
     problem: str | None
     operation_id: str | None
