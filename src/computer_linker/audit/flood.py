@@ -5,7 +5,7 @@ from collections import Counter
 
 from computer_linker.model.event import Event
 
-PER_MINUTE = 1500
+PER_MINUTE = 1000
 """Refusals of one principal kept whole in a minute; at some 400 bytes each, well under a megabyte."""
 MAX_KINDS = 50
 
