@@ -37,7 +37,7 @@ async def steps(folder: Path) -> None:
         except AuditUnavailable:
             say("refused")
     try:
-        await answer(store, view="last", scopes=None)
+        await answer(store, view="last", visible=None)
         prune(folder, max_bytes=1 << 30)
     except (AuditUnavailable, OSError):
         say("no answer")

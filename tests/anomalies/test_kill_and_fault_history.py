@@ -46,10 +46,10 @@ async def check(folder: Path, told: list[list[str]]) -> None:
     """The store opens, verifies, has all that was acknowledged, and goes on."""
     store = AuditStore(folder)
     await store.record(event("file.list", "afterwards"))
-    verified = await answer(store, view="verify", scopes=None)
+    verified = await answer(store, view="verify", visible=None)
     assert verified["valid"], verified
     events = {
-        one["operationId"]: one for one in (await answer(store, view="timeline", scopes=None, limit=500))["events"]
+        one["operationId"]: one for one in (await answer(store, view="timeline", visible=None, limit=500))["events"]
     }
     for kind, operation_id in (line for line in told if len(line) == 2 and line[0] in ("intent", "outcome")):
         assert operation_id in events

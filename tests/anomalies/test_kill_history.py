@@ -44,7 +44,7 @@ async def whole_history(store: AuditStore) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     cursor = None
     while True:
-        page = await answer(store, view="timeline", scopes=None, limit=500, cursor=cursor)
+        page = await answer(store, view="timeline", visible=None, limit=500, cursor=cursor)
         found.update((event["operationId"], event) for event in page["events"])
         cursor = page["nextCursor"]
         if cursor is None:
@@ -62,7 +62,7 @@ async def test_kills_lose_nothing_acknowledged_and_hide_no_effect(tmp_path: Path
         assert (await road.call("file.list", "."))["ok"]
         ready_s = time.monotonic() - started
         store = road.app.services.use(AuditStore)
-        verified = await answer(store, view="verify", scopes=None)
+        verified = await answer(store, view="verify", visible=None)
         history = await whole_history(store)
     assert acknowledged
     assert verified["valid"], verified

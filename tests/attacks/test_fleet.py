@@ -57,7 +57,7 @@ async def test_a_hub_gets_no_answer_that_another_hub_asked_for(fleet: Fleet, tmp
     """The server sees the key of every act, and may tell it to a hub it is friends with."""
     laptop, second = await fleet.add("laptop"), _second_hub(tmp_path)
     (laptop.root / "a.txt").write_text("for the first hub")
-    await _also_of(fleet, laptop, second, "app:history:read")
+    await _also_of(fleet, laptop, second, "app:history:read", "app:history:all")
     read = {"scope": "app", "op": "file.read", "target": "a.txt"}
     key = secrets.token_hex(16)
     where = subjects.every_reply(subjects.seat_of(second.fingerprint))
@@ -76,7 +76,7 @@ async def test_a_hub_gets_no_answer_that_another_hub_asked_for(fleet: Fleet, tmp
 
 async def test_a_hub_cannot_end_what_another_hub_began(fleet: Fleet, tmp_path: Path) -> None:
     laptop, second = await fleet.add("laptop"), _second_hub(tmp_path)
-    await _also_of(fleet, laptop, second, "app:history:read")
+    await _also_of(fleet, laptop, second, "app:history:read", "app:history:all")
     script = "import os,time;open('begun','w').close()\nwhile not os.path.exists('go'):time.sleep(.02)\nopen('done','w').close()"
     run = {"scope": "app", "op": "command.run", "target": ".", "input": {"command": [sys.executable, "-c", script]}}
     key = secrets.token_hex(16)

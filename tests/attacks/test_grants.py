@@ -13,6 +13,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
+from support.events import owners_history
 from support.fleet import until
 from support.oauth import Browser, tokens
 from support.road import computer_scope, folder_scope
@@ -153,11 +154,7 @@ async def test_a_call_that_reports_its_progress_ends_with_the_session_too(servic
 
 def _outcomes(service: Service) -> list[str | None]:
     """How commands ended, the newest first, as the owner's history tells."""
-    owner = service.http()
-    try:
-        events = owner.control("get_operation_history", view="last", limit=50)["events"]
-    finally:
-        owner.close()
+    events = owners_history(service.home)
     return [one["errorCode"] for one in events if one["op"] == "command.run" and one["ok"] is not None]
 
 

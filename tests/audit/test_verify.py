@@ -11,7 +11,7 @@ import pytest
 
 from computer_linker.audit.journal import Journal
 from computer_linker.audit.layout import list_segments, segment_path
-from computer_linker.audit.retention import drop, prunable
+from computer_linker.audit.retention import prunable, retire
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.verify import verify
 from support.events import event
@@ -101,7 +101,7 @@ def test_pruning_keeps_the_chain_provable(tmp_path: Path) -> None:
     journal = written(tmp_path)
     gone = prunable(tmp_path, before=None, max_bytes=4000)
     assert gone and gone == list_segments(tmp_path)[: len(gone)]
-    drop(tmp_path, journal.key, gone)
+    retire(tmp_path, journal.key, gone, before=None, room=0)
     found = verify(tmp_path, journal.key)
     assert found.ok and found.begins_at == list_segments(tmp_path)[0] > 1
     reopened = Journal(tmp_path)
@@ -113,12 +113,12 @@ def test_pruning_keeps_the_chain_provable(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["more segments than the anchor says", "a changed anchor", "no anchor"])
 def test_records_taken_away_under_cover_of_pruning_are_missed(tmp_path: Path, how: str) -> None:
     journal = written(tmp_path)
-    drop(tmp_path, journal.key, prunable(tmp_path, before=None, max_bytes=4000))
+    retire(tmp_path, journal.key, prunable(tmp_path, before=None, max_bytes=4000), before=None, room=0)
     if how == "more segments than the anchor says":
         segment_path(tmp_path, list_segments(tmp_path)[0]).unlink()
     elif how == "a changed anchor":
         anchor = (tmp_path / "anchor").read_bytes()
-        (tmp_path / "anchor").write_bytes(anchor.replace(b'"number": ', b'"number": 1'))
+        (tmp_path / "anchor").write_bytes(anchor.replace(b'"number":', b'"number":1'))
     else:
         (tmp_path / "anchor").unlink()
     assert not verify(tmp_path, journal.key).ok

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from computer_linker.audit.layout import segment_path
+from computer_linker.audit.query import Visible
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.views import VIEWS, answer
 from computer_linker.errors import InvalidRequest
@@ -23,7 +24,7 @@ async def store(tmp_path: Path) -> AsyncIterator[AuditStore]:
 
 
 async def ask(store: AuditStore, view: str, query: str | None = None, **parts: Any) -> dict[str, Any]:
-    return await answer(store, view=view, query=query, **{"scopes": None, **parts})
+    return await answer(store, view=view, query=query, **{"visible": None, **parts})
 
 
 async def targets(store: AuditStore, query: str, **parts: Any) -> list[str]:
@@ -127,9 +128,9 @@ async def test_only_visible_scopes_are_told(store: AuditStore, view: str) -> Non
         event(scope="other", target="hidden.txt", session="hidden-session", ok=False, error_code="timeout")
     )
     for query in (None, "hidden", "scope:other", "ok:false"):
-        told = str(await ask(store, view, query, scopes={"app"}))
+        told = str(await ask(store, view, query, visible=Visible("local:tester", frozenset({"app"}))))
         assert "hidden" not in told.replace("hidden'", "")
-    assert (await ask(store, view, scopes=set()))["events"] == []
+    assert (await ask(store, view, visible=Visible("local:tester", frozenset())))["events"] == []
 
 
 async def test_sessions_and_connections_are_grouped(store: AuditStore) -> None:

@@ -14,7 +14,7 @@ from support.bridge_host import Host
 from support.desktop import Desktop
 from support.forms import Form
 from support.harness import Harness
-from support.road import LOCAL
+from support.road import LOCAL, OWNER
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -51,7 +51,7 @@ async def test_the_history_says_where_the_evidence_lies(live: Host, form: Form) 
     seen = await live.client.result(
         "desktop.find", route=route(form), selector={"byRole": "AXButton", "titleContains": "press"}
     )
-    told = await live.app.dispatcher.call_wire({"scope": "desk", "op": "history.last", "options": {"limit": 50}}, LOCAL)
+    told = await live.app.dispatcher.call_wire({"scope": "desk", "op": "history.last", "options": {"limit": 50}}, OWNER)
     events = told.envelope["data"].to_wire()["events"]
     [event] = [one for one in events if one["op"] == "desktop.find"]
     assert event["summary"]["evidence"] == seen["executionId"]

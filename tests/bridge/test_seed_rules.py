@@ -191,3 +191,16 @@ async def test_guessing_tokens_costs_what_waits(host: Host) -> None:
         assert code == "DESKTOP_CONFIRM_REQUIRED"
     code = await host.client.code("desktop.hotkey", keys=["enter"], confirm={"token": token})
     assert code == "DESKTOP_CONFIRM_REQUIRED", "the right one is worth nothing any more"
+
+
+@pytest.mark.parametrize(
+    "bad", [b'"\\udfff"', b"NaN", b'{"a":1,"a":2}', b"[" * 70 + b'{"id":9}' + b"]" * 70, b"[" + b"1," * 100_001 + b"1]"]
+)
+async def test_a_request_that_cannot_be_read_is_answered_under_its_own_id(host: Host, bad: bytes) -> None:
+    for members in ((b'"id":7', b'"params":%b'), (b'"params":%b', b'"id":7')):
+        rest = b",".join(members).replace(b"%b", bad)
+        await host.client.send_raw(b'{"jsonrpc":"2.0","method":"desktop.health",' + rest + b"}")
+        answer = await host.client.receive()
+        assert (answer["id"], answer["error"]["code"]) == (7, "DESKTOP_INVALID_REQUEST")
+    await host.client.send_raw(b'[{"jsonrpc":"2.0","id":7,"method":"desktop.health"}]')
+    assert (await host.client.receive())["id"] is None

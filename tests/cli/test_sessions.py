@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from support.events import owners_history
 from support.oauth import Browser, refresh, tokens
 from support.service import (
     META,
@@ -117,9 +118,7 @@ def test_a_call_under_way_ends_with_its_session(tmp_path: Path) -> None:
             assert answer.result(timeout=30)[0] == 401
         http.close()
         assert not (service.root / "ended").exists()
-        owner = service.http()
-        wait_for(lambda: "command.run" in json.dumps(owner.control("get_operation_history", view="last", limit=5)))
-        owner.close()
+        wait_for(lambda: "command.run" in json.dumps(owners_history(service.home, limit=5)))
 
 
 def test_what_a_session_left_running_ends_with_it(tmp_path: Path) -> None:

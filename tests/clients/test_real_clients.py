@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from support import node
+from support.events import owners_history
 from support.models.chat import chat_model
 from support.models.generate import generate_model
 from support.models.messages import messages_model
@@ -74,9 +75,7 @@ def run(user: Path, command: list[str], **env: str) -> str:
 def check(service: Service, model: Model, client: str) -> None:
     """The model was told what the file says, and the history knows who read it."""
     assert WORD in model.said_to(), json.dumps(model.requests[-1])[-3000:]
-    http = service.http()
-    events = http.control("get_operation_history", view="last", scope="app", limit=1)["events"]
-    http.close()
+    events = [one for one in owners_history(service.home) if one["scope"] == "app"]
     assert events[0]["op"] == "file.read" and client in str(events[0]["client"]).lower(), events
 
 

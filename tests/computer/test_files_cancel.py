@@ -44,7 +44,7 @@ async def test_a_cancelled_change_leaves_no_trace(tmp_path: Path) -> None:
             await files.change(
                 [Write(at(tmp_path, "f"), b"x" * 100_000), Write(at(tmp_path, "n/g"), b"y", create_parents=True)],
                 gate=never,
-                keeper=journal.begin(str(number), "app"),
+                keeper=journal.begin(str(number), "app", "local:tester"),
             )
     assert await descriptors_settle(before) == before
     assert sorted(os.listdir(tmp_path)) == ["f"] and (tmp_path / "f").read_text() == "old"
@@ -117,7 +117,7 @@ async def test_what_a_program_changed_in_place_can_be_taken_back(road: Road) -> 
     for name in ("changed", "same", "removed"):
         (road.root / name).write_text(f"old {name}")
     journal, files = road.app.services.use(Journal), road.app.computer.files
-    snapshot = Snapshot.begin(journal, files, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "app")
+    snapshot = Snapshot(journal, files, journal.begin("01ARZ3NDEKTSV4RRFFQ69G5FAV", "app", "local:tester"))
     await snapshot.keep(*(at(road.root, name) for name in ("changed", "same", "removed", "made")))
     with (road.root / "changed").open("r+") as file:
         file.write("NEW")

@@ -9,7 +9,7 @@ import pytest
 
 from computer_linker.errors import ExecutionFailed
 from computer_linker.undo.journal import Journal
-from support.road import FOLDER_CAPABILITIES, Road
+from support.road import FOLDER_CAPABILITIES, LOCAL, Road
 
 pytestmark = pytest.mark.anyio
 
@@ -92,16 +92,18 @@ async def test_a_move_to_another_disk_is_refused_whole(tmp_path: Path, small_dis
 async def test_a_full_state_folder_fails_the_change_and_keeps_the_journal(tmp_path: Path, small_disk: Path) -> None:
 
     journal = Journal(small_disk / "undo")
-    journal.begin("one", "app").commit([{"do": "rmdir", "root": "/r", "path": ["x"]}])
+    journal.begin("one", "app", "local:tester").commit([{"do": "rmdir", "root": "/r", "path": ["x"]}])
     with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError):
         while True:
             filler.write(b"x" * 4096)
     with pytest.raises(ExecutionFailed):
         for number in range(1000):
-            journal.begin(f"big{number}", "app").commit([{"do": "rmdir", "root": "/r", "path": ["y" * 3000]}])
+            journal.begin(f"big{number}", "app", "local:tester").commit(
+                [{"do": "rmdir", "root": "/r", "path": ["y" * 3000]}]
+            )
     (small_disk / "filler").unlink()
-    journal.begin("two", "app").commit([{"do": "rmdir", "root": "/r", "path": ["z"]}])
+    journal.begin("two", "app", "local:tester").commit([{"do": "rmdir", "root": "/r", "path": ["z"]}])
     again = Journal(small_disk / "undo")
-    assert again.find("one", "app").steps and again.find("two", "app").steps
+    assert again.find("one", "app", LOCAL).steps and again.find("two", "app", LOCAL).steps
     for opened in (journal, again):
         await opened.aclose()

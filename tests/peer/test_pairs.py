@@ -13,7 +13,7 @@ from computer_linker.transports.peer.routes import PeerRoutes
 from computer_linker.transports.peer.server import PeerServer
 from computer_linker.transports.peer.table import PeerTable
 from support.pair import Pair, events_of
-from support.road import LOCAL
+from support.road import LOCAL, OWNER
 from support.sleepers import running
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ async def test_a_paired_computer_is_used_by_its_name(pair: Pair) -> None:
     undone = await pair.desk.call("file.undo", scope="laptop/app", input={"operationId": written["operationId"]})
     assert undone["ok"], undone
     assert not (pair.laptop.root / "b.txt").exists()
-    events = (await pair.laptop.data("history.timeline"))["events"]
+    events = (await pair.laptop.data("history.timeline", principal=OWNER))["events"]
     assert {"peer:desk-id"} == {event["principal"] for event in events if event["op"].startswith("file.")}
 
 

@@ -18,8 +18,8 @@ def granted(*grants: str) -> Principal:
 async def test_a_client_is_told_of_the_scopes_it_holds_history_for(tmp_path: Path) -> None:
     (tmp_path / "two").mkdir()
     async with Road.open(tmp_path, [folder_scope(tmp_path / "root"), folder_scope(tmp_path / "two", "two")]) as road:
-        await road.call("file.stat", "in-app.txt")
-        await road.call("file.stat", "in-two.txt", scope="two")
+        await road.call("file.stat", "in-app.txt", principal=granted("app"))
+        await road.call("file.stat", "in-two.txt", scope="two", principal=granted("two"))
         history = ServiceIntrospection(road.app).operation_history
         seen = (await history({"view": "timeline"}, granted("two:history:read", "app:fs:read"))).envelope
         assert {event["target"] for event in seen["events"]} == {"in-two.txt"}

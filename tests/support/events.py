@@ -1,7 +1,10 @@
 """Events for the tests of the history."""
 
+from pathlib import Path
 from typing import Any
 
+from computer_linker.audit.history import HistoryFolder
+from computer_linker.audit.views import Question, answer_now
 from computer_linker.model.event import Event
 from computer_linker.model.ids import new_ulid
 
@@ -20,3 +23,11 @@ def event(op: str = "file.read", target: str | None = "notes.txt", **parts: Any)
         **parts,
     }
     return Event(operation_id=new_ulid(), op=op, target=target, **given)
+
+
+def owners_history(home: Path, limit: int = 50) -> list[dict[str, Any]]:
+    """The newest events of a state folder, as the owner sees them: everybody's."""
+    events: list[dict[str, Any]] = answer_now(HistoryFolder(home / "audit"), Question("last", None, limit=limit))[
+        "events"
+    ]
+    return events

@@ -78,7 +78,7 @@ class FarHost:
                 from computer_linker.audit.views import answer
 
                 store = app.services.use(AuditStore)
-                found = await answer(store, view="timeline", scopes=None, limit=500, query=None, cursor=None)
+                found = await answer(store, view="timeline", visible=None, limit=500, query=None, cursor=None)
                 return found["events"]
         raise AssertionError(do)
 

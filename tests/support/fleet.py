@@ -42,6 +42,9 @@ async def road(
     root.mkdir(parents=True, exist_ok=True)
     home.mkdir(mode=0o700, exist_ok=True)
     scopes = [folder_scope(root, **(policy or {})), computer_scope()]
+    for scope in scopes:
+        # The history a hub gathers is everybody's.
+        scope["capabilities"] = [*scope["capabilities"], "history:all"]
     config = Config(machine_id=machine_id, machine_name=name, scopes=[Scope.from_wire(scope) for scope in scopes])
     async with open_app(home, lambda: config, computer) as app:
         yield Road(app, root, home)

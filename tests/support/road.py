@@ -24,6 +24,7 @@ COMPUTER_CAPABILITIES = [
     "artifact:read", "artifact:write", "history:read",
 ]  # fmt: skip
 
+OWNER = Principal(id="cli:tester", proof="cli", session="cli-1", connection="connection-0", client="computer-linker")
 LOCAL = Principal(id="local:tester", proof="local_user", session="session-1", connection="connection-1", client="tests")
 
 

@@ -42,7 +42,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("alike")
     root = folder / "root"
     scopes = [
-        {"id": "app", "type": "folder", "roots": [str(root)], "capabilities": ["fs:read", "fs:write", "history:read"]},
+        {
+            "id": "app",
+            "type": "folder",
+            "roots": [str(root)],
+            "capabilities": ["fs:read", "fs:write", "history:read", "history:all"],
+        },
         {"id": "watching", "type": "folder", "roots": [str(root)], "capabilities": ["fs:read"]},
     ]
     with serving(folder, scopes=scopes) as running:

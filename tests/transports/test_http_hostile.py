@@ -87,6 +87,24 @@ def test_a_head_and_a_body_that_never_end_are_given_up(service: Service) -> None
         assert time.monotonic() - began < 45
 
 
+def test_a_head_that_drips_has_ten_seconds(service: Service) -> None:
+    """Each byte is news, and the whole still has to come in time; an honest client is answered meanwhile."""
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", service.port), timeout=0.5) as link:
+        link.sendall(b"POST /mcp HTTP/1.1\r\nX-Slow: ")
+        ended = False
+        while not ended and time.monotonic() - began < 30:
+            try:
+                link.sendall(b"a")
+                ended = link.recv(100) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                ended = True
+    assert ended and 8 < time.monotonic() - began < 14
+    assert Browser(service.base).send("GET", "/healthz")[0] == 200
+
+
 def test_why_a_credential_was_refused_is_for_the_owner_alone(tmp_path: Path) -> None:
     """Every wrong credential gets the same words; the history tells them apart."""
     public = "https://linker.example"

@@ -18,6 +18,7 @@ from support.lines import own_service, stdio, stream
 from support.service import (
     PROGRAM,
     TOKEN,
+    end_service,
     environment,
     is_alive,
     lock_holder,
@@ -63,6 +64,21 @@ def test_a_second_service_is_refused_and_the_first_goes_on(tmp_path: Path) -> No
         assert link.control("get_computer_info", include=["identity"])["machineName"] == "test"
         link.close()
         assert lock_holder(service.home) == service.process.pid
+
+
+def test_a_cut_history_is_named_over_stdio_with_its_own_remedy(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write_config(home, tmp_path / "root")
+    with stdio(home) as lines:
+        lines.operation("file.list", ".")
+    end_service(home)
+    journal = home / "audit" / "journal-000000000001.jsonl"
+    journal.write_bytes(journal.read_bytes()[:40])
+    run = subprocess.run(
+        [*PROGRAM, "stdio"], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
+    assert_one_clear_line(run, "history", "history verify", "audit folder aside")
+    assert "doctor" not in run.stderr
 
 
 def test_a_bind_beyond_loopback_without_a_token_is_refused(tmp_path: Path) -> None:

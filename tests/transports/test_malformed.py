@@ -1,5 +1,6 @@
 """Messages that are none: each gets an error or nothing, never an effect, and the next honest one is answered."""
 
+import contextlib
 import json
 import random
 from collections.abc import Iterator
@@ -42,17 +43,12 @@ def is_alive(lines: Lines) -> None:
         (b"{", -32700), (b"nonsense", -32700), (b"\xff\xfe", -32700), (b"{'a':1}", -32700), (b'{"a":1}}', -32700),
         (b"[]", -32600), (b"null", -32600), (b"7", -32600), (b'"x"', -32600), (b"{}", -32600),
         (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
-        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
         (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
         (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
         (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
         (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600),
         (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":Infinity}}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\\udfff"}}', -32600),
         (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b"[" * 70 + b"]" * 70 + b"}", -32600),
         (b"[" * 100_000, -32600),
     ],
 )  # fmt: skip
@@ -65,6 +61,37 @@ def test_a_broken_message_is_named_as_such_and_the_next_is_answered(raw: bytes, 
     is_alive(lines)
 
 
+UNREADABLE = {
+    "a lone surrogate": b'{"a":"\\udfff"}',
+    "no number": b"[NaN]",
+    "infinity": b"-Infinity",
+    "a doubled key": b'{"a":1,"a":2}',
+    "a doubled id inside": b'{"id":3,"id":4}',
+    "too large a number": b"1e999",
+    "too many digits": b"9" * 5000,
+    "too deep": b"[" * 70 + b'{"id":3}' + b"]" * 70,
+    "too many parts": b"[" + b'{"id":3},' * 100_001 + b"1]",
+}
+
+
+@pytest.mark.parametrize("params", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("handle", [71, "seventy-one", '"\\}]{[:,', "id"])
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_a_request_that_cannot_be_read_is_answered_under_its_own_id(
+    params: bytes, handle: str | int, order: str, lines: Lines, open_service: Service
+) -> None:
+    own = b'"id":' + json.dumps(handle).encode()
+    rest = b'"jsonrpc":"2.0","method":"tools/call","params":' + params
+    raw = b"{" + b",".join([own, rest] if order == "first" else [rest, own]) + b"}"
+    lines.send_raw(raw + b"\n")
+    answer = lines.answer_to(handle)
+    assert answer["error"]["code"] == -32600
+    is_alive(lines)
+    with contextlib.closing(open_service.http()) as http:
+        status, body = http.send("POST", "/mcp", raw)
+        assert status == 400 and json.loads(body)["id"] == handle
+
+
 @pytest.mark.parametrize("method", [*METHODS, 7, [], {}])
 @pytest.mark.parametrize("params", [[], "x", 7, True, [[]]])
 def test_a_request_of_a_wrong_shape_is_answered_under_its_own_id(method: Any, params: Any, lines: Lines) -> None:
@@ -72,6 +99,15 @@ def test_a_request_of_a_wrong_shape_is_answered_under_its_own_id(method: Any, pa
     lines.send(rpc(61, "ping"))
     assert lines.answer_to(60)["error"]["code"] in (-32600, -32602)
     assert lines.answer_to(61)["result"] == {}
+
+
+@pytest.mark.parametrize("params", [[], "", 0, False, [[]], "x"])
+def test_parameters_of_a_wrong_shape_over_http_are_refused(params: Any, open_service: Service) -> None:
+    with contextlib.closing(open_service.http()) as http:
+        http.initialize()
+        for method in ("tools/list", "ping", "initialize", "tools/call"):
+            message = {"jsonrpc": "2.0", "id": 8, "method": method, "params": params}
+            assert http.send("POST", "/mcp", message, http.session_headers())[0] in (200, 400), method
 
 
 @pytest.mark.parametrize("handle", [None, [], {}, 1.5, True, "absent", 99])

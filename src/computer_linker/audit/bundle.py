@@ -8,14 +8,16 @@ import computer_linker
 from computer_linker.audit.history import History
 from computer_linker.audit.layout import list_segments, segment_path
 from computer_linker.audit.masks import masked
+from computer_linker.audit.query import Filter, Visible
 from computer_linker.audit.redact import path_preview
 from computer_linker.config.schema import Config
 
 
-def build(store: History, config: Config | None, visible: frozenset[str] | None) -> dict[str, Any]:
+def build(store: History, config: Config | None, visible: Visible | None, found: Filter) -> dict[str, Any]:
     """Everything beside the events. It holds no contents, no output, no token, and only the scopes one may see.
 
-    Where folders lie is told to the owner alone (`visible` is None): a client names files by their place in a scope.
+    Where folders lie is told to the owner alone (`visible` is None): a client names files by their place in a scope. So is the
+    size of the whole history; anybody else is told of the events it `found`.
     """
     return {
         "versions": {
@@ -25,13 +27,13 @@ def build(store: History, config: Config | None, visible: frozenset[str] | None)
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         },
         "config": None if config is None else _config(config, store, visible),
-        "history": _state(store),
+        "history": _state(store) if visible is None else _counted(store, found),
         "notIncluded": ["file contents", "command output", "arguments", "prompts", "typed text", "pixels", "tokens"],
     }
 
 
-def _config(config: Config, store: History, visible: frozenset[str] | None) -> dict[str, Any]:
-    scopes = [scope for scope in config.scopes if visible is None or scope.id in visible]
+def _config(config: Config, store: History, visible: Visible | None) -> dict[str, Any]:
+    scopes = [scope for scope in config.scopes if visible is None or scope.id in visible.scopes]
     return {
         "machineName": masked(config.machine_name),
         "host": config.host,
@@ -56,15 +58,19 @@ def _policy(policy: dict[str, Any]) -> dict[str, Any]:
     return {name: len(value) if isinstance(value, list) else value for name, value in policy.items()}
 
 
+def _counted(store: History, found: Filter) -> dict[str, Any]:
+    where = "0" if found.nothing else " AND ".join(found.where) or "1"
+    with store.index.reading() as database:
+        query = f"SELECT COUNT(*), MIN(at), MAX(at) FROM events WHERE {where}"  # noqa: S608 - our words
+        events, oldest, newest = database.execute(query, [] if found.nothing else found.values).fetchone()
+    return {"events": events, "oldest": oldest, "newest": newest}
+
+
 def _state(store: History) -> dict[str, Any]:
     segments = list_segments(store.folder)
-    with store.index.reading() as database:
-        events, oldest, newest = database.execute("SELECT COUNT(*), MIN(at), MAX(at) FROM events").fetchone()
     return {
         "segments": len(segments),
         "bytes": sum(segment_path(store.folder, segment).stat().st_size for segment in segments),
-        "events": events,
-        "oldest": oldest,
-        "newest": newest,
+        **_counted(store, Filter()),
         "indexStopsAt": None if store.index.broken is None else store.index.broken.number,
     }

@@ -5,11 +5,11 @@ from collections import Counter
 
 from computer_linker.model.event import Event
 
-PER_MINUTE = 1500
-"""Refusals kept whole in a minute; at some 400 bytes each, well under a megabyte."""
+PER_MINUTE = 1000
+"""Refusals of one principal kept whole in a minute; at some 400 bytes each, well under a megabyte."""
 MAX_KINDS = 50
 
-_REFUSED = frozenset(
+REFUSED = frozenset(
     """
     invalid_request unknown_scope unknown_operation permission_denied path_out_of_scope confirm_required process_not_found
     """.split()
@@ -21,7 +21,7 @@ class Flood:
 
     def __init__(self) -> None:
         self._minute = 0
-        self._kept = 0
+        self._kept: Counter[str] = Counter()
         self._left_out: Counter[tuple[str, str]] = Counter()
 
     def __bool__(self) -> bool:
@@ -29,13 +29,14 @@ class Flood:
 
     def takes(self, event: Event) -> bool:
         """True when this event is only counted."""
-        if event.ok or event.error_code not in _REFUSED:
+        if event.ok or event.error_code not in REFUSED:
             return False
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
-            self._minute, self._kept = minute, 0
-        self._kept += 1
-        if self._kept <= PER_MINUTE:
+            self._minute, self._kept = minute, Counter()
+        who = event.principal if len(self._kept) < MAX_KINDS or event.principal in self._kept else ""
+        self._kept[who] += 1
+        if self._kept[who] <= PER_MINUTE:
             return False
         kind = (event.principal, event.error_code)
         self._left_out[kind if len(self._left_out) < MAX_KINDS else ("", "")] += 1

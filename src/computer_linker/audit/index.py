@@ -5,18 +5,18 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from computer_linker.audit.layout import PRIVATE, Head, read_head
 from computer_linker.audit.reading import BrokenLink, Line, Place, lines_after
-from computer_linker.audit.retention import first_kept
+from computer_linker.audit.reserve import Anchor, kept_lines, read_anchor
 from computer_linker.audit.secret import Key
 
-SCHEMA = 1
+SCHEMA = 2
 _CHUNK = 4000
-_NOTHING = (-1, -1)
+_NOTHING = (-1, -1, -1)
 
 
 class Index:
@@ -31,7 +31,7 @@ class Index:
         self.leave_off = False
         """Set when the service ends: what is not taken in yet can wait."""
         self._taken = _NOTHING
-        """The newest record taken in, and the newest that was pruned."""
+        """The newest record taken in, the newest file of the reserve, and the newest record from before the whole chain."""
 
     def catch_up(self) -> None:
         """Take in what the journal has gained. Stops before a record that is not what was written."""
@@ -39,16 +39,16 @@ class Index:
         if head is None:
             return
         try:
-            begin = first_kept(self.folder, self.key)
-            if (head.number, begin.number) == self._taken and self.path.exists():
+            anchor = read_anchor(self.folder, self.key)
+            if (head.number, anchor.last_id, anchor.place.number) == self._taken and self.path.exists():
                 return
             with self._writing, closing(self._open()) as database:
-                _forget(database, begin.number + 1)
+                self._take_reserve(database, anchor)
                 while self._take_in(database, head):
                     if self.leave_off:
                         return
             self.broken = None
-            self._taken = (head.number, begin.number)
+            self._taken = (head.number, anchor.last_id, anchor.place.number)
         except BrokenLink as broken:
             self.broken = broken
 
@@ -68,11 +68,12 @@ class Index:
     def differs(self) -> int | None:
         """The number of the first event that the index tells otherwise than the journal; None when they agree."""
         with self._writing, closing(self._open()) as database:
-            place = first_kept(self.folder, self.key)
+            anchor = read_anchor(self.folder, self.key)
             mark = self._mark(database)
             rows = database.execute("SELECT * FROM events ORDER BY number")
             ends: dict[str, tuple[int, tuple[Any, ...]]] = {}
-            for line in lines_after(self.folder, self.key, place, (mark.segment, mark.offset)):
+            whole = lines_after(self.folder, self.key, anchor.place, (mark.segment, mark.offset))
+            for line in chain(kept_lines(self.folder, self.key, anchor), whole):
                 if line.fields["kind"] in ("intent", "record"):
                     row, told = _row(line), rows.fetchone()
                     if told is None or not _agree(row, told):
@@ -114,11 +115,7 @@ class Index:
                 broken = found
             _insert(database, batch)
             if batch:
-                after = batch[-1].after
-                database.execute(
-                    "INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)",
-                    (after.segment, after.offset, after.number, after.seal),
-                )
+                _set_mark(database, batch[-1].after)
         except BaseException:
             database.execute("ROLLBACK")
             raise
@@ -127,9 +124,28 @@ class Index:
             raise broken
         return len(batch) == _CHUNK
 
+    def _take_reserve(self, database: sqlite3.Connection, anchor: Anchor) -> None:
+        """Point events to where the reserve has them now, and forget those it has not."""
+        known = {row[0] for row in database.execute("SELECT id FROM kept")}
+        ids = [file.id for file in anchor.kept]
+        oldest = database.execute("SELECT MIN(number) FROM events WHERE segment > 0").fetchone()[0]
+        if known == set(ids) and (oldest is None or oldest > anchor.place.number):
+            return
+        with _immediate(database):
+            row = database.execute("SELECT number FROM mark").fetchone()
+            taken = row[0] if row else 0
+            for lines in _batches(kept_lines(self.folder, self.key, anchor)):
+                _insert(database, [line for line in lines if line.after.number > taken])
+                _move(database, [line for line in lines if line.after.number <= taken])
+            _forget(database, anchor.place.number, ids)
+            database.execute("DELETE FROM kept")
+            database.executemany("INSERT INTO kept VALUES (?)", [(one,) for one in ids])
+            if taken < anchor.place.number:
+                _set_mark(database, anchor.place)
+
     def _mark(self, database: sqlite3.Connection) -> Place:
         row = database.execute("SELECT segment, offset, number, seal FROM mark").fetchone()
-        begin = first_kept(self.folder, self.key)
+        begin = read_anchor(self.folder, self.key).place
         if row is None or row[2] < begin.number:
             return begin
         return Place(*row)
@@ -171,16 +187,36 @@ class Index:
             (self.folder / name).unlink(missing_ok=True)
 
 
-def _forget(database: sqlite3.Connection, number: int) -> None:
-    """Drop the events before this number: their records were pruned."""
-    if (database.execute("SELECT MIN(number) FROM events").fetchone()[0] or number) >= number:
-        return
-    with _immediate(database):
-        database.execute(
-            "INSERT INTO words (words, rowid, text) SELECT 'delete', number, text FROM events WHERE number < ?",
-            (number,),
-        )
-        database.execute("DELETE FROM events WHERE number < ?", (number,))
+def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    while batch := list(islice(lines, _CHUNK)):
+        yield batch
+
+
+def _set_mark(database: sqlite3.Connection, place: Place) -> None:
+    values = (place.segment, place.offset, place.number, place.seal)
+    database.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", values)
+
+
+def _move(database: sqlite3.Connection, lines: list[Line]) -> None:
+    """Note where the records of known events lie now."""
+    openings = [line for line in lines if line.fields["kind"] != "outcome"]
+    outcomes = [line for line in lines if line.fields["kind"] == "outcome"]
+    database.executemany("UPDATE events SET segment = ?, offset = ? WHERE number = ?", _places(openings))
+    database.executemany("UPDATE events SET end_segment = ?, end_offset = ? WHERE end_number = ?", _places(outcomes))
+
+
+def _places(lines: list[Line]) -> list[tuple[int, int, int]]:
+    return [(line.segment, line.offset, line.after.number) for line in lines]
+
+
+def _forget(database: sqlite3.Connection, number: int, kept: list[int]) -> None:
+    """Drop the events up to this number that are in none of these files of the reserve."""
+    gone = f"number <= ? AND segment NOT IN ({','.join(str(-one) for one in kept) or '0'})"
+    database.execute(
+        f"INSERT INTO words (words, rowid, text) SELECT 'delete', number, text FROM events WHERE {gone}",  # noqa: S608
+        (number,),
+    )
+    database.execute(f"DELETE FROM events WHERE {gone}", (number,))  # noqa: S608 - numbers of ours
 
 
 def _set_up(database: sqlite3.Connection) -> sqlite3.Connection:

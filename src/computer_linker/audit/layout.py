@@ -64,8 +64,8 @@ def opened(line: bytes, key: Key, previous: bytes) -> bytes | None:
 
 
 def segment_path(folder: Path, segment: int) -> Path:
-    """The file of one segment, named by the number of its first record."""
-    return folder / f"journal-{segment:012}.jsonl"
+    """The file of one segment, named by the number of its first record; a file of the reserve has a negative number."""
+    return folder / (f"journal-{segment:012}.jsonl" if segment >= 0 else f"kept-{-segment:012}.jsonl")
 
 
 def list_segments(folder: Path) -> list[int]:

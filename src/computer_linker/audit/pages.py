@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from computer_linker.audit.cursors import from_cursor, to_cursor
 from computer_linker.audit.index import Index
 from computer_linker.audit.layout import PRIVATE, segment_path
 from computer_linker.audit.query import Filter
 from computer_linker.audit.reading import read_line
-from computer_linker.errors import InvalidRequest
 
 MAX_LIMIT = 500
 _COLUMNS = (
@@ -29,25 +29,26 @@ class Page:
 def page(
     index: Index, found: Filter, *, newest_first: bool, limit: int, cursor: str | None, running: Callable[[str], bool]
 ) -> Page:
-    """One page. A cursor is an event's number, so that nothing is skipped or told twice while events arrive."""
+    """One page. A cursor is an event's number, so that nothing is skipped or told twice while events arrive.
+
+    Anybody but the owner gets it sealed, and events without their number: both would count what others did.
+    """
     limit = max(1, min(limit, MAX_LIMIT))
     if found.nothing:
         return Page([], None)
     with index.reading() as database:
-        rows = _rows(database, found, newest_first=newest_first, limit=limit + 1, after=parse_cursor(cursor))
+        rows = _rows(
+            database,
+            found,
+            newest_first=newest_first,
+            limit=limit + 1,
+            after=from_cursor(cursor, found.reader, index.key),
+        )
     with _Segments(index) as segments:
         events = [segments.event(row, running) for row in rows[:limit]]
-    return Page(events, f"e{rows[limit - 1][0]}" if len(rows) > limit else None)
-
-
-def parse_cursor(cursor: str | None) -> int | None:
-    """The event a page goes on after."""
-    if cursor is None:
-        return None
-    number = cursor[1:]
-    if cursor[:1] != "e" or not (number.isascii() and number.isdigit()) or len(number) > 18:
-        raise InvalidRequest("This cursor is not one of the history's. Leave it out to begin at the start.")
-    return int(number)
+    if found.reader is not None:
+        events = [event | {"number": None} for event in events]
+    return Page(events, to_cursor(rows[limit - 1][0], found.reader, index.key) if len(rows) > limit else None)
 
 
 def _rows(

@@ -13,6 +13,20 @@ _COLUMNS = {"scope", "client", "session", "connection", "principal", "code", "id
 _TIME = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:T\d\d(?::\d\d(?::\d\d(?:\.\d{1,3})?)?)?Z?)?)?)?\Z")
 
 
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What a caller other than the owner may see: its own events of some scopes, everybody's of others."""
+
+    principal: str
+    """Compared with what `redact.label` makes of a principal."""
+    own: frozenset[str]
+    everybodys: frozenset[str] = frozenset()
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        return self.own | self.everybodys
+
+
 @dataclass(slots=True)
 class Filter:
     """Conditions in SQL with their values; `words` is for the full-text index."""
@@ -22,6 +36,8 @@ class Filter:
     words: str | None = None
     nothing: bool = False
     """True when no event can fit."""
+    reader: str | None = None
+    """Whom the answer is for; None is the owner."""
 
     def add(self, condition: str, *values: Any) -> None:
         self.where.append(condition)
@@ -50,15 +66,25 @@ def parse(query: str | None) -> Filter:
     return found
 
 
-def within(found: Filter, visible: frozenset[str] | None, scope: str | None) -> Filter:
-    """Keep to the scopes this caller may see; None is the owner, who sees all."""
+def within(found: Filter, visible: Visible | None, scope: str | None) -> Filter:
+    """Keep to what this caller may see; None is the owner, who sees all."""
     if scope is not None:
         found.add("scope = ?", scope)
-        found.nothing = found.nothing or (visible is not None and scope not in visible)
-    elif visible is not None:
-        found.add(f"scope IN ({','.join('?' * len(visible))})", *sorted(visible))
-        found.nothing = found.nothing or not visible
+    if visible is None:
+        return found
+    found.reader = visible.principal
+    own, everybodys = sorted(visible.own - visible.everybodys), sorted(visible.everybodys)
+    parts = [f"scope IN ({_marks(everybodys)})"] if everybodys else []
+    if own:
+        parts.append(f"(principal = ? AND scope IN ({_marks(own)}))")
+    mine = [visible.principal, *own] if own else []
+    found.add(f"({' OR '.join(parts) or '0'})", *everybodys, *mine)
+    found.nothing = found.nothing or not parts or (scope is not None and scope not in visible.scopes)
     return found
+
+
+def _marks(values: list[str]) -> str:
+    return ",".join("?" * len(values))
 
 
 def _term(found: Filter, name: str, value: str) -> None:

@@ -73,7 +73,7 @@ def _lines_of(folder: Path, key: Key, place: Place, limit: int | None) -> Iterat
                 raise BrokenLink(place.number + 1, "the records end early")
             *complete, rest = (rest + block).split(b"\n")
             for raw in complete:
-                line = _checked(raw, key, place, offset)
+                line = checked(raw, key, place, offset)
                 offset, place = line.after.offset, line.after
                 yield line
         if rest:
@@ -82,7 +82,8 @@ def _lines_of(folder: Path, key: Key, place: Place, limit: int | None) -> Iterat
         os.close(handle)
 
 
-def _checked(raw: bytes, key: Key, place: Place, offset: int) -> Line:
+def checked(raw: bytes, key: Key, place: Place, offset: int) -> Line:
+    """One line as the record after `place`. Raises BrokenLink when it is not."""
     number = place.number + 1
     body = opened(raw, key, place.seal)
     if body is None:

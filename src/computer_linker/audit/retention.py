@@ -1,32 +1,23 @@
-"""Retention: whole old segments go, and a sealed anchor keeps the rest of the chain provable."""
+"""Retention: old segments go into the reserve, which keeps what each principal has a share for; a sealed anchor leads on."""
 
-import json
 import os
 import re
-import secrets
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from computer_linker.audit.layout import GENESIS, MAX_LINE, PRIVATE, list_segments, opened, segment_path, sync_folder
-from computer_linker.audit.reading import BrokenLink, Place, lines_after
+from computer_linker.audit.layout import MAX_LINE, PRIVATE, list_segments, read_at, segment_path
+from computer_linker.audit.reading import Line, Place, lines_after
+from computer_linker.audit.reserve import Anchor, ReserveWriter, kept_lines, read_anchor, write_anchor
 from computer_linker.audit.secret import Key
+from computer_linker.audit.shares import Share, Sorter, excess
 
-ANCHOR = "anchor"
 _TIME = re.compile(rb'"(?:startedAt|at)":"([0-9TZ:.-]+)"')
 
 
 def first_kept(folder: Path, key: Key) -> Place:
-    """Where the kept chain begins. Raises BrokenLink when the anchor is not one of ours."""
-    try:
-        line = (folder / ANCHOR).read_bytes().strip()
-    except FileNotFoundError:
-        return Place(1, 0, 0, GENESIS)
-    body = opened(line, key, b"anchor")
-    if body is None:
-        raise BrokenLink(0, "the anchor was changed")
-    fields = json.loads(body)
-    return Place(fields["segment"], 0, fields["number"], fields["seal"].encode("ascii"))
+    """Where the whole chain begins. Raises BrokenLink when the anchor is not one of ours."""
+    return read_anchor(folder, key).place
 
 
 def prunable(folder: Path, *, before: str | None, max_bytes: int | None) -> list[int]:
@@ -43,35 +34,113 @@ def prunable(folder: Path, *, before: str | None, max_bytes: int | None) -> list
     return gone
 
 
-def drop(folder: Path, key: Key, segments: list[int]) -> Place:
-    """Remove these oldest segments: the anchor first, so that a crash between leaves files that no one misses."""
-    place = first_kept(folder, key)
-    if not segments:
-        return place
-    for segment in segments:
-        end = (segment, segment_path(folder, segment).stat().st_size)
-        for line in lines_after(folder, key, place, end):
-            place = line.after
-    place = Place(place.number + 1, 0, place.number, place.seal)
-    _write_anchor(folder, key, place)
-    for segment in segments:
-        segment_path(folder, segment).unlink(missing_ok=True)
-    return place
+def retire(folder: Path, key: Key, segments: list[int], *, before: str | None, room: int | None) -> int:
+    """Move these oldest segments into the reserve and cut that to `room` bytes; how many records went for good.
+
+    The anchor takes the new reserve into use at once: a crash before leaves the old state, one after it files no one misses.
+    """
+    old = read_anchor(folder, key)
+    if not segments and not (old.kept and before is not None and old.oldest < before):
+        return 0
+    moved = _Moved(folder, key, old, segments)
+    over = excess(_usage(moved, before), room) if room is not None else {}
+    writer = ReserveWriter(folder, key, old.last_id)
+    gone, sorter, ages, raw = 0, Sorter(), _Ages(before), _Raw(folder)
+    dropped: set[str] = set()
+    for line in moved.lines():
+        share, is_old = sorter.share(line.fields), ages.is_old(line)
+        name = line.fields.get("operationId", "")
+        takes = over.get(share, 0) > 0 if share is not None else True
+        if line.fields["kind"] == "outcome":
+            takes = name in dropped or share is None
+        if not is_old and not takes:
+            writer.keep(line, raw.bytes_of(line))
+            continue
+        gone += share is not None
+        if share is not None and not is_old:
+            over[share] = over.get(share, 0) - line.length - 1
+        if line.fields["kind"] == "intent":
+            dropped.add(name)
+    raw.close()
+    write_anchor(folder, key, writer.finish(moved.end))
+    for number in [*segments, *(-file.id for file in old.kept)]:
+        segment_path(folder, number).unlink(missing_ok=True)
+    return gone
 
 
-def _write_anchor(folder: Path, key: Key, place: Place) -> None:
-    fields: dict[str, Any] = {"number": place.number, "seal": place.seal.decode("ascii"), "segment": place.segment}
-    fields["at"] = datetime.now(UTC).isoformat(timespec="seconds")
-    body = json.dumps(fields).encode("ascii")
-    temporary = folder / f".{ANCHOR}.{secrets.token_hex(6)}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PRIVATE, 0o600)
-    try:
-        os.write(handle, key.seal(b"anchor", body) + b" " + body + b"\n")
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    temporary.replace(folder / ANCHOR)
-    sync_folder(folder)
+def clear_strays(folder: Path, key: Key) -> None:
+    """Remove what a crash left: files of a reserve that never came into use, and segments that are in it already."""
+    anchor = read_anchor(folder, key)
+    known = {file.id for file in anchor.kept}
+    for path in folder.glob("kept-*.jsonl"):
+        if int(path.stem.removeprefix("kept-")) not in known:
+            path.unlink(missing_ok=True)
+    for segment in list_segments(folder):
+        if segment < anchor.place.segment:
+            segment_path(folder, segment).unlink(missing_ok=True)
+
+
+class _Moved:
+    """What the new reserve is made of: the old one and the segments that go into it."""
+
+    def __init__(self, folder: Path, key: Key, old: Anchor, segments: list[int]) -> None:
+        self._folder, self._key, self._old, self._segments = folder, key, old, segments
+        self.end = old.place
+
+    def lines(self) -> Iterator[Line]:
+        yield from kept_lines(self._folder, self._key, self._old)
+        place = self._old.place
+        if self._segments:
+            last = self._segments[-1]
+            end = (last, segment_path(self._folder, last).stat().st_size)
+            for line in lines_after(self._folder, self._key, place, end):
+                yield line
+                place = line.after
+            place = Place(place.number + 1, 0, place.number, place.seal)
+        self.end = place
+
+
+def _usage(moved: _Moved, before: str | None) -> Counter[Share]:
+    usage: Counter[Share] = Counter()
+    sorter, ages = Sorter(), _Ages(before)
+    for line in moved.lines():
+        share = sorter.share(line.fields)
+        if not ages.is_old(line) and share is not None:
+            usage[share] += line.length + 1
+    return usage
+
+
+class _Ages:
+    """Tells which records are too old; one without a time of its own is as old as the one before it."""
+
+    def __init__(self, before: str | None) -> None:
+        self._before = before
+        self._at = ""
+
+    def is_old(self, line: Line) -> bool:
+        self._at = line.fields.get("startedAt") or line.fields.get("at") or self._at
+        return self._before is not None and self._at < self._before
+
+
+class _Raw:
+    """The bytes of records as they lie in their files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._segment, self._handle = 0, -1
+
+    def bytes_of(self, line: Line) -> bytes:
+        if line.segment != self._segment or self._handle < 0:
+            self.close()
+            self._handle = os.open(segment_path(self._folder, line.segment), os.O_RDONLY | PRIVATE)
+            self._segment = line.segment
+        raw: bytes = read_at(self._handle, line.length, line.offset)
+        return raw
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
 
 
 def _ended(folder: Path, segment: int) -> str:

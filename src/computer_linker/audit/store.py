@@ -174,13 +174,14 @@ class AuditStore:
     def _tidy(self) -> None:
         from sqlite3 import Error
 
-        from computer_linker.audit.prune import keep_bounded
+        from computer_linker.audit.prune import is_over, keep_bounded
 
         try:
             self.index.catch_up()
-            if time.monotonic() >= self._prune_at:
+            if time.monotonic() >= self._prune_at or is_over(self.folder):
                 self._prune_at = time.monotonic() + 86_400
                 keep_bounded(self.folder)
+                self.index.catch_up()
         except (Error, OSError, AuditDamaged) as error:
             # Nothing is lost: the next question catches up, or says what is wrong.
             log.warning("the history's index is behind: %s", error)

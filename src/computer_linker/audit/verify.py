@@ -8,13 +8,13 @@ from computer_linker.audit.faults import AuditDamaged
 from computer_linker.audit.index import Index
 from computer_linker.audit.layout import PRIVATE, list_segments, read_head, segment_path
 from computer_linker.audit.reading import BrokenLink, Place, lines_after
-from computer_linker.audit.retention import first_kept
+from computer_linker.audit.reserve import kept_lines, read_anchor
 from computer_linker.audit.secret import Key
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the walk found. `first_bad` is a record's number; records before `begins_at` were pruned."""
+    """What the walk found. `first_bad` is a record's number; of the records before `begins_at` only `kept` are there."""
 
     ok: bool
     records: int
@@ -23,15 +23,22 @@ class Verification:
     problem: str | None = None
     operation_id: str | None = None
     """The operation of the first bad record, as the index remembers it."""
+    kept: int = 0
 
 
 def verify(folder: Path, key: Key, index: Index | None = None) -> Verification:
     """Walk the chain from its anchor to its head, then compare the index with it."""
     try:
-        start = first_kept(folder, key)
+        anchor = read_anchor(folder, key)
+        start = anchor.place
     except (BrokenLink, ValueError, KeyError):
         return Verification(False, 0, 0, 0, "the anchor of the pruned records was changed")
-    place = start
+    place, kept = start, 0
+    try:
+        for _ in kept_lines(folder, key, anchor):
+            kept += 1
+    except BrokenLink as broken:
+        return _bad(start, start, broken.number, broken.problem, index)
     try:
         head = _head(folder, key)
         # Segments after the head's may hold records of a crash just before the head could be moved.
@@ -49,7 +56,7 @@ def verify(folder: Path, key: Key, index: Index | None = None) -> Verification:
         if number is not None:
             index.rebuild()
             return _bad(start, place, number, "the index told this event otherwise and was made again", index)
-    return Verification(True, place.number - start.number, start.number + 1)
+    return Verification(True, kept + place.number - start.number, start.number + 1, kept=kept)
 
 
 def _bad(start: Place, place: Place, number: int, problem: str, index: Index | None) -> Verification:
@@ -76,7 +83,7 @@ def _head(folder: Path, key: Key) -> Place:
     if head is None:
         if any(_size(folder, segment) for segment in list_segments(folder)):
             raise BrokenLink(1, "the head of the chain is missing")
-        return first_kept(folder, key)
+        return read_anchor(folder, key).place
     return Place(head.segment, head.offset, head.number, head.seal)
 
 

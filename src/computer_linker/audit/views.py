@@ -1,17 +1,18 @@
 """The views of the history, one object each, the same for every surface."""
 
 import sqlite3
-from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
 import anyio.to_thread
 
-from computer_linker.audit import bundle, groups, query, replay
+from computer_linker.audit import bundle, groups, replay
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.history import History
 from computer_linker.audit.pages import Page, page
+from computer_linker.audit.query import Filter, Visible, parse, within
+from computer_linker.audit.redact import label
 from computer_linker.audit.verify import verify
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest
@@ -19,14 +20,15 @@ from computer_linker.errors import InvalidRequest
 View = Literal["last", "timeline", "sessions", "connections", "failed_replay", "debug_bundle", "verify"]
 VIEWS: tuple[str, ...] = get_args(View)
 DEFAULT_LIMIT = 50
+_DAMAGED = "The history was changed outside the service; `computer-linker history verify` tells the owner where."
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `visible` are the scopes the caller holds `history:read` for; None is the owner, who sees all."""
+    """What is asked. `visible` is what the caller's `history:read` and `history:all` give; None is the owner, who sees all."""
 
     view: str
-    visible: frozenset[str] | None
+    visible: Visible | None
     scope: str | None = None
     limit: int = DEFAULT_LIMIT
     query: str | None = None
@@ -37,18 +39,17 @@ async def answer(
     store: History,
     *,
     view: str,
-    scopes: Collection[str] | None,
+    visible: Visible | None,
     scope: str | None = None,
     limit: int = DEFAULT_LIMIT,
     query: str | None = None,
     cursor: str | None = None,
     config: Config | None = None,
 ) -> dict[str, Any]:
-    """Answer `{view, events, nextCursor, ...}` over the scopes the caller may see; None is the owner, who sees all.
+    """Answer `{view, events, nextCursor, ...}` over what the caller may see; None is the owner, who sees all.
 
     Reads in a worker thread; the loop goes on.
     """
-    visible = None if scopes is None else frozenset(scopes)
     question = Question(view, visible, scope, limit, query, cursor)
     return await anyio.to_thread.run_sync(partial(answer_now, store, question, config))
 
@@ -73,28 +74,30 @@ def _answer(store: History, question: Question, config: Config | None) -> dict[s
     store.index.catch_up()
     match question.view:
         case "verify":
-            found = _verified(store)
+            found = _verified(store, question)
         case "timeline":
             found = _told(_page(store, question, newest_first=False))
         case "failed_replay":
             found = replay.answer(_page(store, question, newest_first=True, only_failed=True))
         case "sessions" | "connections":
             listed = _page(store, question, newest_first=True)
-            found = _told(listed) | groups.answer(store.index, _filter(question), question.view)
+            found = _told(listed) | groups.answer(store.index, _filter(store, question), question.view)
         case "debug_bundle":
             recent = _page(store, question, newest_first=True)
-            found = _told(recent) | {"bundle": bundle.build(store, config, question.visible)}
+            every = _filter(store, Question(question.view, question.visible, question.scope))
+            found = _told(recent) | {"bundle": bundle.build(store, config, question.visible, every)}
         case _:
             listed = _page(store, question, newest_first=True)
             found = _told(listed) | {"suggestions": replay.suggestions(listed.events)}
     if store.index.broken is not None:
         broken = store.index.broken
-        found["warnings"] = [f"The history stops at record {broken.number}: {broken.problem}. Ask for view verify."]
+        where = f"The history stops at record {broken.number}: {broken.problem}. Ask for view verify."
+        found["warnings"] = [where if question.visible is None else _DAMAGED]
     return {"view": question.view, **found}
 
 
 def _page(store: History, question: Question, *, newest_first: bool, only_failed: bool = False) -> Page:
-    found = _filter(question)
+    found = _filter(store, question)
     if only_failed:
         found.add("ok = 0")
     return page(
@@ -107,15 +110,21 @@ def _page(store: History, question: Question, *, newest_first: bool, only_failed
     )
 
 
-def _filter(question: Question) -> query.Filter:
-    return query.within(query.parse(question.query), question.visible, question.scope)
+def _filter(store: History, question: Question) -> Filter:
+    visible = question.visible
+    if visible is not None:
+        visible = replace(visible, principal=label(visible.principal, store.key))
+    return within(parse(question.query), visible, question.scope)
 
 
 def _told(found: Page) -> dict[str, Any]:
     return {"events": found.events, "nextCursor": found.next_cursor}
 
 
-def _verified(store: History) -> dict[str, Any]:
+def _verified(store: History, question: Question) -> dict[str, Any]:
     result = asdict(verify(store.folder, store.key, store.index))
+    if question.visible is not None:
+        # The chain is everybody's: how long it is and which operation was touched are for the owner.
+        result = dict.fromkeys(result) | {"ok": result["ok"], "problem": None if result["ok"] else _DAMAGED}
     wire = {"ok": "valid", "begins_at": "beginsAt", "first_bad": "firstBad", "operation_id": "operationId"}
     return {"events": [], "nextCursor": None} | {wire.get(name, name): value for name, value in result.items()}

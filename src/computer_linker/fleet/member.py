@@ -198,10 +198,10 @@ class Member:
         return Feed(self._services.home, self._services.use(AuditStore), goal, self.link)
 
     def _visible(self, hub: AllowedHub) -> Visible:
-        """A hub sees the events of scopes it holds `history:read` for, and what it did itself."""
+        """A hub sees the events of scopes it holds `history:all` for, and what it did itself."""
         who = self._principal(hub)
         scopes = self._services.config.scopes
-        return Visible(frozenset(scope.id for scope in scopes if holds(who, scope, Capability.HISTORY_READ)), who.id)
+        return Visible(frozenset(scope.id for scope in scopes if holds(who, scope, Capability.HISTORY_ALL)), who.id)
 
     @property
     def history_problem(self) -> str | None:

@@ -22,6 +22,9 @@ class Capability(StrEnum):
     ARTIFACT_READ = "artifact:read"
     ARTIFACT_WRITE = "artifact:write"
     HISTORY_READ = "history:read"
+    """The caller's own events."""
+    HISTORY_ALL = "history:all"
+    """With `history:read`: everybody's events in the scope."""
 
 
 IMPLIED: dict[Capability, frozenset[Capability]] = {

@@ -22,8 +22,7 @@ def read_json(raw: bytes | str) -> Any:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
     except UnicodeDecodeError:
         raise NotJson("The message is not valid UTF-8.") from None
-    if text.count("[") + text.count("{") > MAX_DEPTH or text.count(",") >= MAX_PARTS:
-        _check_shape(text)
+    check_shape(text)
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -62,8 +61,10 @@ def _float(digits: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float)
 
 
-def _check_shape(text: str) -> None:
+def check_shape(text: str) -> None:
     """Refuse what nests too deep or has too many parts, in time that grows with the text and no faster."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH and text.count(",") < MAX_PARTS:
+        return
     # Escaped quotes go first, so that every quote left begins or ends a string.
     plain = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
     if plain.count('"') > 2 * MAX_PARTS:

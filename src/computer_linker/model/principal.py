@@ -26,6 +26,19 @@ class Principal:
         return self.proof in ("oauth", "peer")
 
     @property
+    def is_owner(self) -> bool:
+        """True for the owner's own command line, which alone may use what others began."""
+        return self.proof == "cli"
+
+    def owns(self, principal_id: str) -> bool:
+        """True when a handle (a process, a session, an undo) of this principal may be used by this caller.
+
+        Clients with the same credential are one principal: the MCP clients a user starts over stdio, for the kernel proves the
+        user and the client's name is its own word; all programs with the owner token.
+        """
+        return self.is_owner or principal_id == self.id
+
+    @property
     def bound(self) -> tuple[str, str, str]:
         """What a person's yes is bound to: who, in which conversation, over which connection.
 

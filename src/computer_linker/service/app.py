@@ -1,5 +1,6 @@
 """The composition root: the only place that chooses which computer, and joins the parts to one road."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from computer_linker.computer.local.probe import this_computer
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.farewell import Farewell
+from computer_linker.providers.agents.forgetting import forget_daily
 from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.registry.services import Services
 from computer_linker.undo.journal import Journal
@@ -57,7 +59,11 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         farewell = Farewell(dispatcher)
         services.provide(Farewell, farewell)
         services.gone = farewell.begin
-        yield App(home, catalog, services, machine, dispatcher)
+        forgetting = asyncio.create_task(forget_daily(home / "agents"))
+        try:
+            yield App(home, catalog, services, machine, dispatcher)
+        finally:
+            forgetting.cancel()
     finally:
         await services.aclose()
 

@@ -117,7 +117,7 @@ class Door:
             if not data or len(raw) > _MAX_CONTROL:
                 return
             raw += data
-        who = Principal(f"local:{_user_name()}", "cli", new_handle("cli"), new_handle("conn"), "computer-linker")
+        who = Principal(f"cli:{_user_name()}", "cli", new_handle("cli"), new_handle("conn"), "computer-linker")
         answer: dict[str, Any] | None = None
         try:
             with _while_there(link):

@@ -1,6 +1,6 @@
 """The two tools that tell rather than do: get_computer_info and get_operation_history."""
 
-from typing import Annotated, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
 
 from pydantic import Field
 
@@ -17,6 +17,9 @@ from computer_linker.service.elsewhere import Elsewhere
 from computer_linker.service.fleet import FleetDesk
 from computer_linker.service.info import InfoPart, computer_info
 from computer_linker.service.tunnel_wish import Tunnels
+
+if TYPE_CHECKING:
+    from computer_linker.audit.query import Visible
 
 _KNOWN_PARTS = frozenset(get_args(InfoPart))
 
@@ -78,7 +81,11 @@ class ServiceIntrospection:
     async def _history(self, request: HistoryRequest, principal: Principal) -> dict[str, Any]:
         from computer_linker.audit.views import answer
 
-        if self.fleet is not None and self.fleet.is_hub and principal.grants is None and _is_elsewhere(request.scope):
+        if _is_elsewhere(request.scope) and self.fleet is not None and self.fleet.is_hub and principal.grants is None:
+            if not principal.is_owner:
+                raise PermissionDenied(
+                    "What other machines did is for the owner: `computer-linker history` on the hub.", rule="owner"
+                )
             return await self.fleet.history(
                 str(request.scope), request.view, request.limit, request.query, request.cursor
             )
@@ -87,28 +94,33 @@ class ServiceIntrospection:
                 "Only a hub answers for other machines here. A paired computer keeps its own history: "
                 "run `computer-linker history` there."
             )
-        visible = self._visible_scopes(principal)
         if request.scope is not None:
             scope = self._app.config.scope(request.scope)
             if scope is None or not sees_scope(principal, request.scope):
                 raise UnknownScope(f"There is no scope {request.scope[:80]!r}.")
-            if request.scope not in visible:
-                raise PermissionDenied(f"Scope {request.scope} does not allow history:read.", missing=["history:read"])
-            visible = {request.scope}
-        elif not visible:
-            raise PermissionDenied("No scope you can use allows history:read.", missing=["history:read"])
         return await answer(
             self._app.services.use(AuditStore),
             view=request.view,
-            scopes=visible,
+            visible=None if principal.is_owner else self._visible(request.scope, principal),
+            scope=request.scope,
             limit=request.limit,
             query=request.query,
             cursor=request.cursor,
             config=self._app.config,
         )
 
-    def _visible_scopes(self, principal: Principal) -> set[str]:
-        return {scope.id for scope in self._app.config.scopes if holds(principal, scope, Capability.HISTORY_READ)}
+    def _visible(self, asked: str | None, principal: Principal) -> "Visible":
+        """What this caller may see. Raises PermissionDenied when that is nothing."""
+        from computer_linker.audit.query import Visible
+
+        scopes = [scope for scope in self._app.config.scopes if holds(principal, scope, Capability.HISTORY_READ)]
+        if asked is not None:
+            scopes = [scope for scope in scopes if scope.id == asked]
+        if not scopes:
+            where = f"Scope {asked} does not allow" if asked is not None else "No scope you can use allows"
+            raise PermissionDenied(f"{where} history:read.", missing=["history:read"])
+        everybodys = (scope.id for scope in scopes if holds(principal, scope, Capability.HISTORY_ALL))
+        return Visible(principal.id, frozenset(scope.id for scope in scopes), frozenset(everybodys))
 
 
 def _is_elsewhere(scope: str | None) -> bool:

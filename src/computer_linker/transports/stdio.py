@@ -29,8 +29,8 @@ def main() -> int:
             f"cannot reach the service: {error.strerror or error}", "computer-linker doctor says what is wrong"
         )
     if link is None:
-        reason = _last_error(home, log_began) or "the service did not start, and gave no reason"
-        return _fail(reason, "computer-linker doctor says more; the service's log is in the state folder")
+        reason, hint = _last_error(home, log_began) or ("the service did not start, and gave no reason", "")
+        return _fail(reason, hint or "computer-linker doctor says more; the service's log is in the state folder")
     serve = _pass_descriptors if _can_be_passed(0) and _can_be_passed(1) else _relay
     try:
         if serve(link):
@@ -39,8 +39,8 @@ def main() -> int:
         pass
     cause = _last_error(home, log_began)
     return _fail(
-        "the service ended" + (f": {cause}" if cause else ""),
-        "computer-linker history tells what was done; start the client again",
+        "the service ended" + (f": {cause[0]}" if cause else ""),
+        (cause[1] if cause else "") or "computer-linker history tells what was done; start the client again",
     )
 
 
@@ -132,16 +132,20 @@ def _log_size(home: str) -> int:
         return 0
 
 
-def _last_error(home: str, since: int) -> str | None:
-    """The last error the service wrote to its log since then; an older one explains nothing."""
+def _last_error(home: str, since: int) -> tuple[str, str] | None:
+    """The last error the service wrote to its log since then, and its own hint; an older one explains nothing."""
     try:
         with open(os.path.join(home, places.LOG_NAME), "rb") as log:  # noqa: PTH118
             log.seek(max(since, log.seek(0, os.SEEK_END) - 4096))
             lines = log.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return None
-    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return errors[-1] if errors else None
+    for at in range(len(lines) - 1, -1, -1):
+        if lines[at].startswith("error: "):
+            following = lines[at + 1] if at + 1 < len(lines) else ""
+            hint = following.removeprefix("hint: ") if following.startswith("hint: ") else ""
+            return lines[at].removeprefix("error: "), hint
+    return None
 
 
 def _fail(message: str, hint: str) -> int:

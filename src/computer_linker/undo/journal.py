@@ -17,10 +17,12 @@ from typing import Any, Literal, Protocol, Self
 
 from computer_linker.computer.facets.files import Inverse
 from computer_linker.errors import ExecutionFailed, NotFound
+from computer_linker.model.principal import Principal
 from computer_linker.undo.store import Kept
 
 MAX_ENTRIES = 2000
 MAX_BYTES = 1 << 30
+LAST = "last"
 _COMPACT_AT = 3 * MAX_ENTRIES
 _FILE = "journal.jsonl"
 
@@ -38,6 +40,8 @@ class Record:
 
     operation_id: str
     scope_id: str
+    principal: str
+    """Who made them; empty in a journal of an older version, where only the owner can take them back."""
     op: str
     steps: list[Inverse]
     leftovers: list[dict[str, Any]] = field(default_factory=list)
@@ -53,7 +57,7 @@ class Record:
 
     def to_line(self) -> bytes:
         value = {
-            "id": self.operation_id, "scope": self.scope_id, "op": self.op, "state": self.state,
+            "id": self.operation_id, "scope": self.scope_id, "by": self.principal, "op": self.op, "state": self.state,
             "steps": self.steps, "leftovers": self.leftovers, "at": int(time.time()),
         }  # fmt: skip
         return json.dumps(value, separators=(",", ":")).encode() + b"\n"
@@ -62,9 +66,9 @@ class Record:
 class Entry:
     """The keeper of one operation: give it to `files.change`, or keep files by hand before a program changes them."""
 
-    def __init__(self, journal: "Journal", operation_id: str, scope_id: str, op: str) -> None:
+    def __init__(self, journal: "Journal", record: Record) -> None:
         self._journal = journal
-        self._record = Record(operation_id, scope_id, op, [])
+        self._record = record
         self.is_committed = False
 
     @property
@@ -125,14 +129,22 @@ class Journal:
         os.close(self._file)
         self.kept.close()
 
-    def begin(self, operation_id: str, scope_id: str, op: str = "") -> Entry:
-        """Start to keep what this operation replaces."""
-        return Entry(self, operation_id, scope_id, op)
+    def begin(self, operation_id: str, scope_id: str, principal: str, op: str = "") -> Entry:
+        """Start to keep what this operation of this principal replaces."""
+        return Entry(self, Record(operation_id, scope_id, principal, op, []))
 
-    def find(self, operation_id: str, scope_id: str) -> Record:
-        """What takes this operation back. Raises NotFound when it is unknown here or was forgotten."""
-        record = self._records.get(operation_id)
-        if record is None or record.scope_id != scope_id or record.state != "done" or not record.steps:
+    def find(self, operation_id: str, scope_id: str, caller: Principal) -> Record:
+        """What takes this operation back; `last` is the caller's newest.
+
+        Raises NotFound, in the same words, when it is unknown here, was forgotten, or is another principal's.
+        """
+        known = self._records
+        found = [known[operation_id]] if operation_id in known else []
+        if operation_id == LAST:
+            # The owner's own, too: `last` must not reach for what a client just did.
+            found = [record for record in reversed(known.values()) if record.principal == caller.id]
+        record = next((one for one in found if one.scope_id == scope_id and one.state == "done" and one.steps), None)
+        if record is None or not caller.owns(record.principal):
             raise NotFound(
                 "There is nothing to take back for this operation: it changed no file in this scope, was taken back "
                 "already, or is too long ago.",
@@ -140,10 +152,11 @@ class Journal:
             )
         return record
 
-    def has_kept(self, kept: str, scope_id: str, root: str, path: Sequence[str]) -> bool:
-        """True for what was kept of this very path by an operation of this scope."""
-        wanted = (kept, root, list(path))
-        records = (record for record in self._records.values() if record.scope_id == scope_id)
+    def has_kept(self, kept: str, scope_id: str, caller: Principal, place: tuple[str, Sequence[str]]) -> bool:
+        """True for what an operation of this caller in this scope kept of this very path (root and parts)."""
+        wanted = (kept, place[0], list(place[1]))
+        mine = (record for record in self._records.values() if caller.owns(record.principal))
+        records = (record for record in mine if record.scope_id == scope_id)
         return any((step.get("kept"), step["root"], step["path"]) == wanted for one in records for step in one.steps)
 
     def unfinished(self) -> list[Record]:
@@ -218,7 +231,16 @@ class Journal:
                     self._bytes -= record.size
             elif "id" in value:
                 state: Literal["begun", "done"] = "done" if value.get("state") == "done" else "begun"
-                self._put(Record(value["id"], value["scope"], value["op"], value["steps"], value["leftovers"], state))
+                made = Record(
+                    value["id"],
+                    value["scope"],
+                    value.get("by", ""),
+                    value["op"],
+                    value["steps"],
+                    value["leftovers"],
+                    state,
+                )
+                self._put(made)
         self.kept.drop_others({name for record in self._records.values() for name in record.kept})
 
     def _opened(self) -> int:

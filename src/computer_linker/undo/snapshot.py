@@ -24,10 +24,6 @@ class Snapshot:
         self._entry = entry
         self._before: list[_Before] = []
 
-    @classmethod
-    def begin(cls, journal: Journal, files: Files, operation_id: str, scope_id: str) -> "Snapshot":
-        return cls(journal, files, journal.begin(operation_id, scope_id))
-
     async def keep(self, *paths: RootedPath) -> None:
         """Keep files as they are now; one that does not exist is remembered as absent."""
         for path in paths:

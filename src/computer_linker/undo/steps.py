@@ -52,7 +52,7 @@ async def recover(journal: Journal, files: Files) -> list[str]:
     recovered: list[str] = []
     for record in journal.unfinished():
         if len(record.steps) > 1:
-            entry = journal.begin(record.operation_id, record.scope_id)
+            entry = journal.begin(record.operation_id, record.scope_id, record.principal)
             for step in record.steps:
                 await _take_back(files, step, entry)
             recovered.append(record.operation_id)

@@ -102,11 +102,74 @@ async def test_a_line_longer_than_the_limit_is_cut_between_characters_and_can_be
     assert rest["content"] == "€" * 967
 
 
-async def test_bytes_that_are_no_text_are_replaced_with_a_warning_and_exact_as_base64(road: Road) -> None:
+NO_TEXT = {
+    "latin-1": "Grüße".encode("latin-1"),
+    "utf-16": "\ufeffhello\nworld\n".encode("utf-16-le"),
+    "utf-16-be": "\ufeffhello".encode("utf-16-be"),
+    "binary": bytes(range(256)),
+    "only continuing bytes": b"\x80\x80\x80",
+    "a character without its end": "fin€".encode()[:-1],
+    "an overlong form": b"a\xc0\xafb",
+    "a surrogate": b"a\xed\xa0\x80b",
+    "above the last character": b"\xf4\x90\x80\x80",
+    "a bad byte late": b"x" * 70_000 + b"\xff",
+    "a bad second line": b"one\n\x80two\n",
+}
+
+
+@pytest.mark.parametrize("raw", NO_TEXT.values(), ids=NO_TEXT)
+async def test_bytes_that_are_no_text_are_refused_with_the_way_to_read_them(road: Road, raw: bytes) -> None:
+    (road.root / "b.bin").write_bytes(raw)
+    (road.root / "good.txt").write_text("good")
+    whole = {"maxBytes": 100_000}
+    envelope = await road.call("file.read", "b.bin", options=whole)
+    assert envelope["error"]["code"] == "invalid_request"
+    assert "base64" in envelope["error"]["message"] and envelope["error"]["details"]["encoding"] == "base64"
+    assert "\ufffd" not in json.dumps(envelope, ensure_ascii=False)
+    files = (await road.data("file.read_many", input={"paths": ["b.bin", "good.txt"]}, options=whole))["files"]
+    assert files[0]["error"]["code"] == "invalid_request" and files[1]["content"] == "good"
+    exact = await road.data("file.read", "b.bin", options={"encoding": "base64", **whole})
+    assert base64.b64decode(exact["content"]) == raw
+
+
+async def test_a_write_cannot_take_over_the_digest_of_bytes_that_were_not_shown(road: Road) -> None:
+    raw = "Grüße".encode("latin-1")
+    (road.root / "old.txt").write_bytes(raw)
+    for options in ({}, {"startLine": 1}, {"tailLines": 5}, {"startByte": 0}, {"startByte": 1}, {"lineCount": 1}):
+        assert await road.code("file.read", "old.txt", options=options) == "invalid_request"
+    assert (road.root / "old.txt").read_bytes() == raw
+
+
+@pytest.mark.parametrize("start", range(8))
+@pytest.mark.parametrize("size", range(1, 9))
+async def test_a_page_that_cuts_a_character_at_its_edge_is_read(road: Road, start: int, size: int) -> None:
+    text = "a€🙂é\n"
+    (road.root / "t.txt").write_bytes(text.encode())
+    envelope = await road.call("file.read", "t.txt", options={"startByte": start, "maxBytes": size})
+    assert envelope["ok"], envelope
+    content = envelope["data"]["content"]
+    assert content.strip("\ufffd") in text
+    assert ("\ufffd" in content) == bool(envelope["warnings"])
+
+
+@pytest.mark.parametrize("raw", [b"ab\xffcd", b"\xff\xffab", b"abc\xff"])
+async def test_no_page_hides_a_bad_byte_as_a_cut_character(road: Road, raw: bytes) -> None:
+    (road.root / "bad.bin").write_bytes(b"12" + raw + b"34")
+    assert (
+        await road.code("file.read", "bad.bin", options={"startByte": 2, "maxBytes": len(raw) + 2}) == "invalid_request"
+    )
+
+
+async def test_a_bad_line_is_refused_and_the_others_are_read(road: Road) -> None:
+    (road.root / "mixed.txt").write_bytes(b"one\n\x80two\nthree\n")
+    assert (await road.data("file.read", "mixed.txt", options={"tailLines": 1}))["content"] == "three\n"
+    assert (await road.data("file.read", "mixed.txt", options={"lineCount": 1}))["content"] == "one\n"
+    assert await road.code("file.read", "mixed.txt", options={"startLine": 2}) == "invalid_request"
+
+
+async def test_bytes_that_are_no_text_are_exact_as_base64(road: Road) -> None:
     raw = bytes(range(256))
     (road.root / "b.bin").write_bytes(raw)
-    envelope = await road.call("file.read", "b.bin")
-    assert "\ufffd" in envelope["data"]["content"] and "UTF-8" in envelope["warnings"][0]
     data = await road.data("file.read", "b.bin", options={"encoding": "base64", "maxBytes": 100})
     assert base64.b64decode(data["content"]) == raw[:100] and data["nextByte"] == 100 and data["truncated"]
     rest = await road.data("file.read", "b.bin", options={"encoding": "base64", "startByte": 100})

@@ -10,7 +10,7 @@ import pytest
 from computer_linker.audit.layout import segment_path
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.views import VIEWS, Question, answer_now
-from support.road import Road, folder_scope
+from support.road import OWNER, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +87,7 @@ async def test_a_flipped_byte_is_found_and_named(road: Road) -> None:
     await road.call("file.stat", "second.txt")
     path = segment_path(road.home / "audit", 1)
     path.write_bytes(path.read_bytes().replace(b"first.txt", b"fjrst.txt"))
-    verified = await road.data("history.verify")
+    verified = await road.data("history.verify", principal=OWNER)
     assert (verified["valid"], verified["firstBad"]) == (False, 2)
 
 

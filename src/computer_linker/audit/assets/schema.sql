@@ -2,6 +2,7 @@ CREATE TABLE mark (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     segment INTEGER NOT NULL, offset INTEGER NOT NULL, number INTEGER NOT NULL, seal BLOB NOT NULL
 );
+CREATE TABLE kept (id INTEGER PRIMARY KEY);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL, at TEXT NOT NULL, scope TEXT NOT NULL, op TEXT NOT NULL,
@@ -11,6 +12,8 @@ CREATE TABLE events (
     text TEXT NOT NULL
 );
 CREATE INDEX by_scope ON events (scope, number);
+CREATE INDEX by_principal ON events (principal, number);
+CREATE INDEX ended ON events (end_number) WHERE end_number IS NOT NULL;
 CREATE INDEX unfinished ON events (id) WHERE ok IS NULL;
 CREATE INDEX failed ON events (number) WHERE ok = 0;
 CREATE VIRTUAL TABLE words USING fts5 (

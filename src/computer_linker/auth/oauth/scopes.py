@@ -1,4 +1,4 @@
-"""OAuth scopes: four plain groups of capabilities. Which of the owner's folders they reach is chosen at consent."""
+"""OAuth scopes: five plain groups of capabilities. Which of the owner's folders they reach is chosen at consent."""
 
 from computer_linker.model.capability import Capability as C
 from computer_linker.model.scope import Scope
@@ -17,13 +17,15 @@ GROUPS: dict[str, frozenset[C]] = {
             C.APP_CONTROL,
         }
     ),
+    "linker:history": frozenset({C.HISTORY_ALL}),
 }
 DEFAULT = "linker:read"
 EXPLAINED = {
-    "linker:read": "read, list and search files, git and the history",
+    "linker:read": "read, list and search files and git, and see its own history",
     "linker:write": "change files and the git index",
     "linker:run": "run commands, packages and Codex under the scope's policy",
     "linker:desktop": "see the screen and use the desktop",
+    "linker:history": "see in the history what every other client did, too",
 }
 
 

@@ -43,7 +43,7 @@ async def make_changes(ctx: Context, changes: Sequence[Change]) -> list[Changed]
     journal = ctx.use(Journal)
     if not journal.is_recovered:
         await recover(journal, ctx.computer.files)
-    entry = journal.begin(ctx.operation_id, ctx.scope.id, ctx.op)
+    entry = journal.begin(ctx.operation_id, ctx.scope.id, ctx.principal.id, ctx.op)
     done = await ctx.computer.files.change(changes, gate=ctx.durable_intent, keeper=entry, beside=ctx.beside_intent)
     ctx.effect = "confirmed" if all(change.is_confirmed for change in done) else "unverifiable"
     for change in done:

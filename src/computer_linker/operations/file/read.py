@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from computer_linker.computer.facets.files import Piece, Window
-from computer_linker.computer.facets.lines import MAX_REPLY, fit_bytes, fit_text
+from computer_linker.computer.facets.lines import MAX_REPLY, fit_bytes, fit_text, whole_characters
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
@@ -59,7 +59,8 @@ async def file_read(ctx: Context, target: str, options: ReadOptions = ReadOption
     """Read one file: its start, some lines, or its end. The digest is always of the whole file.
 
     A page ends after a whole line where it can; `nextLine` says where to go on. A file that has other names (hard links) is
-    read with a warning, because one of them may lie outside the scope.
+    read with a warning, because one of them may lie outside the scope. Bytes that are not UTF-8 are refused with
+    `invalid_request`: read such a file with `encoding` `base64`.
     """
     path = ctx.path(target)
     if options.encoding == "stream":
@@ -119,14 +120,9 @@ def _text(ctx: Context, path: RootedPath, piece: Piece, window: Window, room: in
         end = piece.next_byte if piece.next_byte is not None else piece.size
         next_byte = end - len(piece.content) + len(content)
         next_line = None if piece.start_line is None else piece.start_line + max(1, content.count(b"\n"))
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        text = content.decode("utf-8", "replace")
-        ctx.warn(f"{path.shown} is not UTF-8 text; use encoding base64 for its exact bytes.")
     return FileText(
         path=path.shown,
-        content=text,
+        content=_decoded(ctx, path, content, begins_inside=bool(window.start_byte), goes_on=next_byte is not None),
         sha256=piece.sha256,
         size=piece.size,
         truncated=next_byte is not None,
@@ -134,3 +130,30 @@ def _text(ctx: Context, path: RootedPath, piece: Piece, window: Window, room: in
         next_line=next_line,
         next_byte=next_byte,
     )
+
+
+def _decoded(ctx: Context, path: RootedPath, content: bytes, *, begins_inside: bool, goes_on: bool) -> str:
+    """The page as text. A character that a page's edge cut in two is replaced, with a warning; other bytes are not guessed.
+
+    Written back with the digest of the true bytes, a replacement character would pass for what was there.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        fault = error
+    inner = content[_continuing(content) :] if begins_inside else content
+    whole = whole_characters(inner) if goes_on else inner
+    try:
+        text = whole.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidRequest(
+            f"{path.shown} is not UTF-8 text ({fault.reason}); read it with `encoding` `base64`.",
+            path=path.shown, field="options.encoding", encoding="base64",
+        ) from None  # fmt: skip
+    ctx.warn(f"This part of {path.shown} begins or ends inside a character; use encoding base64 for its exact bytes.")
+    return "\ufffd" * (len(inner) < len(content)) + text + "\ufffd" * (len(whole) < len(inner))
+
+
+def _continuing(content: bytes) -> int:
+    """How many bytes at the start belong to a character that began before; at most three do."""
+    return next((at for at, byte in enumerate(content[:3]) if byte & 0xC0 != 0x80), min(3, len(content)))

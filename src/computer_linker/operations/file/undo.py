@@ -18,7 +18,9 @@ from computer_linker.undo.steps import changes_of
 
 
 class UndoInput(Model):
-    operation_id: Annotated[str, Field(min_length=1, max_length=64, description="Of the operation to take back.")]
+    operation_id: Annotated[
+        str, Field(min_length=1, max_length=64, description="Of the operation to take back; `last` is your newest.")
+    ]
 
 
 class UndoOptions(Model):
@@ -45,15 +47,16 @@ class Undone(Model):
     ],
 )
 async def file_undo(ctx: Context, input: UndoInput, options: UndoOptions = UndoOptions()) -> Undone:
-    """Take any file operation of this scope back by its id. Answers `conflict`, and changes nothing, when a file has changed
-    since. An undo has its own id and can itself be taken back.
+    """Take one of your file operations in this scope back by its id. Answers `conflict`, and changes nothing, when a file has
+    changed since. An undo has its own id and can itself be taken back. What others did only the owner's command line takes back.
     """
     journal = ctx.use(Journal)
-    record = journal.find(input.operation_id, ctx.scope.id)
+    record = journal.find(input.operation_id, ctx.scope.id, ctx.principal)
     changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
     try:
         if options.dry_run:
-            await ctx.computer.files.rehearse(changes, keeper=journal.begin(ctx.operation_id, ctx.scope.id))
+            keeper = journal.begin(ctx.operation_id, ctx.scope.id, ctx.principal.id)
+            await ctx.computer.files.rehearse(changes, keeper=keeper)
             ctx.effect = "suspected_noop"
         else:
             await make_changes(ctx, changes)

@@ -7,6 +7,8 @@ from typing_extensions import TypedDict
 
 from computer_linker.audit.store import AuditStore
 from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.policy.engine import holds
 from computer_linker.registry import Context
 
 
@@ -27,7 +29,7 @@ class HistoryOptions(Model):
 class HistoryEvent(TypedDict):
     """One operation. `outcome` is done, failed, refused, running, unknown (the service died) or changed (tampered with)."""
 
-    number: int
+    number: int | None
     operationId: str
     startedAt: str
     durationMs: float | None
@@ -60,13 +62,19 @@ class HistoryPage(Model):
 
 
 async def ask(ctx: Context, view: str, input: HistoryInput, options: HistoryOptions) -> dict[str, Any]:
-    """The view over this scope's own events."""
+    """The view over this scope's events: the caller's own, everybody's with `history:all` and for the owner."""
+    from computer_linker.audit.query import Visible
     from computer_linker.audit.views import answer
+
+    scope, who = frozenset({ctx.scope.id}), ctx.principal
+    sees_all = holds(who, ctx.scope, Capability.HISTORY_ALL)
+    visible = None if who.is_owner else Visible(who.id, scope, scope if sees_all else frozenset())
 
     found = await answer(
         ctx.use(AuditStore),
         view=view,
-        scopes={ctx.scope.id},
+        visible=visible,
+        scope=ctx.scope.id,
         limit=options.limit,
         query=input.query,
         cursor=options.cursor,

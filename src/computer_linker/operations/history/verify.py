@@ -12,8 +12,9 @@ from computer_linker.registry import Context, Example, operation
 
 class Verified(HistoryPage):
     valid: bool
-    records: Annotated[int, Field(description="Records whose link was checked.")]
-    begins_at: Annotated[int, Field(description="Records before this number were pruned.")]
+    records: Annotated[int | None, Field(description="Records whose link was checked; like all below, for the owner.")]
+    begins_at: Annotated[int | None, Field(description="From this number on every record is kept.")]
+    kept: Annotated[int | None, Field(description="Records kept from before `beginsAt`; the others were pruned.")]
     first_bad: Annotated[int | None, Field(description="The number of the first record that is not what was written.")]
     problem: str | None
     operation_id: str | None
@@ -29,5 +30,5 @@ class Verified(HistoryPage):
     examples=[Example("Check the whole chain.", {})],
 )
 async def history_verify(ctx: Context) -> Verified:
-    """Check every link of the history and name the first record that was edited, swapped, cut or left out."""
+    """Check every link of the history. The owner is also told the first record that was edited, swapped, cut or left out."""
     return Verified.from_wire(await ask(ctx, "verify", HistoryInput(), HistoryOptions()))

@@ -303,7 +303,7 @@ class Agents:
             after = await self._shadow.take(cwd, with_empty=False)
             before = Snapshot(turn.before, 0, frozenset(turn.was_empty))
             found = await self._shadow.compare(cwd, before, after, _MAX_PATCH)
-            entry = self._journal.begin(turn.operation_id, session.scope, "codex.run")
+            entry = self._journal.begin(turn.operation_id, session.scope, session.principal, "codex.run")
             undoable = await Takeback(self._journal, self._computer.files, self._shadow).record(cwd, found, entry)
         except LinkError as error:
             warning = f"There is no diff and no undo of this run: {error.message}"
@@ -393,5 +393,4 @@ def _refuse_changeable(path: str, order: Order) -> None:
 
 
 def _is_theirs(session: Session, principal: Principal, scope: str) -> bool:
-    # The owner's own command line sees every session; a client sees those it started.
-    return session.scope == scope and (principal.proof == "cli" or session.principal == principal.id)
+    return session.scope == scope and principal.owns(session.principal)

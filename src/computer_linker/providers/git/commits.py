@@ -78,7 +78,7 @@ def _author(run: GitRun) -> tuple[dict[str, str], bool]:
     person = {} if len(local) == 2 else _names(_person_settings())
     known = {**person, **local}
     is_invented = "user.name" not in known or "user.email" not in known
-    account = getpass.getuser()
+    account = _account() if is_invented else ""
     name = known.get("user.name", account)
     email = known.get("user.email", f"{account}@{socket.gethostname()}")
     made = {
@@ -87,6 +87,18 @@ def _author(run: GitRun) -> tuple[dict[str, str], bool]:
         for what, value in (("NAME", name), ("EMAIL", email))
     }
     return made, is_invented
+
+
+def _account() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A user id without an entry in the system's accounts, as in many containers.
+        raise Conflict(
+            "There is no name to commit under: the service's user has no account, and user.name and user.email are not set. "
+            "Set both: git config user.name NAME; git config user.email ADDRESS",
+            missing=["user.name", "user.email"],
+        ) from None
 
 
 def _person_settings() -> bytes:

@@ -149,9 +149,7 @@ def preview_of(prepared: Prepared) -> str:
 
 
 def _is_theirs(record: Record, principal: Principal, scope: str, kind: str) -> bool:
-    # The owner's own command line sees every process; a client sees those it started.
-    is_owner = principal.proof == "cli" or record.principal == principal.id
-    return record.scope == scope and record.kind == kind and is_owner
+    return record.scope == scope and record.kind == kind and principal.owns(record.principal)
 
 
 def _not_found(past: Record | None, principal: Principal, scope: str, kind: str) -> ProcessNotFound:

@@ -32,7 +32,7 @@ class Peer:
     def principal(self) -> Principal:
         """The caller. Tokens are bound to this very process: a later one of the same id is another connection."""
         return Principal(
-            f"local:{_user(self.uid)}", "bridge", self._name, self._name, f"bridge:{process_name(self.pid)[:80]}"
+            f"bridge:{_user(self.uid)}", "bridge", self._name, self._name, f"bridge:{process_name(self.pid)[:80]}"
         )
 
     def shown(self) -> dict[str, object]:

@@ -15,6 +15,7 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.json_text import read_json
+from computer_linker.model.request_id import id_of, request_id_of
 from computer_linker.registry.services import Services
 from computer_linker.registry.validation import explain_validation
 from computer_linker.transports.bridge.door import MAX_LINE
@@ -78,7 +79,12 @@ class Bridge:
     async def _answer(self, peer: Peer, raw: bytes) -> dict[str, Any]:
         request_id: Any = None
         try:
-            message = read_json(raw)
+            try:
+                message = read_json(raw)
+            except InvalidRequest:
+                request_id = request_id_of(raw)
+                raise
+            request_id = id_of(message)
             request_id, method, params = _shape(message)
             result = await self._perform(peer, method, params)
         except BridgeFault as fault:
@@ -198,27 +204,18 @@ def _shape(message: Any) -> tuple[Any, str, dict[str, Any]]:
     if type(request_id) not in (str, int):
         raise _invalid("`id` is a string or a whole number; there are no notifications here.")
     if type(method) is not str or method not in BODIES:
-        raise BridgeFaultFor(request_id, "There is no such method.", methods=sorted(BODIES))
+        raise _invalid("There is no such method.", methods=sorted(BODIES))
     if type(params) is not dict:
-        raise BridgeFaultFor(request_id, "`params` is an object with `meta`.")
+        raise _invalid("`params` is an object with `meta`.")
     return request_id, method, params
 
 
-class BridgeFaultFor(BridgeFault):
-    """A refusal of a message whose id is already known."""
-
-    def __init__(self, request_id: Any, message: str, **details: Any) -> None:
-        super().__init__("DESKTOP_INVALID_REQUEST", message, details=details)
-        self.request_id = request_id
-
-
 def _failed(request_id: Any, fault: BridgeFault) -> dict[str, Any]:
-    known = fault.request_id if isinstance(fault, BridgeFaultFor) else request_id
-    return {"jsonrpc": "2.0", "id": known, "error": fault.error}
+    return {"jsonrpc": "2.0", "id": request_id, "error": fault.error}
 
 
-def _invalid(message: str) -> BridgeFault:
-    return fault_of(InvalidRequest(message))
+def _invalid(message: str, **details: Any) -> BridgeFault:
+    return fault_of(InvalidRequest(message, **details))
 
 
 def _stopped(run: Execution, meta: Meta) -> BridgeFault:

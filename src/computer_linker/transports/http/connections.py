@@ -9,7 +9,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MAX_CONNECTIONS = 512
-_HEADERS_DEADLINE_S = 15.0
+_HEADERS_DEADLINE_S = 10.0
 _READER_DEADLINE_S = 60.0
 _MAX_HEAD = 64 * 1024
 _MAX_FIELDS = 256

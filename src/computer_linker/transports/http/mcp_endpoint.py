@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
+from computer_linker.model.request_id import id_of, request_id_of
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
 from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant, check_body_headers
 from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, unlink
@@ -91,10 +92,10 @@ class McpEndpoint:
             await _protocol_error(send, 400, -32700, error.message)
             return
         except InvalidRequest as error:
-            await _protocol_error(send, 400, -32600, error.message)
+            await _protocol_error(send, 400, -32600, error.message, request_id_of(body))
             return
         if (fault := _fault_of(message, len(body))) is not None:
-            await _protocol_error(send, 400, -32600, fault)
+            await _protocol_error(send, 400, -32600, fault, id_of(message))
             return
         self._check_grant(message, who)
         if await self._at_once(message, request) or await self._in_lane(message, request):
@@ -127,7 +128,8 @@ class McpEndpoint:
             return False
         if "id" not in message:
             return await self._noted(message, request)
-        if type(message["id"]) not in (str, int) or type(message.get("params") or {}) is not dict:
+        params = message.get("params")
+        if type(message["id"]) not in (str, int) or (params is not None and type(params) is not dict):
             return False
         talk = self._talk(message, request)
         if talk is None:

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from computer_linker import __version__
 from computer_linker.errors import ConfirmRequired
 from computer_linker.model.principal import Principal
+from computer_linker.model.request_id import MAX_ID
 from computer_linker.providers.approvals import Approver, NeedsInput
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.content import result_json
@@ -32,7 +33,7 @@ _ABSENT = frozenset(
 """Methods of the protocol that a server of tools alone does not have; clients try some of them all the same."""
 
 Era = Literal["undecided", "handshake", "modern"]
-_MAX_HANDLE = 256
+_MAX_HANDLE = MAX_ID
 """The longest id and progress token. Each is kept while a call runs, and comes back with every answer and report."""
 
 

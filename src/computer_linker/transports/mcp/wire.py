@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
+from computer_linker.model.request_id import first_id_of, id_of, request_id_of
 from computer_linker.policy.confirm import Asked
 from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.registry.context import Progress
@@ -94,7 +95,9 @@ class Wire:
         self._pending += data
         if b"\n" not in data:
             if len(self._pending) > MAX_LINE:
-                self._error(None, INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes.")
+                self._error(
+                    first_id_of(bytes(self._pending)), INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes."
+                )
                 self._close()
             return
         *lines, rest = bytes(self._pending).split(b"\n")
@@ -117,7 +120,7 @@ class Wire:
         except Exception:
             # The root of everything a client sends: a fault of ours must not swallow the messages behind this one.
             log.exception("a message could not be taken")
-            self._error(None, INTERNAL, "Internal error; the service's log has the reason.")
+            self._error(request_id_of(line), INTERNAL, "Internal error; the service's log has the reason.")
 
     def _message(self, line: bytes) -> None:
         try:
@@ -126,10 +129,10 @@ class Wire:
             self._error(None, PARSE_ERROR, error.message)
             return
         except InvalidRequest as error:
-            self._error(None, INVALID_REQUEST, error.message)
+            self._error(request_id_of(line), INVALID_REQUEST, error.message)
             return
         if (fault := fault_of(message)) is not None:
-            self._error(None, INVALID_REQUEST, fault)
+            self._error(id_of(message), INVALID_REQUEST, fault)
             return
         if "id" in message and "method" in message:
             self._request(message)

@@ -197,7 +197,7 @@ async def _run_changes(ctx: Context, what: str, params: dict[str, Any]) -> Plain
     journal = ctx.use(Journal)
     if not journal.is_recovered:
         await recover(journal, ctx.computer.files)
-    keeper = _Telling(journal.begin(ctx.operation_id, ctx.scope.id, ctx.op))
+    keeper = _Telling(journal.begin(ctx.operation_id, ctx.scope.id, ctx.principal.id, ctx.op))
     if what == "rehearse":
         await ctx.computer.files.rehearse(changes, keeper=keeper)
         return Plain(None)
@@ -244,7 +244,7 @@ def _rehomed_change(ctx: Context, change: Change) -> Change:
         moved = replace(moved, destination=_rehomed(ctx, moved.destination, for_writing=True))
     if isinstance(moved, Restore):
         where = moved.path
-        if not ctx.use(Journal).has_kept(moved.kept, ctx.scope.id, where.root, where.parts):
+        if not ctx.use(Journal).has_kept(moved.kept, ctx.scope.id, ctx.principal, (where.root, where.parts)):
             # The name is the peer's own word: only what this scope kept of this path may come of it.
             raise NotFound("What that path was is not kept here.", path=where.shown)
     return moved
