@@ -13,7 +13,7 @@ from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import ContentInput, content_of
 from computer_linker.policy.confirm import About
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.patching.shown import shown_change
 from computer_linker.registry import Context
 
@@ -46,28 +46,28 @@ async def show_delete(ctx: Context, target: str, options: object) -> About:
         number = f"{'more than ' if tree.is_truncated else ''}{len(tree.entries)}"
         names = tuple(f"- {entry['path']}" for entry in tree.entries[:40])
         lines = (f"{path.shown}: a folder with {number} entries", *names)
-        return About(tuple(_plain(lines)), holds=_digest([repr(entry) for entry in tree.entries]))
+        return About(tuple(lines), {path.shown: digest_of_parts(*(repr(entry) for entry in tree.entries))})
     if found.type != "file" or found.size > _MAX_READ:
         line = f"{path.shown}: a {found.type} of {found.size} bytes"
-        return About(tuple(_plain([line])), holds=_digest([repr(found.mark)]))
+        return About((line,), {path.shown: digest_of_parts(repr(found.mark))})
     return await show_files([(path.shown, await _now(ctx, path), None)])
 
 
 async def show_files(changes: Iterable[tuple[str, bytes | None, bytes | None]]) -> About:
     """Files by name with what they hold now and then; None is a file that is not there."""
     lines: list[str] = []
-    held: list[str] = []
+    held: dict[str, str] = {}
     until = time.monotonic() + _COMPARE_S
     for name, before, after in changes:
         lines += await run_sync(partial(shown_change, name, before, after, until=until))
-        held += [name, "" if before is None else sha256(before).hexdigest()]
-    return About(tuple(lines), holds=_digest(held))
+        held[name] = "not there" if before is None else sha256(before).hexdigest()
+    return About(tuple(lines), held)
 
 
 async def _content(ctx: Context, target: str, input: ContentInput, *, append: bool) -> About:
     path = ctx.path(target, for_writing=True)
     if input.encoding not in ("utf8", "base64"):
-        return About(tuple(_plain([f"{path.shown}: its content comes beside the request and cannot be shown before."])))
+        return About((f"{path.shown}: its content comes beside the request and cannot be shown before.",))
     content = await run_sync(_whole, content_of(input))
     try:
         before = await _now(ctx, path)
@@ -75,7 +75,7 @@ async def _content(ctx: Context, target: str, input: ContentInput, *, append: bo
         found = await ctx.computer.files.stat(path)
         what = f"{len(content)} bytes are put after it" if append else f"becomes {len(content)} bytes"
         line = f"{path.shown}: {found.size} bytes now, too many to compare; {what}"
-        return About(tuple(_plain([line])), holds=_digest([path.shown, repr(found.mark)]))
+        return About((line,), {path.shown: digest_of_parts(repr(found.mark))})
     return await show_files([(path.shown, before, (before or b"") + content if append else content)])
 
 
@@ -88,11 +88,3 @@ async def _now(ctx: Context, path: RootedPath) -> bytes | None:
 
 def _whole(content: Content) -> bytes:
     return content if isinstance(content, bytes) else b"".join(content())
-
-
-def _plain(lines: Iterable[str]) -> list[str]:
-    return [escaped(line) for line in lines]
-
-
-def _digest(parts: list[str]) -> str:
-    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
