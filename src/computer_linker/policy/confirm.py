@@ -70,7 +70,7 @@ class Ledger:
     def __init__(self) -> None:
         self._asked: dict[str, Asked] = {}
         self._by_token: dict[bytes, Asked] = {}
-        self._standing: set[tuple[str, str, str]] = set()
+        self._standing: set[tuple[str, ...]] = set()
         self._guesses = Guesses()
 
     def ask(self, asked: Asked) -> None:
@@ -100,7 +100,7 @@ class Ledger:
             asked.state = "approved"
             # Without a session the allowance would hold for whoever else comes with the same credential.
             if for_session and asked.session != NO_SESSION:
-                self._standing.add((asked.principal, asked.session, asked.scope))
+                self._standing.add((*asked.bound, asked.scope))
         return asked
 
     def deny(self, asked_id: str, now: float) -> Asked | None:
@@ -113,7 +113,7 @@ class Ledger:
 
     def has_standing(self, who: Principal, scope: str) -> bool:
         """True when a person allowed everything in this scope for this session."""
-        return (who.id, who.session, scope) in self._standing
+        return (*who.bound, scope) in self._standing
 
     def revoke_standing(self) -> int:
         """Take back every allowance for a session; how many there were."""
