@@ -12,11 +12,11 @@ from typing import Literal
 
 from computer_linker.errors import ConfirmRequired, Conflict, ElementNotFound, LinkError, StaleReference
 from computer_linker.model.principal import NO_SESSION, Principal
-from computer_linker.policy.guesses import Guesses
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
 
 _MAX_WAITING = 200
+_MAX_WRONG_TOKENS = 10
 _MAX_CHARACTERS = 64_000_000
 """Of all previews that are kept at once."""
 
@@ -71,7 +71,8 @@ class Ledger:
         self._asked: dict[str, Asked] = {}
         self._by_token: dict[bytes, Asked] = {}
         self._standing: set[tuple[str, ...]] = set()
-        self._guesses = Guesses()
+        self._wrong: dict[tuple[str, str, str], int] = {}
+        """Wrong tokens of each conversation that has one, so never more counters than questions."""
 
     def ask(self, asked: Asked) -> None:
         """Put a request before a person."""
@@ -86,7 +87,6 @@ class Ledger:
 
     def issue_token(self, asked: Asked) -> str:
         """A token for a request that is before a person; worth nothing until they approve it."""
-        self._guesses.refuse_struck(asked.bound, asked.asked_at)
         self.ask(asked)
         token = secrets.token_urlsafe(32)
         asked.token_hash = _hash(token)
@@ -126,7 +126,7 @@ class Ledger:
         self.expire(now)
         asked = self._by_token.get(_hash(token))
         if asked is None or not _is_for(asked, who, digest):
-            self.count_wrong(who, now)
+            self.count_wrong(who)
             raise ConfirmRequired(
                 "The confirmation token is not valid for this request. A token is good once, for one caller, "
                 "one connection and one exact request. Ask for a new one with confirm.issue."
@@ -135,7 +135,7 @@ class Ledger:
             raise ConfirmRequired(
                 "A person has not approved this token yet. They can: computer-linker approvals.", approvalId=asked.id
             )
-        self._guesses.right(asked.bound)
+        self._wrong.pop(asked.bound, None)
         return self._used_up(asked)
 
     def of_token(self, token: str, who: Principal, digest: str, now: float) -> Asked | None:
@@ -176,10 +176,15 @@ class Ledger:
             asked.state = "expired"
             self._forget(asked)
 
-    def count_wrong(self, who: Principal, now: float) -> None:
-        """A token that is none. Guessing costs the guesser what waits for this conversation of theirs, and no one else's."""
+    def count_wrong(self, who: Principal) -> None:
+        """A token that is none. Guessing costs the guesser all that waits for this conversation, and takes nothing from others.
+
+        A token is good in its own conversation only: a guess in one that has none cannot hit, and is not counted.
+        """
         theirs = [asked for asked in self._asked.values() if asked.bound == who.bound]
-        if self._guesses.is_one_too_many(who.bound, now, has_tokens=any(asked.token_hash for asked in theirs)):
+        if any(asked.token_hash is not None for asked in theirs):
+            self._wrong[who.bound] = self._wrong.get(who.bound, 0) + 1
+        if self._wrong.get(who.bound, 0) >= _MAX_WRONG_TOKENS:
             for asked in theirs:
                 self._forget(asked)
 
@@ -201,10 +206,10 @@ class Ledger:
 
     def _forget(self, asked: Asked) -> None:
         self._asked.pop(asked.id, None)
-        if not any(other.bound == asked.bound for other in self._asked.values()):
-            self._guesses.right(asked.bound)
         if asked.token_hash is not None:
             self._by_token.pop(asked.token_hash, None)
+            if not any(other.bound == asked.bound for other in self._by_token.values()):
+                self._wrong.pop(asked.bound, None)
 
 
 def check_unchanged(asked: Asked, now: About | None) -> None:

@@ -1,7 +1,6 @@
 """The bridge's methods, each a few calls on the one road and the evidence of them."""
 
 import hashlib
-import time
 from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
@@ -184,7 +183,7 @@ class Methods:
             # Refused before a picture is taken: guessing must cost nothing here, and what waits for the guesser there.
             is_right = self._params.get(_hash(confirm.token)) == params_digest(method, params)
             if not is_right:
-                self._services.use(Approvals).ledger.count_wrong(run.principal, time.monotonic())
+                self._services.use(Approvals).ledger.count_wrong(run.principal)
             return is_right
         if confirm.phrase is not None:
             is_phrase = confirm.phrase in ("CONFIRM", f"CONFIRM:{meta.request_id}")
