@@ -15,6 +15,8 @@ from computer_linker.model.principal import NO_SESSION, Principal
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
 
+DIALOG_CHARACTERS = 2600
+"""A client's dialog is trusted to show so much of a request."""
 _MAX_WAITING = 200
 _MAX_WRONG_TOKENS = 10
 _MAX_CHARACTERS = 64_000_000
@@ -237,12 +239,17 @@ def check_unchanged(asked: Asked, now: About | None) -> None:
         )
 
 
-def counts_as_a_yes(who: Principal) -> bool:
+def fits_a_dialog(asked: Asked) -> bool:
+    """True when a client's dialog is taken to show the whole request; how much of a long text it shows, it does not say."""
+    return len(asked.preview) <= DIALOG_CHARACTERS
+
+
+def counts_as_a_yes(who: Principal, asked: Asked) -> bool:
     """Whether a yes that this client itself brings, from a dialog it says it showed, counts as a person's.
 
     The one place that decides it. A client elsewhere shows its dialogs elsewhere, so it never answers for the person here.
     """
-    return not who.is_remote
+    return not who.is_remote and fits_a_dialog(asked)
 
 
 def _is_for(asked: Asked, who: Principal, digest: str) -> bool:

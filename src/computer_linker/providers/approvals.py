@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import anyio
+from anyio import to_thread
 
 from computer_linker.errors import ConfirmRequired
 from computer_linker.model.envelope import Call, with_its_token
@@ -30,6 +31,8 @@ Look = Callable[[], Awaitable[About | None]]
 
 WAIT_S = 60.0
 _PICTURE_S = 3.0
+_LONG = 100_000
+"""Bytes whose text is made in a worker thread."""
 
 
 class NeedsInput(Exception):
@@ -70,7 +73,8 @@ class Approvals:
         self, call: Call, op: Rights, who: Principal, ttl_s: float, about: About | None = None
     ) -> tuple[str, Asked]:
         """A token for exactly this call, and the request that now waits for a person."""
-        asked = await _shown_as(_asked(call, op, who, ttl_s), about)
+        asked, canonical = _asked(call, op, who, ttl_s)
+        asked = await _shown_as(asked, canonical, about)
         token = self.ledger.issue_token(asked)
         self._announce()
         return token, asked
@@ -84,7 +88,7 @@ class Approvals:
         None where they allowed everything in this scope for this session. Raises ConfirmRequired when nobody said yes.
         """
         call = with_its_token(call)
-        fresh = _asked(call, op, who, WAIT_S)
+        fresh, canonical = _asked(call, op, who, WAIT_S)
         if call.confirm is not None:
             return await self._confirm_by_token(call.confirm, who, fresh.digest)
         if self.ledger.has_standing(who, scope.id):
@@ -92,9 +96,9 @@ class Approvals:
         yes = self.ledger.spend_approval(who, fresh.digest, time.monotonic())
         if yes is not None:
             return yes
-        asked = self._put_before_a_person(await _shown_as(fresh, await look()), who)
+        asked = self._put_before_a_person(await _shown_as(fresh, canonical, await look()), who)
         was_shown, asked.is_dialog_over = asked.is_dialog_over, False
-        dialog = [] if ask is None or was_shown or not counts_as_a_yes(who) else [ask]
+        dialog = [] if ask is None or was_shown or who.is_remote else [_dialog(ask, who)]
         asked.is_in_dialog = bool(dialog)
         approvers = [*dialog, *await self._there_for(asked)]
         if not approvers:
@@ -142,9 +146,9 @@ class Approvals:
         A dialog that was closed or declined is no answer: others may still be asked, and the question stays open.
         """
         asked = self.ledger.find(asked_id)
-        if asked is None or asked.bound != who.bound or not asked.is_in_dialog or not counts_as_a_yes(who):
+        if asked is None or asked.bound != who.bound or not asked.is_in_dialog:
             raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
-        if answer is None:
+        if answer is None or (answer != "no" and not counts_as_a_yes(who, asked)):
             asked.is_dialog_over = True
             return
         self.answer(asked_id, answer)
@@ -238,6 +242,16 @@ class Approvals:
         self._changed = anyio.Event()
 
 
+def _dialog(ask: Approver, who: Principal) -> Approver:
+    """The client's own dialog, which may always refuse, and allows only what `counts_as_a_yes`."""
+
+    async def put(asked: Asked) -> Answer | None:
+        answer = await ask(asked)
+        return answer if answer in (None, "no") or counts_as_a_yes(who, asked) else None
+
+    return put
+
+
 def shown(asked: Asked) -> dict[str, Any]:
     """A waiting request as every view of it says it; never the token."""
     return {
@@ -247,7 +261,7 @@ def shown(asked: Asked) -> dict[str, Any]:
         "digest": asked.digest,
         "preview": asked.preview,
         "details": [] if asked.about is None else list(asked.about.lines),
-        "principal": asked.principal,
+        "principal": escaped(asked.principal),
         "client": asked.client,
         "secondsLeft": seconds_left(asked),
     }
@@ -258,17 +272,17 @@ def seconds_left(asked: Asked) -> int:
     return max(0, round(asked.expires_at - time.monotonic()))
 
 
-def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
-    """The request as it is put before a person."""
+def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> tuple[Asked, bytes]:
+    """The question about a request, its text still to be made, and the request's canonical bytes."""
     canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
     digest, now = digest_of(canonical), time.monotonic()
     principal, session, connection = who.bound
-    return Asked(
+    asked = Asked(
         id=new_handle("ask"),
         op=op.name,
         scope=call.scope,
         digest=digest,
-        preview=preview(canonical, digest),
+        preview="",
         principal=principal,
         session=session,
         connection=connection,
@@ -277,10 +291,15 @@ def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
         asked_at=now,
         expires_at=now + ttl_s,
     )
+    return asked, canonical
 
 
-async def _shown_as(asked: Asked, about: About | None) -> Asked:
-    """The question with what the person is shown beside it."""
+async def _shown_as(asked: Asked, canonical: bytes, about: About | None) -> Asked:
+    """The question with the whole request as text, and what the person is shown beside it."""
+    is_long = len(canonical) > _LONG
+    asked.preview = (
+        await to_thread.run_sync(preview, canonical, asked.digest) if is_long else preview(canonical, asked.digest)
+    )
     asked.about = about
     if about is not None and about.photograph is not None:
         with anyio.move_on_after(_PICTURE_S):
