@@ -247,3 +247,24 @@ async def test_an_answer_while_the_act_waits_changes_nothing(road: Road) -> None
         let_go()
     assert answers[0]["ok"], answers
     assert (await road.call("desktop.click", scope="desk", input=OK))["error"]["code"] == "confirm_required"
+
+
+async def test_a_yes_to_what_nobody_could_be_shown_is_never_used(road: Road) -> None:
+    """The element is not there when the person is asked, and is when the call comes."""
+    pay = {"target": {"selector": {"byRole": "button", "titleContains": "Pay"}}}
+    refused = await road.call("desktop.click", scope="desk", input=pay)
+    [asked] = people(road).waiting()
+    assert asked.about is not None and "not be allowed" in asked.about.lines[0]
+    assert people(road).answer(refused["error"]["details"]["approvalId"], "yes")
+    window = world(road).windows[0]
+    window.controls.append(SimulatedControl("button", "Pay", Rect(x=110, y=50, width=80, height=30)))
+    done = await road.call("desktop.click", scope="desk", input=pay)
+    assert done["error"]["code"] in ("element_not_found", "conflict"), done
+    assert events(road) == []
+
+
+async def test_a_refusal_in_the_queue_is_in_the_history(road: Road) -> None:
+    await in_the_queue(road, "desktop.click", lambda: _another_title(road), input=OK)
+    told = await road.data("history.timeline", scope="desk", options={"limit": 50})
+    (event,) = [one for one in told["events"] if one["op"] == "desktop.click" and one["errorCode"] == "conflict"]
+    assert (event["ok"], event["decision"]) == (False, "ask")

@@ -189,7 +189,7 @@ class Dispatcher:
         if verdict.decision == "ask":
             look = partial(op.look, self._context(op, scope, caller, event, None, call.cargo), arguments)
             yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, look)
-            if yes is not None and yes.about is not None and yes.about.holds:
+            if yes is not None and yes.about is not None:
                 _hold_to(ctx, yes, look)
         if op.instant and not call.options and intent is None:
             result = await op.run(ctx, **arguments)

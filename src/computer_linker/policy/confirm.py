@@ -33,7 +33,7 @@ class About:
     photograph: Callable[[], Awaitable[bytes | None]] | None = None
     """Takes a picture (PNG) of where it would act; only for a person who is asked."""
     fault: LinkError | None = None
-    """Why it could not be looked at."""
+    """Why it could not be looked at. A yes to what nobody could be shown is never used: ask again when it can be."""
 
 
 @dataclass(slots=True)
@@ -221,16 +221,15 @@ def check_unchanged(asked: Asked, now: About | None) -> None:
         StaleReference, ElementNotFound: what it was for is gone.
         Conflict: it is there and is another, or cannot be looked at.
     """
-    was = {} if asked.about is None else asked.about.holds
-    if not was:
-        return
-    fault = None if now is None else now.fault
+    was, is_now = asked.about or About(()), now or About(())
+    fault = is_now.fault or was.fault
     if isinstance(fault, StaleReference | ElementNotFound):
         raise fault
-    if now is None or not now.holds:
-        why = "" if fault is None else f" {fault.message}"
-        raise Conflict(f"What {asked.op} is for cannot be looked at again, so nothing was done.{why}", changed=[])
-    changed = sorted(name for name in {*was, *now.holds} if was.get(name) != now.holds.get(name))
+    if fault is not None:
+        raise Conflict(
+            f"What {asked.op} is for could not be looked at, so nothing was done. {fault.message}", changed=[]
+        )
+    changed = sorted(name for name in {*was.holds, *is_now.holds} if was.holds.get(name) != is_now.holds.get(name))
     if changed:
         raise Conflict(
             f"What {asked.op} is for is no longer what the person was shown ({', '.join(changed[:3])}), so nothing was done. "

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.manifest import FacetName
-from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.errors import InvalidRequest, LinkError, TimedOut
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -21,7 +21,7 @@ from computer_linker.policy.confirm import About
 from computer_linker.policy.preview import escaped
 from computer_linker.registry.validation import explain_validation, explained
 
-_LOOK_S = 3.0
+_LOOK_S = 6.0
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed"]
 
 
@@ -72,9 +72,10 @@ class Operation:
                 about = await self.shows(ctx, **arguments)
                 return replace(about, lines=tuple(escaped(line) for line in about.lines))
         except LinkError as error:
-            return About((escaped(f"It cannot be shown now: {error.message}"),), fault=error)
+            return About((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
         except TimeoutError:
-            return About(("It cannot be shown now: looking took too long.",))
+            late = TimedOut("Looking at what it is for took too long.", seconds=_LOOK_S)
+            return About(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
 
     def why_absent(self, computer: Computer) -> str | None:
         """Why a computer cannot do this, with the remedy; None when it can."""

@@ -100,7 +100,12 @@ async def show_files(changes: Iterable[tuple[str, bytes | None, bytes | None]]) 
 async def _content(ctx: Context, target: str, input: ContentInput, *, append: bool) -> About:
     path = ctx.path(target, for_writing=True)
     if input.encoding not in ("utf8", "base64"):
-        return About((f"{path.shown}: its content comes beside the request and cannot be shown before.",))
+        prints = Fingerprints(ctx.computer.files)
+        await prints.add(path, "replaces")
+        return About(
+            (f"{path.shown}: its content comes beside the request and cannot be shown before.", *prints.lines),
+            prints.holds,
+        )
     content = await run_sync(_whole, content_of(input))
     try:
         before = await _now(ctx, path)

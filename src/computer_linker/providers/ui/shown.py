@@ -78,6 +78,7 @@ async def seen_at_focus(computer: Computer) -> Seen:
         seen.add_window(window)
     elif one is None:
         seen.lines.append("no application tells what that is")
+        seen.holds["window"] = window_digest(None)
     return seen
 
 
