@@ -18,6 +18,7 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.computer.remote.flow import Flow
+from computer_linker.dispatch.holding import hold_to
 from computer_linker.dispatch.intent import Intent
 from computer_linker.dispatch.lanes import Lanes
 from computer_linker.dispatch.person import PersonWatch
@@ -36,9 +37,8 @@ from computer_linker.model.event import Event
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.policy.confirm import Asked, check_unchanged
 from computer_linker.policy.engine import find_scope, judge, refuse
-from computer_linker.providers.approvals import Approvals, Approver, Look, NeedsInput
+from computer_linker.providers.approvals import Approvals, Approver, NeedsInput
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
@@ -190,7 +190,7 @@ class Dispatcher:
             look = partial(op.look, self._context(op, scope, caller, event, None, call.cargo), arguments)
             yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, look)
             if yes is not None and yes.about is not None:
-                _hold_to(ctx, yes, look)
+                hold_to(ctx, yes, look)
         if op.instant and not call.options and intent is None:
             result = await op.run(ctx, **arguments)
         else:
@@ -365,19 +365,6 @@ def _arm(scope: anyio.CancelScope, deadline: float) -> None:
 def _config_refusal(error: ConfigInvalid) -> LinkError:
     """Nothing runs while the config is not valid."""
     return ExecutionFailed(f"Nothing runs while the config is not valid: {error.message}.", hint=error.hint)
-
-
-def _hold_to(ctx: Context, yes: Asked, look: Look) -> None:
-    """Look again at what the person saw, at the last moment before the effect: where the intent is made durable."""
-    recorded = ctx.durable_intent
-
-    async def gate() -> None:
-        await recorded()
-        check_unchanged(yes, await look())
-
-    ctx.durable_intent = gate
-    # A process that makes the intent durable by itself would start without coming by the gate.
-    ctx.unsynced_intent = None
 
 
 async def _nothing_to_record() -> None:
