@@ -42,7 +42,7 @@ async def test_the_element_its_window_and_a_picture_of_it_are_shown(road: Road, 
     [asked] = people(road).waiting()
     assert asked.about is not None and asked.picture is not None
     first, second = asked.about.lines
-    assert first.startswith('push-button "Press me" at ') and second == f'in the window "{form.title}"'
+    assert first.startswith('push-button "Press me" at ') and second.startswith(f'in the window "{form.title}"')
     image = Image.open(io.BytesIO(asked.picture)).convert("RGB")
     assert image.width <= 720 and image.height <= 480
     colours = {colour for _, colour in image.getcolors(1 << 20) or []}
@@ -77,7 +77,7 @@ async def test_keys_go_only_where_the_person_saw_them_going(road: Road, form: Fo
     people(road).answer(refused["error"]["details"]["approvalId"], "yes")
     await focus("area")
     moved = await road.call("desktop.press", scope="desk", input={"key": "q"})
-    assert moved["error"]["details"].get("changed") is True, moved
+    assert moved["error"]["code"] == "conflict", moved
     assert not any("q" in one["text"] for one in form.events("text"))
 
 

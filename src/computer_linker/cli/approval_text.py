@@ -27,6 +27,10 @@ def shown_lines(item: dict[str, Any], columns: int) -> Iterator[tuple[str, str |
 
 def _indented(text: str, width: int, colour: str | None) -> Iterator[tuple[str, str | None]]:
     """Cut by what fits, never at spaces: a person must see each character where it stands."""
+    if text.isascii():
+        # A long request is mostly this, and has one cell a character.
+        yield from ((f"  {text[at : at + width]}", colour) for at in range(0, max(len(text), 1), width))
+        return
     line, room = "  ", width
     for char in text:
         cells = 2 if east_asian_width(char) in "WF" else 0 if combining(char) else 1

@@ -52,9 +52,8 @@ def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 
 def _decide(item: dict[str, Any]) -> None:
-    _show(item)
     with _staying():
-        key = typer.prompt("Allow? [y/s/n]", default="", show_default=False).strip().lower()
+        key = _page_through(item) or _prompt("Allow? [y/s/n]")
     if key not in _KEYS:
         note("Skipped; it still waits.")
         return
@@ -63,6 +62,31 @@ def _decide(item: dict[str, Any]) -> None:
         note({"y": "Allowed once.", "s": "Allowed for this session and scope.", "n": "Refused."}[key])
     except CliError as error:
         note(error.message)
+
+
+def _page_through(item: dict[str, Any]) -> str | None:
+    """Show it a screen at a time; an answer that came before its end, else None. A yes is not offered before that."""
+    size = shutil.get_terminal_size()
+    lines = list(_styled(item, size.columns))
+    for first in range(0, len(lines), rows := max(size.lines - 2, 5)):
+        for line in lines[first : first + rows]:
+            say(line)
+        if first + rows >= len(lines):
+            break
+        left = len(lines) - first - rows
+        key = _prompt(f"{left} more lines. Enter shows them, n refuses, k skips, ! answers without reading them")
+        if key in ("n", "k"):
+            return key
+        if key == "!":
+            note(f"You have not seen {left} lines of it.")
+            return None
+    _draw_picture(item)
+    return None
+
+
+def _prompt(text: str) -> str:
+    answer: str = typer.prompt(text, default="", show_default=False)
+    return answer.strip().lower()
 
 
 def _list(as_json: AsJson = False) -> None:
@@ -126,15 +150,25 @@ def _draw(url: str) -> None:
 
 
 def _show(item: dict[str, Any]) -> None:
-    from computer_linker.cli.approval_text import shown_lines
-    from computer_linker.cli.terminal_picture import can_draw, draw
-
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+    for line in _styled(item, columns):
+        say(line)
+    _draw_picture(item)
+
+
+def _styled(item: dict[str, Any], columns: int) -> Iterator[str]:
+    from computer_linker.cli.approval_text import shown_lines
+
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for line, colour in shown_lines(item, columns):
         styles = {"bold": colour == "bold", "dim": colour == "dim"}
         plain = colour in (None, "bold", "dim")
-        say(typer.style(line, fg=None if plain else colour, **styles) if is_coloured and colour else line)
+        yield typer.style(line, fg=None if plain else colour, **styles) if is_coloured and colour else line
+
+
+def _draw_picture(item: dict[str, Any]) -> None:
+    from computer_linker.cli.terminal_picture import can_draw, draw
+
     if item["picture"] and can_draw():
         with suppress(OSError):  # Answered meanwhile, so the picture is gone.
             draw(item["picture"])

@@ -18,6 +18,7 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.computer.remote.flow import Flow
+from computer_linker.dispatch.holding import hold_to
 from computer_linker.dispatch.intent import Intent
 from computer_linker.dispatch.lanes import Lanes
 from computer_linker.dispatch.person import PersonWatch
@@ -183,12 +184,13 @@ class Dispatcher:
         arguments = op.parse(call.target, call.input, call.options)
         if type(call.target) is str:
             event.target = call.target
-        if verdict.decision == "ask":
-            look = partial(op.look, self._context(op, scope, caller, event, None), arguments)
-            await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, look)
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
-        ctx = self._context(op, scope, caller, event, intent)
-        ctx.cargo = call.cargo
+        ctx = self._context(op, scope, caller, event, intent, call.cargo)
+        if verdict.decision == "ask":
+            look = partial(op.look, self._context(op, scope, caller, event, None, call.cargo), arguments)
+            yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, look)
+            if yes is not None and yes.about is not None:
+                hold_to(ctx, yes, look)
         if op.instant and not call.options and intent is None:
             result = await op.run(ctx, **arguments)
         else:
@@ -216,7 +218,9 @@ class Dispatcher:
         await self._close(event, started)
         return Reply({**envelope, "scope": call.scope}, reply.attachments)
 
-    def _context(self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None) -> Context:
+    def _context(
+        self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None, cargo: Any = None
+    ) -> Context:
         async def dispatch(inner: Call) -> Reply:
             return await self.call(inner, caller.principal, caller.report, caller.ask, parent=event.operation_id)
 
@@ -232,6 +236,7 @@ class Dispatcher:
             beside_intent=None if intent is None else intent.beside,
             unsynced_intent=None if intent is None else intent.unsynced,
             report=caller.report,
+            cargo=cargo,
         )
 
     async def aclose(self) -> None:
@@ -246,8 +251,15 @@ class Dispatcher:
             return await self._within_time(ctx, op, arguments, intent)
         self.person.wake()
         async with self.lanes.hold(op.lane, ctx.principal):
+            self._judge_again(ctx, op)
             return await self._within_time(ctx, op, arguments, intent)
         raise AssertionError("a lane that ends its body raises")
+
+    def _judge_again(self, ctx: Context, op: Operation) -> None:
+        """Refuse what the owner took away while the call waited its turn."""
+        scope = find_scope(self.services.config, ctx.scope.id, ctx.principal)
+        if scope is not ctx.scope:
+            refuse(judge(scope, op, ctx.principal), op)
 
     async def _within_time(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         limit = ctx.scope.policy.max_runtime_seconds
@@ -272,7 +284,7 @@ class Dispatcher:
             return await op.run(ctx, **arguments)
         intent.record()
         if not op.awaits_intent:
-            await intent.durable()
+            await ctx.durable_intent()
         return await op.run(ctx, **arguments)
 
     async def _succeeded(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:

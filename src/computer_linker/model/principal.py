@@ -20,10 +20,13 @@ class Principal:
     client: str | None = None
     grants: frozenset[str] | None = None
     """Scope ids (or `scope:capability`) an OAuth client was given; None is everything the config allows."""
+    is_forwarded: bool = False
+    """The request came under a public name, through a proxy or tunnel, or from another machine, whatever it proved."""
 
     @property
     def is_remote(self) -> bool:
-        return self.proof in ("oauth", "peer")
+        """True for who is not known to be at this machine: it neither answers for the person here nor manages the service."""
+        return self.is_forwarded or self.proof in ("oauth", "peer")
 
     @property
     def is_owner(self) -> bool:

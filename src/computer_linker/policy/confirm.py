@@ -6,17 +6,21 @@ once. Time is the monotonic clock the caller passes in; nothing here survives th
 
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
-from computer_linker.errors import ConfirmRequired
+from computer_linker.errors import ConfirmRequired, Conflict, ElementNotFound, LinkError, StaleReference
 from computer_linker.model.principal import NO_SESSION, Principal
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
 
+DIALOG_CHARACTERS = 2600
+"""A client's dialog is trusted to show so much of a request."""
 _MAX_WAITING = 200
 _MAX_WRONG_TOKENS = 10
+_MAX_CHARACTERS = 64_000_000
+"""Of all previews that are kept at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +28,12 @@ class About:
     """What a person is shown beside the request itself: what it would change, or what it would touch."""
 
     lines: tuple[str, ...]
-    holds: str = ""
-    """A digest of what must still be so when the request is carried out; empty when nothing was found to hold it to."""
+    holds: Mapping[str, str] = field(default_factory=dict)
+    """What must still be so right before the effect: digests by what they are of. Empty when there is nothing to hold it to."""
     photograph: Callable[[], Awaitable[bytes | None]] | None = None
     """Takes a picture (PNG) of where it would act; only for a person who is asked."""
+    fault: LinkError | None = None
+    """Why it could not be looked at. A yes to what nobody could be shown is never used: ask again when it can be."""
 
 
 @dataclass(slots=True)
@@ -54,6 +60,11 @@ class Asked:
     is_dialog_over: bool = False
     """The client has shown it in its own dialog, without an answer."""
 
+    @property
+    def bound(self) -> tuple[str, str, str]:
+        """Whose yes it will be: `Principal.bound` of the caller."""
+        return (self.principal, self.session, self.connection)
+
 
 class Ledger:
     """Every confirmation asked for in this service's life, bounded. One thread uses it, so each step is atomic."""
@@ -61,14 +72,16 @@ class Ledger:
     def __init__(self) -> None:
         self._asked: dict[str, Asked] = {}
         self._by_token: dict[bytes, Asked] = {}
-        self._standing: set[tuple[str, str, str]] = set()
-        self._wrong: dict[str, int] = {}
+        self._standing: set[tuple[str, ...]] = set()
+        self._wrong: dict[tuple[str, str, str], int] = {}
+        """Wrong tokens of each conversation that has one, so never more counters than questions."""
 
     def ask(self, asked: Asked) -> None:
         """Put a request before a person."""
         self.expire(asked.asked_at)
         mine = [old for old in self._asked.values() if old.principal == asked.principal and old.state == "waiting"]
-        if len(self._asked) >= _MAX_WAITING or len(mine) >= _MAX_WAITING // 4:
+        length = sum(len(old.preview) for old in self._asked.values()) + len(asked.preview)
+        if len(self._asked) >= _MAX_WAITING or len(mine) >= _MAX_WAITING // 4 or length > _MAX_CHARACTERS:
             raise ConfirmRequired(
                 "Too many confirmations are waiting. Answer some of them first: computer-linker approvals."
             )
@@ -89,7 +102,7 @@ class Ledger:
             asked.state = "approved"
             # Without a session the allowance would hold for whoever else comes with the same credential.
             if for_session and asked.session != NO_SESSION:
-                self._standing.add((asked.principal, asked.session, asked.scope))
+                self._standing.add((*asked.bound, asked.scope))
         return asked
 
     def deny(self, asked_id: str, now: float) -> Asked | None:
@@ -102,7 +115,7 @@ class Ledger:
 
     def has_standing(self, who: Principal, scope: str) -> bool:
         """True when a person allowed everything in this scope for this session."""
-        return (who.id, who.session, scope) in self._standing
+        return (*who.bound, scope) in self._standing
 
     def revoke_standing(self) -> int:
         """Take back every allowance for a session; how many there were."""
@@ -110,8 +123,8 @@ class Ledger:
         self._standing.clear()
         return count
 
-    def spend_token(self, token: str, who: Principal, digest: str, now: float, about: About | None = None) -> None:
-        """Use up a token for exactly this request, about the same as was shown. Raises ConfirmRequired for any difference."""
+    def spend_token(self, token: str, who: Principal, digest: str, now: float) -> Asked:
+        """Use up a token for exactly this request; the yes. Raises ConfirmRequired for any difference."""
         self.expire(now)
         asked = self._by_token.get(_hash(token))
         if asked is None or not _is_for(asked, who, digest):
@@ -124,8 +137,8 @@ class Ledger:
             raise ConfirmRequired(
                 "A person has not approved this token yet. They can: computer-linker approvals.", approvalId=asked.id
             )
-        self._use_up(asked, about)
-        self._wrong.pop(who.id, None)
+        self._wrong.pop(asked.bound, None)
+        return self._used_up(asked)
 
     def of_token(self, token: str, who: Principal, digest: str, now: float) -> Asked | None:
         """The request of a token; None when it is not good for exactly this request."""
@@ -141,13 +154,10 @@ class Ledger:
         """What was asked without a token and still waits."""
         return self._without_token("waiting", who, digest, now)
 
-    def spend_approval(self, who: Principal, digest: str, now: float, about: About | None = None) -> bool:
-        """Use up a person's yes to exactly this request. Raises ConfirmRequired when what they were shown has changed."""
+    def spend_approval(self, who: Principal, digest: str, now: float) -> Asked | None:
+        """Use up a person's yes to exactly this request; None when there is none."""
         asked = self.approved(who, digest, now)
-        if asked is None:
-            return False
-        self._use_up(asked, about)
-        return True
+        return None if asked is None else self._used_up(asked)
 
     def find(self, asked_id: str) -> Asked | None:
         """The request of this id while it is waiting or approved."""
@@ -169,23 +179,22 @@ class Ledger:
             self._forget(asked)
 
     def count_wrong(self, who: Principal) -> None:
-        """A token that is none. Guessing costs the guesser everything that waits for them."""
-        self._wrong[who.id] = self._wrong.get(who.id, 0) + 1
-        if self._wrong[who.id] >= _MAX_WRONG_TOKENS:
-            self._wrong[who.id] = 0
-            for asked in [asked for asked in self._asked.values() if asked.principal == who.id]:
+        """A token that is none. Guessing costs the guesser all that waits for this conversation, and takes nothing from others.
+
+        A token is good in its own conversation only: a guess in one that has none cannot hit, and is not counted.
+        """
+        theirs = [asked for asked in self._asked.values() if asked.bound == who.bound]
+        if any(asked.token_hash is not None for asked in theirs):
+            self._wrong[who.bound] = self._wrong.get(who.bound, 0) + 1
+        if self._wrong.get(who.bound, 0) >= _MAX_WRONG_TOKENS:
+            for asked in theirs:
                 self._forget(asked)
 
-    def _use_up(self, asked: Asked, about: About | None) -> None:
-        """One use, for what the person saw; a yes to something that is gone is gone too."""
-        try:
-            check_unchanged(asked, about)
-        except ConfirmRequired as error:
-            if error.details["changed"]:
-                self._forget(asked)
-            raise
+    def _used_up(self, asked: Asked) -> Asked:
+        """One use, whatever comes of it."""
         asked.state = "spent"
         self._forget(asked)
+        return asked
 
     def _without_token(self, state: State, who: Principal, digest: str, now: float) -> Asked | None:
         self.expire(now)
@@ -201,22 +210,49 @@ class Ledger:
         self._asked.pop(asked.id, None)
         if asked.token_hash is not None:
             self._by_token.pop(asked.token_hash, None)
+            if not any(other.bound == asked.bound for other in self._by_token.values()):
+                self._wrong.pop(asked.bound, None)
 
 
 def check_unchanged(asked: Asked, now: About | None) -> None:
-    """Refuse what is no longer what the person saw when they said yes, or cannot be looked at again."""
-    was, is_now = ("" if about is None else about.holds for about in (asked.about, now))
-    if not was or was == is_now:
-        return
-    if not is_now:
-        why = f"What {asked.op} would change cannot be looked at now, so it is not sure that it is what the person was shown."
-        raise ConfirmRequired(why, changed=False)
-    why = f"What {asked.op} would change is no longer what the person was shown. Send the request again to ask anew."
-    raise ConfirmRequired(why, changed=True)
+    """Refuse what is no longer what the person saw when they said yes, or cannot be looked at again.
+
+    Raises:
+        StaleReference, ElementNotFound: what it was for is gone.
+        Conflict: it is there and is another, or cannot be looked at.
+    """
+    was, is_now = asked.about or About(()), now or About(())
+    fault = is_now.fault or was.fault
+    if isinstance(fault, StaleReference | ElementNotFound):
+        raise fault
+    if fault is not None:
+        raise Conflict(
+            f"What {asked.op} is for could not be looked at, so nothing was done. {fault.message}", changed=[]
+        )
+    changed = sorted(name for name in {*was.holds, *is_now.holds} if was.holds.get(name) != is_now.holds.get(name))
+    if changed:
+        raise Conflict(
+            f"What {asked.op} is for is no longer what the person was shown ({', '.join(changed[:3])}), so nothing was done. "
+            "Their yes is used up: send the request again to ask anew.",
+            changed=changed[:50],
+        )
+
+
+def fits_a_dialog(asked: Asked) -> bool:
+    """True when a client's dialog is taken to show the whole request; how much of a long text it shows, it does not say."""
+    return len(asked.preview) <= DIALOG_CHARACTERS
+
+
+def counts_as_a_yes(who: Principal, asked: Asked) -> bool:
+    """Whether a yes that this client itself brings, from a dialog it says it showed, counts as a person's.
+
+    The one place that decides it. A client elsewhere shows its dialogs elsewhere, so it never answers for the person here.
+    """
+    return not who.is_remote and fits_a_dialog(asked)
 
 
 def _is_for(asked: Asked, who: Principal, digest: str) -> bool:
-    return asked.digest == digest and (asked.principal, asked.session, asked.connection) == who.bound
+    return asked.digest == digest and asked.bound == who.bound
 
 
 def _hash(token: str) -> bytes:

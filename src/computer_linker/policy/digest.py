@@ -20,3 +20,9 @@ def canonical_request(scope: str, op: str, target: Any, input: Any, options: Any
 def digest_of(canonical: bytes) -> str:
     """The full digest in hexadecimal; never cut short."""
     return hashlib.sha256(canonical).hexdigest()
+
+
+def digest_of_parts(*parts: str) -> str:
+    """One digest of several texts; a byte moved from one to the next is another digest."""
+    sizes = ",".join(str(len(part)) for part in parts)
+    return hashlib.sha256("\0".join((sizes, *parts)).encode("utf-8", "surrogatepass")).hexdigest()

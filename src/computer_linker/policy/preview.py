@@ -3,7 +3,6 @@
 import unicodedata
 
 _WIDTH = 100
-_HEAD, _TAIL = 2000, 600
 _MAX_MARKS = 4
 _UNSEEN = frozenset(
     chr(code)
@@ -30,13 +29,15 @@ def escaped(text: str) -> str:
 
 
 def preview(canonical: bytes, digest: str) -> str:
-    """The canonical request for human eyes: escaped, wrapped, its length and digest below; a long middle is counted."""
+    """The canonical request for human eyes: all of it, escaped and wrapped, its length and digest below."""
     text = escaped(canonical.decode("utf-8"))
-    if len(text) > _HEAD + _TAIL:
-        left_out = len(text) - _HEAD - _TAIL
-        text = f"{text[:_HEAD]} … {left_out} characters not shown … {text[-_TAIL:]}"
     lines = [text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]
     return "\n".join([*lines, f"{len(canonical)} bytes, sha256 {digest}"])
+
+
+def beginning(shown: str, most: int) -> str:
+    """The start of a preview for a place that cannot show all of it, which says so."""
+    return f"{shown[:most]}\n… {len(shown) - most} more characters, which are not shown here."
 
 
 def _is_plain(char: str) -> bool:

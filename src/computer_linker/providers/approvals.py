@@ -1,12 +1,13 @@
 """Who says yes: puts a request before the people who can be asked, and waits for one of them until the deadline."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import anyio
+from anyio import to_thread
 
 from computer_linker.errors import ConfirmRequired
 from computer_linker.model.envelope import Call, with_its_token
@@ -14,7 +15,7 @@ from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.rights import Rights
 from computer_linker.model.scope import Scope
-from computer_linker.policy.confirm import About, Asked, Ledger, check_unchanged
+from computer_linker.policy.confirm import About, Asked, Ledger, counts_as_a_yes
 from computer_linker.policy.digest import canonical_request, digest_of
 from computer_linker.policy.preview import escaped, preview
 
@@ -30,6 +31,8 @@ Look = Callable[[], Awaitable[About | None]]
 
 WAIT_S = 60.0
 _PICTURE_S = 3.0
+_LONG = 100_000
+"""Bytes whose text is made in a worker thread."""
 
 
 class NeedsInput(Exception):
@@ -70,38 +73,38 @@ class Approvals:
         self, call: Call, op: Rights, who: Principal, ttl_s: float, about: About | None = None
     ) -> tuple[str, Asked]:
         """A token for exactly this call, and the request that now waits for a person."""
-        asked = await _shown_as(_asked(call, op, who, ttl_s), about)
+        asked, canonical = _asked(call, op, who, ttl_s)
+        asked = await _shown_as(asked, canonical, about)
         token = self.ledger.issue_token(asked)
         self._announce()
         return token, asked
 
     async def confirm(
         self, call: Call, op: Rights, scope: Scope, who: Principal, ask: Approver | None, look: Look = _nothing_to_see
-    ) -> None:
-        """Return when a person has said yes to exactly this call, and what they saw is still so.
+    ) -> Asked | None:
+        """Use up a person's yes to exactly this call, asking for it where there is none yet.
 
-        Raises ConfirmRequired otherwise.
+        What they were shown is held to right before the effect (`check_unchanged`), not here: a call may still wait its turn.
+        None where they allowed everything in this scope for this session. Raises ConfirmRequired when nobody said yes.
         """
         call = with_its_token(call)
-        fresh = _asked(call, op, who, WAIT_S)
+        fresh, canonical = _asked(call, op, who, WAIT_S)
         if call.confirm is not None:
-            await self._confirm_by_token(call.confirm, who, fresh.digest, look)
-            return
+            return await self._confirm_by_token(call.confirm, who, fresh.digest)
         if self.ledger.has_standing(who, scope.id):
-            return
-        about = await look()
-        if self.ledger.spend_approval(who, fresh.digest, time.monotonic(), about):
-            return
-        asked = self._put_before_a_person(await _shown_as(fresh, about), who)
+            return None
+        yes = self.ledger.spend_approval(who, fresh.digest, time.monotonic())
+        if yes is not None:
+            return yes
+        asked = self._put_before_a_person(await _shown_as(fresh, canonical, await look()), who)
         was_shown, asked.is_dialog_over = asked.is_dialog_over, False
-        # Who was let in from elsewhere shows its dialogs elsewhere: it does not answer for the person here.
-        dialog = [] if ask is None or was_shown or who.is_remote else [ask]
+        dialog = [] if ask is None or was_shown or who.is_remote else [_dialog(ask, who)]
         asked.is_in_dialog = bool(dialog)
         approvers = [*dialog, *await self._there_for(asked)]
         if not approvers:
             raise _no_yes(asked, was_shown=was_shown)
         await self._wait(asked, approvers)
-        check_unchanged(asked, await look())
+        return asked
 
     def answer(self, asked_id: str, answer: Answer) -> Asked | None:
         """Take a person's answer, from whichever way it came first."""
@@ -143,10 +146,9 @@ class Approvals:
         A dialog that was closed or declined is no answer: others may still be asked, and the question stays open.
         """
         asked = self.ledger.find(asked_id)
-        is_theirs = asked is not None and (asked.principal, asked.session, asked.connection) == who.bound
-        if asked is None or not is_theirs or not asked.is_in_dialog:
+        if asked is None or asked.bound != who.bound or not asked.is_in_dialog:
             raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
-        if answer is None:
+        if answer is None or (answer != "no" and not counts_as_a_yes(who, asked)):
             asked.is_dialog_over = True
             return
         self.answer(asked_id, answer)
@@ -155,15 +157,12 @@ class Approvals:
             self.ledger.withdraw(asked)
             raise _said_no(asked)
 
-    async def _confirm_by_token(self, token: str, who: Principal, digest: str, look: Look) -> None:
-        about: About | None = None
+    async def _confirm_by_token(self, token: str, who: Principal, digest: str) -> Asked:
         asked = self.ledger.of_token(token, who, digest, time.monotonic())
-        if asked is not None:
-            if asked.state == "waiting" and (approvers := await self._there_for(asked)):
-                # The person who is there gets the time to answer about a token that waits for them.
-                await self._ask_all(asked, approvers)
-            about = await look()
-        self.ledger.spend_token(token, who, digest, time.monotonic(), about)
+        if asked is not None and asked.state == "waiting" and (approvers := await self._there_for(asked)):
+            # The person who is there gets the time to answer about a token that waits for them.
+            await self._ask_all(asked, approvers)
+        return self.ledger.spend_token(token, who, digest, time.monotonic())
 
     def _put_before_a_person(self, fresh: Asked, who: Principal) -> Asked:
         """The question, under the id it already has when the same one is open and no call waits for its answer."""
@@ -243,6 +242,16 @@ class Approvals:
         self._changed = anyio.Event()
 
 
+def _dialog(ask: Approver, who: Principal) -> Approver:
+    """The client's own dialog, which may always refuse, and allows only what `counts_as_a_yes`."""
+
+    async def put(asked: Asked) -> Answer | None:
+        answer = await ask(asked)
+        return answer if answer in (None, "no") or counts_as_a_yes(who, asked) else None
+
+    return put
+
+
 def shown(asked: Asked) -> dict[str, Any]:
     """A waiting request as every view of it says it; never the token."""
     return {
@@ -252,7 +261,7 @@ def shown(asked: Asked) -> dict[str, Any]:
         "digest": asked.digest,
         "preview": asked.preview,
         "details": [] if asked.about is None else list(asked.about.lines),
-        "principal": asked.principal,
+        "principal": escaped(asked.principal),
         "client": asked.client,
         "secondsLeft": seconds_left(asked),
     }
@@ -263,17 +272,17 @@ def seconds_left(asked: Asked) -> int:
     return max(0, round(asked.expires_at - time.monotonic()))
 
 
-def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
-    """The request as it is put before a person."""
+def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> tuple[Asked, bytes]:
+    """The question about a request, its text still to be made, and the request's canonical bytes."""
     canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
     digest, now = digest_of(canonical), time.monotonic()
     principal, session, connection = who.bound
-    return Asked(
+    asked = Asked(
         id=new_handle("ask"),
         op=op.name,
         scope=call.scope,
         digest=digest,
-        preview=preview(canonical, digest),
+        preview="",
         principal=principal,
         session=session,
         connection=connection,
@@ -282,10 +291,15 @@ def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> Asked:
         asked_at=now,
         expires_at=now + ttl_s,
     )
+    return asked, canonical
 
 
-async def _shown_as(asked: Asked, about: About | None) -> Asked:
-    """The question with what the person is shown beside it."""
+async def _shown_as(asked: Asked, canonical: bytes, about: About | None) -> Asked:
+    """The question with the whole request as text, and what the person is shown beside it."""
+    is_long = len(canonical) > _LONG
+    asked.preview = (
+        await to_thread.run_sync(preview, canonical, asked.digest) if is_long else preview(canonical, asked.digest)
+    )
     asked.about = about
     if about is not None and about.photograph is not None:
         with anyio.move_on_after(_PICTURE_S):
@@ -293,8 +307,8 @@ async def _shown_as(asked: Asked, about: About | None) -> Asked:
     return asked
 
 
-def _holds(asked: Asked) -> str:
-    return "" if asked.about is None else asked.about.holds
+def _holds(asked: Asked) -> Mapping[str, str]:
+    return {} if asked.about is None else asked.about.holds
 
 
 def _said_no(asked: Asked) -> ConfirmRequired:

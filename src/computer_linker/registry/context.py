@@ -31,7 +31,8 @@ class Context:
     dispatch: Callable[[Call], Awaitable[Reply]]
     """Send another call down the same road (batch.run)."""
     durable_intent: Callable[[], Awaitable[None]]
-    """Returns once the intent is durable. A side effect awaits it just before its first irreversible step."""
+    """Returns once the intent is durable and what a person was shown is still so. A side effect awaits it just before its
+    first irreversible step."""
     beside_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
     """Runs work that waits for the disk in one wait with the intent; None for an operation that records none."""
     unsynced_intent: Callable[[], Unsynced] | None = None

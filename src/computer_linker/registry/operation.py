@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -12,15 +12,16 @@ from pydantic import ValidationError
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.manifest import FacetName
-from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.errors import InvalidRequest, LinkError, TimedOut
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.rights import ScopeKind
 from computer_linker.policy.confirm import About
+from computer_linker.policy.preview import escaped
 from computer_linker.registry.validation import explain_validation, explained
 
-_LOOK_S = 3.0
+_LOOK_S = 6.0
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed"]
 
 
@@ -68,11 +69,13 @@ class Operation:
             return None
         try:
             with anyio.fail_after(_LOOK_S):
-                return await self.shows(ctx, **arguments)
+                about = await self.shows(ctx, **arguments)
+                return replace(about, lines=tuple(escaped(line) for line in about.lines))
         except LinkError as error:
-            return About((f"It cannot be shown now: {error.message}",))
+            return About((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
         except TimeoutError:
-            return About(("It cannot be shown now: looking took too long.",))
+            late = TimedOut("Looking at what it is for took too long.", seconds=_LOOK_S)
+            return About(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
 
     def why_absent(self, computer: Computer) -> str | None:
         """Why a computer cannot do this, with the remedy; None when it can."""

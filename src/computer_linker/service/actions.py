@@ -46,7 +46,7 @@ def service_actions(app: App, listening: Listening) -> dict[str, Action]:
 
 
 def _check(arguments: dict[str, Any], principal: Principal) -> None:
-    if principal.grants is not None:
-        raise PermissionDenied("Only the owner may ask this.")
+    if principal.grants is not None or principal.is_remote:
+        raise PermissionDenied("Only the owner may ask this, at this computer.")
     if arguments:
         raise InvalidRequest(f"Unknown field {min(arguments)!r}. This action takes none.")

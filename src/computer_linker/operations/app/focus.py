@@ -4,6 +4,7 @@ from computer_linker.computer.facets.apps import App
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.app.showing import show_running
 from computer_linker.providers.app_choice import running_app
 from computer_linker.registry import Context, Example, operation
 
@@ -19,6 +20,7 @@ class FocusedApp(Model):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_running,
     deadline_s=15,
     facets=("apps", "windows"),
     examples=[Example("Bring an editor to the front.", {"target": "org.xfce.mousepad"}, runs=False)],

@@ -8,6 +8,7 @@ from computer_linker.computer.facets.apps import App
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.app.showing import show_start
 from computer_linker.providers.app_choice import refuse_hidden
 from computer_linker.registry import Context, Example, operation
 
@@ -30,6 +31,7 @@ class OpenedApp(Model):
     on="computer",
     boundary="desktop",
     lane="desktop",
+    shows=show_start,
     deadline_s=30,
     facets=("apps",),
     examples=[Example("Open an editor.", {"target": "org.xfce.mousepad"}, runs=False)],

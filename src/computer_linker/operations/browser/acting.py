@@ -61,6 +61,8 @@ async def aimed(ctx: Context, verb: str, target: str, options: PageActOptions) -
         pictures: list[ArtifactFacts] = []
         if options.evidence and may_keep(ctx):
             pictures.append(await picture(ctx, session, f"before {ctx.op}"))
+        # Inside the page's own queue: what a person saw must be so when the input goes out, not when it was put in line.
+        await ctx.durable_intent()
         yield Aim(session, ctx.scope, at, before, ActedOn(ref=target, role=one.role, name=one.name[:200]), pictures)
 
 

@@ -16,6 +16,7 @@ def page_act(name: str, example: Example) -> Callable[[Callable[..., Awaitable[A
         needs={Capability.COMMAND_RUN},
         effect=Effect.ACT,
         boundary="sandboxed",
+        awaits_intent=True,
         shows=show_page_act,
         examples=[example],
     )

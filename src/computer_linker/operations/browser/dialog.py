@@ -9,6 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import page_of
+from computer_linker.operations.browser.showing import show_dialog
 from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example, operation
@@ -31,6 +32,8 @@ class AnsweredDialog(Model):
     needs={Capability.COMMAND_RUN},
     effect=Effect.ACT,
     boundary="sandboxed",
+    awaits_intent=True,
+    shows=show_dialog,
     examples=[
         Example("Say yes.", {"target": "accept"}, runs=False),
         Example("Say no.", {"target": "dismiss"}, runs=False),
@@ -45,6 +48,7 @@ async def browser_dialog(
         (shown,) = await session.ask(("dialog", "status"))
         if not text_in(shown, "type"):
             raise NotFound("The page shows no dialog.")
+        await ctx.durable_intent()
         await session.ask(answer)
         page = await look(session, ctx.scope)
     # The page was read again, which it cannot be while a dialog is open.

@@ -16,6 +16,7 @@ from computer_linker.operations.codex.asking import (
     outcome_of,
     start_turn,
 )
+from computer_linker.operations.codex.showing import show_turn
 from computer_linker.registry import Context, Example, operation
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class RunOptions(AgentOptions):
     deadline_s=None,
     destructive=True,
     awaits_intent=True,
+    shows=show_turn,
     examples=[
         Example("Let Codex work.", {"target": ".", "input": {"prompt": "Add a test for greet."}}, runs=False),
         Example(

@@ -8,6 +8,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.asking import AgentInput, AgentOptions, start_turn
+from computer_linker.operations.codex.showing import show_turn
 from computer_linker.providers.agents.sessions import Status, Workflow
 from computer_linker.registry import Context, Example, operation
 
@@ -31,6 +32,7 @@ class StartedAgent(Model):
     deadline_s=180,
     destructive=True,
     awaits_intent=True,
+    shows=show_turn,
     examples=[
         Example("Start Codex on a task.", {"target": ".", "input": {"prompt": "Fix the failing test."}}, runs=False)
     ],

@@ -7,6 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.command.showing import show_command
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.runner import Early, Limits, Outcome, Runner
@@ -48,6 +49,7 @@ class CommandOutcome(Model):
     deadline_s=None,
     destructive=True,
     awaits_intent=True,
+    shows=show_command,
     examples=[
         Example("List a folder.", {"target": ".", "input": {"command": ["ls", "-a"]}}),
         Example("Run one plain command line.", {"target": ".", "input": {"command": "echo hello"}}),

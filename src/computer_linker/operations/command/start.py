@@ -8,6 +8,7 @@ from computer_linker.computer.facets.processes import PtySize
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.command.showing import show_command
 from computer_linker.providers.processes.managed import Owner
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
@@ -44,6 +45,7 @@ class StartedProcess(Model):
     boundary="sandboxed",
     destructive=True,
     awaits_intent=True,
+    shows=show_command,
     aliases=("process.start",),
     examples=[
         Example(

@@ -14,6 +14,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, error_in
 from computer_linker.operations.file.changing import make_changes
 from computer_linker.operations.file.move import Moved, MoveInput, MoveOptions
+from computer_linker.operations.file.showing import show_copy
 from computer_linker.operations.file.streaming import send_file, telling
 from computer_linker.registry import Context, Example, operation
 
@@ -37,6 +38,7 @@ class CopyInput(MoveInput):
     effect=Effect.CHANGE,
     awaits_intent=True,
     deadline_s=None,
+    shows=show_copy,
     examples=[
         Example("Copy a file.", {"target": "notes.txt", "input": {"destination": "copy.txt"}}),
         Example(

@@ -9,6 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.file.changing import make_changes
+from computer_linker.operations.file.showing import show_move
 from computer_linker.registry import Context, Example, operation
 
 
@@ -32,6 +33,7 @@ class Moved(Model):
     effect=Effect.CHANGE,
     awaits_intent=True,
     destructive=True,
+    shows=show_move,
     examples=[Example("Rename a file.", {"target": "notes.txt", "input": {"destination": "old-notes.txt"}})],
 )
 async def file_move(ctx: Context, target: str, input: MoveInput, options: MoveOptions = MoveOptions()) -> Moved:

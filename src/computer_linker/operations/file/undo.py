@@ -11,10 +11,15 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import make_changes
+from computer_linker.policy.confirm import About
+from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.paths import check_name, rules_of
+from computer_linker.providers.fingerprints import Fingerprints
 from computer_linker.registry import Context, Example, operation
 from computer_linker.undo.journal import Journal
 from computer_linker.undo.steps import changes_of
+
+_SHOWN = 200
 
 
 class UndoInput(Model):
@@ -36,12 +41,29 @@ class Undone(Model):
     files: list[UndoneFile]
 
 
+async def show_undo(ctx: Context, input: UndoInput, options: UndoOptions) -> About:
+    """Each file that an undo would change, with what it holds now: an id says nothing to a person."""
+    record = ctx.use(Journal).find(input.operation_id, ctx.scope.id)
+    changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
+    prints = Fingerprints(ctx.computer.files)
+    prints.holds["operation"] = digest_of_parts(record.operation_id, repr(record.steps))
+    prints.lines.append(f"takes back {record.operation_id}: {len(changes)} changes")
+    for change in changes[:_SHOWN]:
+        await prints.add_file(change.path, f"{_action(change)}:", tells_all=True)
+        if isinstance(change, Move):
+            await prints.add_file(change.destination, "to", tells_all=True)
+    if len(changes) > _SHOWN:
+        prints.lines.append(f"Not checked beyond {_SHOWN} changes; each file must still be as the operation left it.")
+    return About(tuple(prints.lines), prints.holds)
+
+
 @operation(
     "file.undo",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     awaits_intent=True,
     destructive=True,
+    shows=show_undo,
     examples=[
         Example("Take a write back.", {"input": {"operationId": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}}, runs=False),
     ],

@@ -17,6 +17,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.paths import RootedPath
+from computer_linker.operations.git.showing import show_staged
 from computer_linker.providers.git.commits import Committed, commit, draft
 from computer_linker.providers.git.hooks import Hooks, find_hooks
 from computer_linker.providers.git.run import Git, GitRun
@@ -46,6 +47,8 @@ class CommitMade(Model):
     needs={Capability.GIT_WRITE},
     effect=Effect.CHANGE,
     deadline_s=600,
+    awaits_intent=True,
+    shows=show_staged,
     examples=[Example("Commit what is staged.", {"target": ".", "input": {"message": "Fix the typo"}}, runs=False)],
 )
 async def git_commit(
@@ -61,8 +64,11 @@ async def git_commit(
     folder = guarded(ctx.path(target), ctx.services.home)
     hooks = await _hooks(ctx, folder, input.message) if options.hooks else None
     if hooks is not None:
+        await ctx.durable_intent()
         await _run_hook(ctx, hooks, "pre-commit")
         await _run_hook(ctx, hooks, "commit-msg", hooks.message)
+    # Also after the hooks, which take their time: what is committed is what a person was shown.
+    await ctx.durable_intent()
     made = await ctx.use(Git).within(folder, lambda run: commit(run, input.message))
     # Said before the last hook runs: the commit stands whatever that hook does.
     ctx.effect = "confirmed" if made.is_confirmed else "partial"

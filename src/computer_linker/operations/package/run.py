@@ -8,6 +8,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.run import CommandOutcome, RunOptions, run_prepared
+from computer_linker.operations.command.showing import show_script
 from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
 from computer_linker.providers.processes.prepare import Preparation
@@ -34,6 +35,7 @@ class ScriptInput(Model):
     deadline_s=None,
     destructive=True,
     awaits_intent=True,
+    shows=show_script,
     examples=[Example("Run the tests.", {"target": ".", "input": {"script": "test"}}, runs=False)],
 )
 async def package_run(

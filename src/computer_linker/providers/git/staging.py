@@ -18,6 +18,7 @@ _STAGED = (
     "--no-textconv",
     "--ignore-submodules=all",
 )
+_RAW = (*(part for part in _STAGED if part != "--name-only"), "--raw", "--no-abbrev")
 
 
 @dataclass(slots=True)
@@ -64,6 +65,24 @@ def unstage(run: GitRun, wanted: list[tuple[str, ...]]) -> Staged:
 def staged_names(run: GitRun) -> list[bytes]:
     """Everything staged in the whole repository, from its top."""
     return _unique(run(*_STAGED).out)
+
+
+def staged_blobs(run: GitRun) -> list[str]:
+    """Everything staged, one line a file: what happened to it, its new blob and its name."""
+    fields = run(*_RAW).out.decode("utf-8", "surrogateescape").split("\0")
+    found = []
+    for facts, name in zip(fields[0::2], fields[1::2], strict=False):
+        old_mode, new_mode, _, blob, status = facts.lstrip(":").split(" ")
+        mode = "" if old_mode == new_mode else f" mode {new_mode}"
+        found.append(f"{status} {name} {blob}{mode}".encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return sorted(found)
+
+
+def unstaged_names(run: GitRun, wanted: list[tuple[str, ...]]) -> list[str]:
+    """The files below the given paths that differ from the index, as the scope shows them."""
+    found = Staged()
+    _shown_only(run, _unique(run(*_LIST, *(run.repository.spec(parts) for parts in wanted)).out), found)
+    return found.paths
 
 
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")

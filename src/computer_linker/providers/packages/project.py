@@ -23,6 +23,8 @@ _OTHER_NAMES: dict[Source, tuple[str, ...]] = {
     "Makefile": ("GNUmakefile", "makefile", "Makefile"),
     "justfile": ("justfile", "Justfile", ".justfile"),
 }
+MANIFESTS = (*(name for source in SOURCES for name in _OTHER_NAMES.get(source, (source,))), *_LOCKS)
+"""Every file that says which scripts there are and which manager runs them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from base64 import b64encode
 from html import escape
 
 from computer_linker.policy.confirm import Asked
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.preview import beginning, escaped
 from computer_linker.providers.approvals import seconds_left
 
+_MAX_SHOWN = 300_000
 _STYLE = """
 :root{color-scheme:light dark}
 body{font:17px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:#1a1a1a;background:#f6f6f7}
@@ -47,11 +48,27 @@ def _request(asked: Asked, csrf: str) -> str:
     return f"""<section><h2>{_text(asked.op)}</h2>
 <p>in <strong>{_text(asked.scope)}</strong>, asked by {_text(asked.client or asked.principal)}</p>
 <p class="quiet">{seconds_left(asked)} seconds left; silence means no.</p>
-{_about(asked)}<pre>{_lines(asked.preview)}</pre>
+{_about(asked)}<pre>{_lines(_fitting(asked))}</pre>
 <form method="post" action="/approve">{hidden}
-<button class="yes" name="answer" value="allow">Allow once</button>
-<button class="no" name="answer" value="deny">Do not allow</button>
-<button name="answer" value="session">Allow for this session and scope</button></form></section>"""
+{_buttons(asked)}</form></section>"""
+
+
+def is_shown_whole(asked: Asked) -> bool:
+    """True when the page shows every character of the request, so that it can be allowed there."""
+    return len(asked.preview) <= _MAX_SHOWN
+
+
+def _fitting(asked: Asked) -> str:
+    return asked.preview if is_shown_whole(asked) else beginning(asked.preview, _MAX_SHOWN)
+
+
+def _buttons(asked: Asked) -> str:
+    no = '<button class="no" name="answer" value="deny">Do not allow</button>'
+    if not is_shown_whole(asked):
+        return f"<p>It is too long for this page. Allow it at the computer: computer-linker approvals</p>{no}"
+    return f"""<button class="yes" name="answer" value="allow">Allow once</button>
+{no}
+<button name="answer" value="session">Allow for this session and scope</button>"""
 
 
 def _about(asked: Asked) -> str:

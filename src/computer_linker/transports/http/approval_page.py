@@ -13,7 +13,7 @@ import anyio
 from computer_linker.policy.confirm import Asked
 from computer_linker.providers.approvals import Answer, Approvals
 from computer_linker.registry.services import Services
-from computer_linker.transports.http.approval_html import closed_page, list_page
+from computer_linker.transports.http.approval_html import closed_page, is_shown_whole, list_page
 from computer_linker.transports.http.body import Receive, Scope, Send, read_body
 from computer_linker.transports.http.forms import check_form_headers
 from computer_linker.transports.http.guards import Headers, Refused
@@ -119,6 +119,11 @@ class ApprovalPage:
         answer = _ANSWERS.get(given.get("answer", ""))
         if answer is None:
             raise Refused(400, "The answer is one of allow, session and deny.")
+        asked = self._approvals.ledger.find(given.get("id", ""))
+        if answer != "no" and asked is not None and not is_shown_whole(asked):
+            raise Refused(
+                400, "This request is too long for the page. Allow it at the computer: computer-linker approvals."
+            )
         # An id that nothing waits under any more changes nothing, and the list then says so.
         self._approvals.answer(given.get("id", ""), answer)
         await _answer(send, 303, "", [(b"location", PATH.encode())])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from computer_linker.auth.guard import presented_token, prove, prove_by_oauth, why_refused
+from computer_linker.auth.guard import Proven, presented_token, prove, prove_by_oauth, why_refused
 from computer_linker.auth.oauth.scopes import asked_with, group_of
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
@@ -215,7 +215,7 @@ class HttpServer:
         if proven is None:
             await self._refuse(peer, headers, send, base)
             return
-        who = _principal(proven.id, proven.proof, proven.grants, headers, peer)
+        who = _principal(proven, headers, peer, is_local=is_local)
         if path == "/mcp":
             scope["linker.family"] = proven.family
             await self._until_revoked(scope, receive, send, headers, who, base)
@@ -316,15 +316,17 @@ async def _end_with(ending: asyncio.Event, server: Any) -> None:
     server.should_exit = True
 
 
-def _principal(id: str, proof: Any, grants: frozenset[str] | None, headers: Headers, peer: str) -> Principal:
+def _principal(proven: Proven, headers: Headers, peer: str, *, is_local: bool) -> Principal:
     session = headers.get(b"mcp-session-id")
     # A digest: the session id itself is a handle, and handles are not kept in the history.
-    if session is None and proof == "oauth":
+    if session is None and proven.proof == "oauth":
         # An OAuth client has a credential of its own, so it is one conversation by itself.
-        session = id.encode()
+        session = proven.id.encode()
     label = f"http-{hashlib.sha256(session).hexdigest()[:16]}" if session else NO_SESSION
     agent = headers.get(b"user-agent", b"").decode("latin-1")[:80] or None
-    return Principal(id, proof, session=label, connection=f"http-{peer}", client=agent, grants=grants)
+    # What came over a tunnel has the address of this machine too; no yes to the one is a yes to the other.
+    connection = f"http-{peer}" if is_local else f"http-forwarded-{peer}"
+    return Principal(proven.id, proven.proof, label, connection, agent, proven.grants, is_forwarded=not is_local)
 
 
 def _peer(scope: Scope) -> str:

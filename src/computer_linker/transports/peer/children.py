@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -12,7 +12,7 @@ import anyio
 
 from computer_linker.computer.facets.processes import Child, Ended, PtySize, SignalName, Usage
 from computer_linker.computer.remote.process_wire import FED, RESUME_S, FarLaunch, OutputName, Spawned
-from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, NotFound, ProcessNotFound
+from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, LinkError, NotFound, ProcessNotFound
 from computer_linker.model.ids import new_handle
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
@@ -104,6 +104,8 @@ class Held:
     watchers: int = 0
     timer: asyncio.TimerHandle | None = None
     limit: asyncio.TimerHandle | None = None
+    before_start: Callable[[], Awaitable[None]] | None = None
+    """Raises when what a person was shown of the command is no longer so."""
 
     def close(self) -> None:
         """End it, and let go of everything."""
@@ -231,11 +233,20 @@ class ProcessesHere:
             prepared.plan.release()
             raise
         process = self._children.hold(self._owner, child, prepared, ctx.scope.policy.max_runtime_seconds)
+        self._find(process).before_start = ctx.durable_intent
         ctx.note(processId=process)
         return Spawned(process, child.pid)
 
     async def go(self, process: str) -> None:
-        self._find(process).child.go()
+        held = self._find(process)
+        try:
+            # The caller chooses when this comes: what a person saw of the command must be so now, not only at `spawn`.
+            if held.before_start is not None:
+                await held.before_start()
+        except LinkError:
+            held.child.kill()
+            raise
+        held.child.go()
 
     async def feed(self, process: str, at: int, data: bytes, is_last: bool = False) -> int:
         held = self._find(process)

@@ -22,6 +22,7 @@ from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context
 from computer_linker.registry.operation import Operation, PathBoundary
 from computer_linker.transports.peer.children import ProcessesHere
+from computer_linker.transports.peer.facet_shows import shows_for
 from computer_linker.transports.peer.frames import MAX_BLOBS
 from computer_linker.undo.journal import Entry, Journal
 from computer_linker.undo.steps import recover
@@ -89,7 +90,7 @@ def _operation(method: Method) -> FacetOperation:
         effect=method.effect, on=method.on, boundary=_boundary(method),
         lane="desktop" if method.effect is Effect.ACT else None, deadline_s=None if method.is_stream else 60,
         destructive=method.effect is not Effect.OBSERVE, instant=False, awaits_intent=method.effect is Effect.CHANGE,
-        examples=(),
+        examples=(), shows=None if method.effect is Effect.OBSERVE else shows_for(method, _asked_changes),
     )  # fmt: skip
 
 
@@ -189,11 +190,17 @@ def _bound_reading(given: dict[str, Any]) -> None:
         given["window"] = replace(given["window"], max_bytes=min(given["window"].max_bytes, MAX_BLOBS))
 
 
-async def _run_changes(ctx: Context, what: str, params: dict[str, Any]) -> Plain:
+def _asked_changes(ctx: Context) -> list[Change]:
+    """The changes of a batch, on this scope's own paths."""
+    params = ctx.cargo.params
     sent = params.get("changes")
     if params.keys() != {"changes"} or type(sent) is not list or not 0 < len(sent) <= 1000:
         raise InvalidRequest("A batch has `changes`.", field="changes")
-    changes = [_rehomed_change(ctx, unpacked_change(one)) for one in sent]
+    return [_rehomed_change(ctx, unpacked_change(one)) for one in sent]
+
+
+async def _run_changes(ctx: Context, what: str, params: dict[str, Any]) -> Plain:
+    changes, sent = _asked_changes(ctx), params["changes"]
     journal = ctx.use(Journal)
     if not journal.is_recovered:
         await recover(journal, ctx.computer.files)

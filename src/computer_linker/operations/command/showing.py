@@ -1,0 +1,64 @@
+"""What a person sees of a command before they say yes: the command line, its folder, and the files of the scope it names."""
+
+from typing import Any, Protocol
+
+from computer_linker.errors import LinkError
+from computer_linker.policy.confirm import About
+from computer_linker.policy.digest import digest_of_parts
+from computer_linker.providers.fingerprints import Fingerprints
+from computer_linker.providers.packages.manifests import with_arguments
+from computer_linker.providers.packages.project import MANIFESTS, read_project
+from computer_linker.providers.processes.named import MOST, named_in
+from computer_linker.registry import Context
+
+_ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
+
+
+class _Command(Protocol):
+    @property
+    def command(self) -> str | list[str]: ...
+
+
+class _Script(Protocol):
+    @property
+    def script(self) -> str: ...
+    @property
+    def args(self) -> list[str]: ...
+    @property
+    def source(self) -> Any: ...
+
+
+async def show_command(ctx: Context, input: _Command, target: str = ".", options: Any = None) -> About:
+    """The scripts and programs of the scope that the command names, by digest."""
+    return await about_command(ctx, input.command, target)
+
+
+async def show_script(ctx: Context, input: _Script, target: str = ".", options: Any = None) -> About:
+    """What the script stands for, and the manifests and files that say what it does, by digest."""
+    folder = ctx.path(target or ".")
+    script = (await read_project(ctx.computer, folder)).script(input.script, input.source)
+    argv = with_arguments(script, input.args)
+    lines = [f"{script.source} says {script.name}: {script.command}"] if script.command else []
+    named = [folder.child(name).shown for name in MANIFESTS]
+    named += named_in(script.command, folder, ctx.scope.roots) if script.command else []
+    about = await about_command(ctx, list(argv), target, tuple(named))
+    return About((*lines, *about.lines), {**about.holds, "script": digest_of_parts(*argv)})
+
+
+async def about_command(ctx: Context, command: str | list[str], target: str, more: tuple[str, ...] = ()) -> About:
+    """A command line with the files of the scope that it names."""
+    cwd = ctx.path(target or ".")
+    named = list(dict.fromkeys((*more, *named_in(command, cwd, ctx.scope.roots))))
+    prints = Fingerprints(ctx.computer.files)
+    for name in named[:MOST]:
+        try:
+            path = ctx.path(name)
+            await prints.add_file(path, "names")
+        except LinkError:
+            # No path of this scope, or one that its commands cannot open either.
+            continue
+    text = command if isinstance(command, str) else repr(command)
+    lines = [f"in the folder {cwd.shown}: {text}", *prints.lines]
+    if len(named) > MOST:
+        lines.append(f"Not checked beyond {MOST} names.")
+    return About((*lines, _ONLY), prints.holds)

@@ -1,0 +1,87 @@
+"""The files inside a scope that a command names: its script, its program, the file its tool reads by itself."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.command_line import ShellNeeded, to_argv
+
+MOST = 64
+"""Names that are looked at in one command."""
+
+_MAKE = ("GNUmakefile", "makefile", "Makefile")
+_JUST = ("justfile", "Justfile", ".justfile")
+_NODE = ("package.json", "package-lock.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb", ".npmrc")
+_PYTEST = ("conftest.py", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "Dockerfile")
+_GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties")
+_READ_BY_ITSELF: dict[str, tuple[str, ...]] = {
+    "make": _MAKE, "gmake": _MAKE, "just": _JUST, "npm": _NODE, "npx": _NODE, "pnpm": _NODE, "yarn": _NODE, "bun": _NODE,
+    "node": ("package.json", "index.js"), "deno": ("deno.json", "deno.jsonc"), "pytest": _PYTEST, "py.test": _PYTEST,
+    "tox": ("tox.ini", "pyproject.toml", "setup.cfg"), "nox": ("noxfile.py",), "uv": ("pyproject.toml", "uv.lock"),
+    "poetry": ("pyproject.toml", "poetry.lock"), "pdm": ("pyproject.toml", "pdm.lock"), "hatch": ("pyproject.toml",),
+    "pip": ("setup.py", "pyproject.toml", "setup.cfg"), "cargo": ("Cargo.toml", "Cargo.lock", "build.rs"),
+    "go": ("go.mod", "go.sum"), "ninja": ("build.ninja",), "cmake": ("CMakeLists.txt", "CMakePresets.json"),
+    "meson": ("meson.build",), "rake": ("Rakefile",),
+    "bundle": ("Gemfile", "Gemfile.lock"), "mvn": ("pom.xml",), "gradle": _GRADLE, "gradlew": _GRADLE,
+    "docker": _COMPOSE, "docker-compose": _COMPOSE, "podman": _COMPOSE, "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "invoke": ("tasks.py",), "ansible-playbook": ("ansible.cfg",), "terraform": ("main.tf",), "snakemake": ("Snakefile",),
+    "python": ("__main__.py",), "eslint": ("eslint.config.js", "eslint.config.mjs", "package.json"), "tsc": ("tsconfig.json",),
+    "jest": ("jest.config.js", "package.json"), "vitest": ("vitest.config.ts", "vite.config.ts", "package.json"),
+}  # fmt: skip
+"""What a program takes from the folder it works in, without its being named; also when it comes to be there only later."""
+
+_WORD = re.compile(r"[\w@%+:,./~-]+")
+
+
+def named_in(command: str | Sequence[str], cwd: RootedPath, roots: Sequence[str]) -> list[str]:
+    """The targets inside the scope that a command means or may mean, whether or not something is there."""
+    words, program = _words(command)
+    found = (_target(word, cwd, roots) for word in _spread(words, _READ_BY_ITSELF.get(program, ())))
+    return list(dict.fromkeys(target for target in found if target))
+
+
+def _words(command: str | Sequence[str]) -> tuple[list[str], str]:
+    """The words of a command and its program's name. Of a text for a shell every word counts."""
+    try:
+        argv = to_argv(command if isinstance(command, str) else list(command))
+    except ShellNeeded:
+        argv = ["sh", "-c", str(command)]
+    program = re.sub(r"[\d.]+$", "", argv[0].rpartition("/")[2]) or argv[0]
+    words = list(argv)
+    if program in ("sh", "bash", "zsh", "dash", "ksh", "fish", "env", "xargs", "timeout", "nice", "nohup", "time"):
+        inner = [word for part in argv[1:] for word in (_WORD.findall(part) if " " in part or ";" in part else [part])]
+        words += inner
+        program = next((word for word in inner if word in _READ_BY_ITSELF), program)
+    return words, program
+
+
+def _spread(words: list[str], own: tuple[str, ...]) -> Iterator[str]:
+    """Each word as a path, the value of an option, a module, and the files its tool finds by itself."""
+    yield from own
+    for place, word in enumerate(words):
+        value = word.partition("=")[2] if word.startswith("-") else word
+        if words[place - 1] == "-m" and place:
+            module = word.replace(".", "/")
+            yield from (f"{module}.py", f"{module}/__main__.py", f"{module}/__init__.py")
+        elif place and value:
+            yield value
+            if own and not value.startswith("-"):
+                yield from (f"{value}/{name}" for name in own)
+        elif "/" in word:
+            yield word
+
+
+def _target(word: str, cwd: RootedPath, roots: Sequence[str]) -> str:
+    """What a word means as a target of this scope; empty for one that is no path in it."""
+    if not word or len(word) > 1000 or "\0" in word or "://" in word or word.startswith("~"):
+        return ""
+    prefix, joined = cwd.prefix, "/".join((*cwd.parts, word))
+    if word.startswith("/"):
+        index = next((place for place, root in enumerate(roots) if word.startswith(root.rstrip("/") + "/")), None)
+        if index is None:
+            return ""
+        prefix, joined = f"@{index}/" if index else "", word[len(roots[index].rstrip("/")) + 1 :]
+    normal = posixpath.normpath(joined)
+    return "" if normal in (".", "..") or normal.startswith("../") else prefix + normal
