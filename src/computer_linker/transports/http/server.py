@@ -43,7 +43,7 @@ from computer_linker.transports.http.log_lines import keep_short
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
 from computer_linker.transports.http.own_address import EVERY, at_own_address, for_this_machine
-from computer_linker.transports.http.refusals import RefusalNotes
+from computer_linker.transports.refusals import RefusalNotes
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Introspection, Tools
 
