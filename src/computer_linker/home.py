@@ -61,7 +61,7 @@ def proof(key: bytes, challenge: bytes, greeting: bytes) -> bytes:
 
 
 def make_key(home: str) -> bytes:
-    """Write a new key. Each service makes its own, so one that was copied, changed or deleted is worth nothing after a restart."""
+    """Write a new key. Each service makes its own: one that was copied or changed is worth nothing after a restart."""
     key = os.urandom(_KEY_BYTES)
     path = os.path.join(home, KEY_NAME)  # noqa: PTH118
     fresh = f"{path}.{os.getpid()}.new"

@@ -14,7 +14,10 @@ STARTED_HERE = (
     "This program was started by the service itself (through a command, an agent or an application), or has ended: "
     "such a program is never taken for the owner. Start it from a terminal or a client of your own."
 )
-WRONG_KEY = "This program did not prove that it knows the owner's key: use the computer-linker of this version, with the same state folder."
+WRONG_KEY = (
+    "This program did not prove that it knows the owner's key: "
+    "use the computer-linker of the service's version, with the same state folder."
+)
 
 
 class LocalCallers:

@@ -44,7 +44,7 @@ def comes_from_below(link: socket.socket, root: int) -> bool:
 
 
 def is_below(pid: int, root: int) -> bool | None:
-    """Whether a process is a descendant of `root` (not `root` itself); None when it cannot be told, since processes ended meanwhile."""
+    """Whether a process is a descendant of `root` (not `root` itself); None when that cannot be told, for processes ended."""
     if _COMMANDS.search(read(f"/proc/{pid}/cgroup")) and not _COMMANDS.search(read(f"/proc/{root}/cgroup")):
         return pid != root
     for _ in range(_TRIES):

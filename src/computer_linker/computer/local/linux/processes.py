@@ -51,6 +51,15 @@ class LinuxProcesses:
         self._children: dict[int, LinuxChild] = {}
         self._forking = 0
 
+    @property
+    def launcher_pid(self) -> int | None:
+        """The launcher's process; None while there is none."""
+        return self._launcher.pid if self._launcher is not None and self._control is not None else None
+
+    def waiting_pids(self) -> set[int]:
+        """The launcher's children that have no order yet, so that they run no program."""
+        return {ready.pid for ready in (*self._ready, *self._ahead.values())}
+
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
         ready = launch.ahead if isinstance(launch.ahead, _Ready) else await self._next_ready()
