@@ -157,7 +157,8 @@ class HttpServer:
 
         config = uvicorn.Config(
             self, http=protocol(self._entrance), ws="none", lifespan="off", log_config=None, log_level="warning",
-            access_log=False, server_header=False, date_header=False, timeout_keep_alive=75, proxy_headers=False, timeout_graceful_shutdown=5,
+            access_log=False, server_header=False, date_header=False, timeout_keep_alive=75, proxy_headers=False,
+            timeout_graceful_shutdown=5,
         )  # fmt: skip
         server = Server(config)
         watch = asyncio.create_task(_end_with(ending, server)) if ending is not None else None

@@ -17,7 +17,7 @@ _PEER_PIDFD = 77
 """SO_PEERPIDFD (Linux 6.5); no version of the standard library that we use names it."""
 _TRIES = 5
 _MOST_ABOVE = 4096
-_COMMANDS = re.compile(rb"/computer-linker-\d+(?:/|$)", re.MULTILINE)
+_COMMANDS = re.compile(rb"/computer-linker-\d[\d-]*(?:/|$)", re.MULTILINE)
 """A control group of commands, of this service or another one of this user (see crowd.py)."""
 IS_KNOWN = bool(read("/proc/self/stat"))
 """Whether this system tells who started what."""

@@ -9,6 +9,7 @@ import socket
 import struct
 import time
 from collections import OrderedDict
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from computer_linker.computer.local.linux.lineage import is_below, origin_of
@@ -51,16 +52,16 @@ class TcpCallers:
             return True
         # In this order: what is still held after no command was left is not held by one.
         has_commands = not self._commands.waiting_pids().issuperset(children(launcher))
-        try:
-            here, there = link.getsockname(), link.getpeername()
-            found = _far_end(link.family, here, there)
-            # Our own end, to see whether this kernel tells of any.
-            tells = found is not None or _far_end(link.family, there, here) is not None
-        except OSError:
-            # The connection has ended, or this system does not tell.
+        if not _tells():
             return not has_commands
+        try:
+            there = link.getpeername()
+            found = _far_end(link.family, link.getsockname(), there)
+        except OSError:
+            # It was reset: a command may send a request so and be gone.
+            return False
         if found is None:
-            return not _is_of_this_machine(link.family, there[0]) if tells else not has_commands
+            return not _is_of_this_machine(link.family, there[0])
         if found.inode == 0:
             return False
         if not has_commands or os.geteuid() not in (0, found.uid):
@@ -118,6 +119,19 @@ def _far_end(family: int, here: Address, there: Address) -> _Socket | None:
     if struct.unpack_from("=H", answer, 4)[0] != _BY_FAMILY or answer[17] == _LISTENS:
         return None
     return _Socket(*struct.unpack_from("=II", answer, 80))
+
+
+@lru_cache(maxsize=1)
+def _tells() -> bool:
+    """Whether this kernel tells of TCP sockets."""
+    try:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as listener,
+            socket.create_connection(listener.getsockname()) as link,
+        ):
+            return _far_end(link.family, link.getpeername(), link.getsockname()) is not None
+    except OSError:
+        return False
 
 
 def _packed(family: int, address: str) -> bytes:
