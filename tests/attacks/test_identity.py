@@ -57,10 +57,10 @@ def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield request.param, service
 
 
-def attacked(service: Service, scope: str, way: str) -> dict[str, Any]:
+def attacked(service: Service, scope: str, way: str, port: int | None = None) -> dict[str, Any]:
     """Run the attack as a command of the scope; what it heard and reached."""
     key = (service.home / places.KEY_NAME).read_bytes().hex()
-    facts = {"home": str(service.home), "port": service.port, "key": key, "token": service.token}
+    facts = {"home": str(service.home), "port": port or service.port, "key": key, "token": service.token}
     command = ["/usr/bin/python3", "-I", "attack.py", way, json.dumps(facts)]
     link = service.http()
     try:

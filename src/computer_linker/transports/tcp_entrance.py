@@ -18,10 +18,10 @@ _AT_ONCE = 2
 class TcpEntrance:
     """Decides once for each connection, for as long as it lives."""
 
-    def __init__(self, computer: Computer, notes: RefusalNotes) -> None:
+    def __init__(self, computer: Computer, notes: RefusalNotes, *, for_tunnel: bool = False) -> None:
         is_known = computer.capabilities().facets["processes"].backend == "launcher"
         commands: Commands | None = computer.processes if is_known else None  # type: ignore[assignment]  # the launcher's
-        self._callers = TcpCallers(commands) if commands is not None else None
+        self._callers = TcpCallers(commands, for_tunnel=for_tunnel) if commands is not None else None
         self._notes = notes
         self._noting: set[asyncio.Task[None]] = set()
         self._limiter = anyio.CapacityLimiter(_AT_ONCE)

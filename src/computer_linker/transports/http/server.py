@@ -89,7 +89,7 @@ class HttpServer:
         # Counted by itself: whoever sends foreign names must not hide that somebody guesses.
         self._strays = RefusalNotes(dispatcher)
         self._guesses = Guesses()
-        self._entrance = TcpEntrance(services.use(Computer), RefusalNotes(dispatcher))
+        self._commands = RefusalNotes(dispatcher)
         self._known_places: tuple[Config, Places] | None = None
         self._host, self._port = "127.0.0.1", 0
         self._socket: socket.socket | None = None
@@ -149,6 +149,9 @@ class HttpServer:
 
         from computer_linker.transports.http.connections import protocol
 
+        # Whoever ends with `ending` is a tunnel's.
+        entrance = TcpEntrance(self._services.use(Computer), self._commands, for_tunnel=ending is not None)
+
         class Server(uvicorn.Server):
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:
@@ -156,7 +159,7 @@ class HttpServer:
                 yield
 
         config = uvicorn.Config(
-            self, http=protocol(self._entrance), ws="none", lifespan="off", log_config=None, log_level="warning",
+            self, http=protocol(entrance), ws="none", lifespan="off", log_config=None, log_level="warning",
             access_log=False, server_header=False, date_header=False, timeout_keep_alive=75, proxy_headers=False,
             timeout_graceful_shutdown=5,
         )  # fmt: skip

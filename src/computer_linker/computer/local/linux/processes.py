@@ -60,6 +60,10 @@ class LinuxProcesses:
         """The launcher's children that have no order yet, so that they run no program."""
         return {ready.pid for ready in (*self._ready, *self._ahead.values())}
 
+    def tunnel_pids(self) -> set[int]:
+        """The service's own tunnel programs."""
+        return {child.pid for child in self._children.values() if child.is_tunnel}
+
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
         ready = launch.ahead if isinstance(launch.ahead, _Ready) else await self._next_ready()
@@ -320,6 +324,7 @@ class LinuxChild(Ending):
         self._owner = owner
         self._wrapped = launch.wrapped
         self._is_pty = launch.pty is not None
+        self.is_tunnel = launch.is_tunnel
 
     def go(self) -> None:
         gate, self._gate = self._gate, None

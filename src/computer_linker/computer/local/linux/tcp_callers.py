@@ -7,6 +7,7 @@ process holds (closed, or on its way inside another socket) may be a command's, 
 import os
 import socket
 import struct
+import threading
 import time
 from collections import OrderedDict
 from functools import lru_cache
@@ -31,12 +32,17 @@ class Commands(Protocol):
 
     def waiting_pids(self) -> set[int]: ...
 
+    def tunnel_pids(self) -> set[int]: ...
+
 
 class TcpCallers:
     """Tells a command's connections from others. Remembers a few programs, since a client connects again and again."""
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, commands: Commands, *, for_tunnel: bool = False) -> None:
+        """`for_tunnel`: at the tunnel's own port, where its program, which the launcher started too, is to come in."""
         self._commands = commands
+        self._for_tunnel = for_tunnel
+        self._lock = threading.Lock()
         self._known: OrderedDict[tuple[int, int], bool] = OrderedDict()
         """Programs by pid and start, and whether they may come in: what is below the launcher, or not, stays so for life."""
 
@@ -71,6 +77,7 @@ class TcpCallers:
     def after_a_look(self, link: socket.socket) -> bool:
         """The same by looking through the open files of every process; for a worker thread."""
         launcher = self._commands.launcher_pid
+        tunnels = self._commands.tunnel_pids() if self._for_tunnel else set[int]()
         for attempt in range(_TRIES):
             if attempt:
                 time.sleep(_PAUSE_S)
@@ -81,24 +88,34 @@ class TcpCallers:
             if found is None or found.inode == 0 or launcher is None:
                 return False
             holder = _holder(found.inode)
-            below = is_below(holder[0], launcher) if holder is not None else None
+            below = _is_command(holder[0], launcher, tunnels) if holder is not None else None
             if holder is not None and below is not None and _start(holder[0]) == holder[1]:
                 self._remember(holder, not below)
                 return not below
         return False
 
     def _verdict_on_known(self, inode: int) -> bool | None:
-        for known, may_enter in list(self._known.items()):
+        with self._lock:
+            remembered = list(self._known.items())
+        for known, may_enter in remembered:
             if _holds(known[0], inode) and _start(known[0]) == known[1]:
                 self._remember(known, may_enter)
                 return may_enter
         return None
 
     def _remember(self, known: tuple[int, int], may_enter: bool) -> None:
-        self._known[known] = may_enter
-        self._known.move_to_end(known, last=False)
-        while len(self._known) > _MOST_REMEMBERED:
-            self._known.popitem()
+        with self._lock:
+            self._known[known] = may_enter
+            self._known.move_to_end(known, last=False)
+            while len(self._known) > _MOST_REMEMBERED:
+                self._known.popitem()
+
+
+def _is_command(pid: int, launcher: int, tunnels: set[int]) -> bool | None:
+    below = is_below(pid, launcher)
+    if below and (pid in tunnels or any(is_below(pid, tunnel) for tunnel in tunnels)):
+        return False
+    return below
 
 
 class _Socket(NamedTuple):
