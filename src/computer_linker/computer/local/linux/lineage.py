@@ -72,11 +72,23 @@ def _walk(pid: int, root: int) -> bool | None:
         if parent == 0 or pid == root:
             return False
         above = origin_of(parent)
+        is_hidden = above is None and _is_another_users(parent)
         # The same parent before and after: so it was the parent that was looked at, and not a later process of its number.
         if origin_of(pid) != here:
             return None
+        if is_hidden:
+            return False
         pid, here = parent, above
     return None
+
+
+def _is_another_users(pid: int) -> bool:
+    """True for a living process of another user, which /proc may hide (hidepid). None that we started can become one."""
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return False
 
 
 def _peer_pidfd(link: socket.socket, pid: int) -> int:
