@@ -45,6 +45,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(_HEADERS_DEADLINE_S, self._too_slow)
         self._may_enter: bool | None = True
         self._held = b""
+        self._is_answered = False
         cls.silent[self] = None
         if cls.entrance is not None and cls.entrance.is_needed:
             self._look(cls.entrance, transport)
@@ -61,10 +62,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._may_enter:
-            # Nothing is read before it is known who sent it.
-            self._held = self._held + data if self._may_enter is None else b""
-            if len(self._held) > _MAX_HEAD:
-                self.transport.pause_reading()
+            self._hold(data)
             return
         self._size += len(data)
         super().data_received(data)
@@ -73,6 +71,18 @@ class BoundedProtocol(HttpToolsProtocol):
         if around > _MAX_HEAD + self._body_size and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
+
+    def _hold(self, data: bytes) -> None:
+        """Keep what came before it is known who sent it; what comes of a refused one is dropped, and the first of it answered."""
+        if self._may_enter is None:
+            self._held += data
+            if len(self._held) > _MAX_HEAD:
+                self.transport.pause_reading()
+        elif not self._is_answered:
+            self._is_answered = True
+            self.transport.write(_NOT_ANSWERED)
+            # Not closed at once: whoever still sends would lose the answer. The deadline closes it.
+            self.transport.write_eof()
 
     def _look(self, entrance: TcpEntrance, transport: asyncio.Transport) -> None:
         """Find out whether this connection may come in."""
@@ -83,24 +93,22 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         link.close()
         if not self._may_enter:
-            self._refuse(entrance)
+            entrance.note(self._from)
 
     async def _decide(self, entrance: TcpEntrance, link: socket.socket) -> None:
         with link:
             self._may_enter = await entrance.after_a_look(link)
         if not self._may_enter:
-            self._refuse(entrance)
-        elif not self.transport.is_closing():
-            held, self._held = self._held, b""
+            entrance.note(self._from)
+        held, self._held = self._held, b""
+        if not self.transport.is_closing():
             self.transport.resume_reading()
             if held:
                 self.data_received(held)
 
-    def _refuse(self, entrance: TcpEntrance) -> None:
-        entrance.note(str((self.client or ("gone",))[0]))
-        if not self.transport.is_closing():
-            self.transport.write(_NOT_ANSWERED)
-            self.transport.close()
+    @property
+    def _from(self) -> str:
+        return str((self.client or ("gone",))[0])
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
