@@ -1,4 +1,7 @@
-"""Where the state lives, and how to reach the service's private socket.
+"""Where the state lives, how to reach the service's private socket, and how to prove there that one is the owner's own program.
+
+The service sends a challenge; a client answers with its greeting and a keyed digest of both. The key is `owner.key` in the state
+folder, which no scope and no sandbox can read.
 
 The stdio shim starts with this, and a client waits for it: so the C module `_socket` (the `socket` module around it imports
 enum, selectors and collections, half of the shim's start), no contextlib and no pathlib.
@@ -6,21 +9,97 @@ enum, selectors and collections, half of the shim's start), no contextlib and no
 
 import os
 import struct
-from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 SOCKET_NAME = "service.sock"
 BRIDGE_NAME = "bridge.sock"
 LOCK_NAME = "service.lock"
 LOG_NAME = "service.log"
-GREETING_FDS = b"computer-linker/1 mcp-descriptors\n"
-GREETING_STREAM = b"computer-linker/1 mcp-stream\n"
-GREETING_CONTROL = b"computer-linker/1 control\n"
+KEY_NAME = "owner.key"
+GREETING_FDS = b"computer-linker/2 mcp-descriptors"
+GREETING_STREAM = b"computer-linker/2 mcp-stream"
+GREETING_CONTROL = b"computer-linker/2 control"
+CHALLENGE = b"computer-linker/2 challenge "
+WELCOME = b"computer-linker/2 welcome"
+REFUSED = b"computer-linker/2 refused "
+_KEY_BYTES = 32
+_MAX_LINE = 512
 
 
 def state_home() -> str:
     """The state folder: COMPUTER_LINKER_HOME, its older name, or ~/.computer-linker."""
     named = os.environ.get("COMPUTER_LINKER_HOME") or os.environ.get("LOCALPORT_HOME")
     return os.path.abspath(os.path.expanduser(named or "~/.computer-linker"))  # noqa: PTH100, PTH111
+
+
+def enter(home: str, greeting: bytes, fds: tuple[int, ...] = (), within_s: float | None = None) -> socket:
+    """Connect, and prove to be the owner's own program.
+
+    Raises PermissionError with the reason when the service refuses, another OSError when none listens or it ends.
+    """
+    link = connect(home)
+    link.settimeout(within_s)
+    try:
+        challenge = _line(link)
+        if challenge.startswith(CHALLENGE):
+            line = greeting + b" " + proof(_key(home), challenge, greeting) + b"\n"
+            link.sendmsg([line], [(SOL_SOCKET, SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))] if fds else [])
+        answer = _line(link) if challenge.startswith(CHALLENGE) else challenge
+        if answer != WELCOME:
+            raise PermissionError(1, answer.removeprefix(REFUSED).decode("utf-8", "replace"))
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def proof(key: bytes, challenge: bytes, greeting: bytes) -> bytes:
+    """What only a program that has read the key can answer to this challenge, for this purpose."""
+    from _blake2 import blake2b
+
+    return blake2b(challenge + b"\n" + greeting, key=key, digest_size=32).hexdigest().encode()
+
+
+def make_key(home: str) -> bytes:
+    """Write a new key. Each service makes its own: one that was copied or changed is worth nothing after a restart."""
+    key = os.urandom(_KEY_BYTES)
+    path = os.path.join(home, KEY_NAME)  # noqa: PTH118
+    fresh = f"{path}.{os.getpid()}.new"
+    if os.path.lexists(fresh):
+        os.unlink(fresh)  # noqa: PTH108
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, key)
+    finally:
+        os.close(fd)
+    os.replace(fresh, path)  # noqa: PTH105
+    return key
+
+
+def _key(home: str) -> bytes:
+    remedy = "restart the service, which makes a new one"
+    try:
+        fd = os.open(os.path.join(home, KEY_NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # noqa: PTH118
+    except OSError as error:
+        raise PermissionError(1, f"the owner's key {KEY_NAME} cannot be read ({error.strerror}); {remedy}") from None
+    try:
+        facts = os.fstat(fd)
+        if facts.st_mode & 0o077 or facts.st_uid not in (os.getuid(), 0):
+            raise PermissionError(1, f"the owner's key {KEY_NAME} is open to other users; {remedy}")
+        return os.read(fd, 2 * _KEY_BYTES)
+    finally:
+        os.close(fd)
+
+
+def _line(link: socket) -> bytes:
+    """One line, and nothing of what comes behind it. Raises ConnectionResetError when the service ends before it."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < _MAX_LINE:
+        byte = link.recv(1)
+        if not byte:
+            raise ConnectionResetError(104, "the service ended the connection")
+        line += byte
+    return line[:-1]
 
 
 def connect(home: str, name: str = SOCKET_NAME) -> socket:

@@ -49,8 +49,8 @@ def test_a_command_with_the_network_does_not_run_while_no_token_is_asked_for(tmp
         assert CANARY not in json.dumps(ask_from_a_command(service, "cut"))
 
 
-def test_a_command_with_the_network_meets_a_service_that_asks_for_its_token(tmp_path: Path) -> None:
+def test_a_command_with_the_network_is_not_answered_by_a_service_that_asks_for_its_token(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN, scopes=scopes(tmp_path)) as service:
         ran = ask_from_a_command(service, "net")
-        assert "401" in ran["data"]["stdout"]
+        assert "403" in ran["data"]["stdout"]
         assert CANARY not in json.dumps(ran)

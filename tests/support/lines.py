@@ -123,9 +123,8 @@ def stdio(home: Path, *, handshake: bool = True, **env: str) -> Iterator[Lines]:
 @contextmanager
 def stream(home: Path, *, handshake: bool = True) -> Iterator[Lines]:
     """MCP straight on the service's private socket."""
-    link = places.connect(str(home))
+    link = places.enter(str(home), places.GREETING_STREAM)
     try:
-        link.sendall(places.GREETING_STREAM)
         lines = Lines(link.fileno(), link.fileno())
         if handshake:
             lines.initialize()

@@ -34,9 +34,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @asynccontextmanager
 async def socket_transport(home: str) -> AsyncIterator[Any]:
     """The SDK's streams on the service's private socket."""
-    link = socket.socket(fileno=places.connect(home).detach())
+    link = socket.socket(fileno=places.enter(home, places.GREETING_STREAM).detach())
     reader, writer = await asyncio.open_unix_connection(sock=link, limit=1 << 24)
-    writer.write(places.GREETING_STREAM)
     to_client, read_stream = anyio.create_memory_object_stream[Any](16)
     write_stream, from_client = anyio.create_memory_object_stream[Any](16)
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +114,16 @@ async def over_socket(home: Path | None) -> AsyncIterator[LineChannel]:
     from computer_linker.client.socket_client import start_service
 
     folder = home or Path(places.state_home())
+    greet = partial(places.enter, os.fspath(folder), places.GREETING_STREAM)
     try:
-        link = places.connect(os.fspath(folder))
-    except (FileNotFoundError, ConnectionRefusedError):
-        await anyio.to_thread.run_sync(start_service, folder)
-        link = places.connect(os.fspath(folder))
+        try:
+            link = await anyio.to_thread.run_sync(greet)
+        except (FileNotFoundError, ConnectionRefusedError):
+            await anyio.to_thread.run_sync(start_service, folder)
+            link = await anyio.to_thread.run_sync(greet)
+    except PermissionError as error:
+        raise ClientFailed(error.strerror) from None
     whole = socket.socket(fileno=link.detach())
-    whole.sendall(places.GREETING_STREAM)
     async with await anyio.abc.UNIXSocketStream.from_socket(whole) as stream, _listening(stream) as channel:
         yield channel
 

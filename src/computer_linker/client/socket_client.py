@@ -37,16 +37,16 @@ def ask_or_start(home: Path, request: dict[str, Any]) -> dict[str, Any]:
 def ask_service(home: Path, request: dict[str, Any], within_s: float | None = None) -> dict[str, Any] | None:
     """The running service's answer; None when no service runs. Raises TimeoutError when it is silent for `within_s`."""
     try:
-        link = places.connect(os.fspath(home))
-    except (FileNotFoundError, ConnectionRefusedError):
+        link = places.enter(os.fspath(home), places.GREETING_CONTROL, within_s=within_s)
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError):
+        # None listens, or one that listened before it had read its config ended over that.
         return None
-    link.settimeout(within_s)
+    except PermissionError as error:
+        raise ServiceUnreachable(error.strerror) from None
     try:
-        link.sendall(places.GREETING_CONTROL)
         link.sendall(json.dumps(request, ensure_ascii=False).encode() + b"\n")
         answer = _line(link)
     except (ConnectionResetError, BrokenPipeError):
-        # It listened before it had read its config, and ended over that.
         return None
     finally:
         link.close()

@@ -4,10 +4,12 @@ import asyncio
 import logging
 import os
 import pwd
+import secrets
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from hmac import compare_digest
 from typing import Any
 
 import anyio
@@ -18,22 +20,27 @@ from computer_linker.errors import CannotServe, LinkError
 from computer_linker.model.ids import new_handle
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
+from computer_linker.transports.local_callers import WRONG_KEY, LocalCallers
 from computer_linker.transports.mcp.lane import Lane, Talk
 from computer_linker.transports.mcp.wire import Wire
 
 log = logging.getLogger(__name__)
 
 _GREETING_DEADLINE_S = 10
+_MAX_GREETING = 256
 _MAX_CONTROL = 16 * 1024 * 1024
 
 Control = Callable[[dict[str, Any], Principal], Awaitable[dict[str, Any]]]
 
 
 class Door:
-    """Accepts local clients. Only this user (and root) gets in, as the kernel says."""
+    """Accepts the owner's own programs: of this user, as the kernel says, not started by this service, and knowing its key."""
 
-    def __init__(self, listener: socket.socket, lane: Lane, control: Control) -> None:
+    def __init__(
+        self, listener: socket.socket, lane: Lane, control: Control, callers: LocalCallers, key: bytes
+    ) -> None:
         self._listener = listener
+        self._callers, self._key = callers, key
         self._lane = lane
         self._control = control
         self._guests: set[asyncio.Task[None]] = set()
@@ -68,21 +75,33 @@ class Door:
 
     async def _welcome(self, link: socket.socket) -> None:
         with link:
-            if places.peer_uid(link) not in (os.getuid(), 0):
-                return
             link.setblocking(False)
+            if (reason := await self._callers.refusal(link)) is not None:
+                await _refuse(link, reason)
+                return
+            challenge = places.CHALLENGE + secrets.token_hex(32).encode()
             async with asyncio.timeout(_GREETING_DEADLINE_S):
-                greeting, rest, descriptors = await _greeting(link)
+                await asyncio.get_running_loop().sock_sendall(link, challenge + b"\n")
+                line, descriptors = await _greeting(link)
             try:
-                if greeting == places.GREETING_FDS and len(descriptors) == 2:
-                    await self._serve_descriptors(link, *descriptors)
-                elif greeting == places.GREETING_STREAM:
-                    await self._wire(link.fileno(), link.fileno()).serve(rest)
-                elif greeting == places.GREETING_CONTROL:
-                    await self._serve_control(link, rest)
+                greeting, _, given = line.rpartition(b" ")
+                if compare_digest(given, places.proof(self._key, challenge, greeting)):
+                    await self._serve(link, greeting, descriptors)
+                elif line:
+                    await self._callers.note(link, "wrong_key")
+                    await _refuse(link, WRONG_KEY)
             finally:
                 for fd in descriptors:
                     os.close(fd)
+
+    async def _serve(self, link: socket.socket, greeting: bytes, descriptors: list[int]) -> None:
+        await asyncio.get_running_loop().sock_sendall(link, places.WELCOME + b"\n")
+        if greeting == places.GREETING_FDS and len(descriptors) == 2:
+            await self._serve_descriptors(link, *descriptors)
+        elif greeting == places.GREETING_STREAM:
+            await self._wire(link.fileno(), link.fileno()).serve()
+        elif greeting == places.GREETING_CONTROL:
+            await self._serve_control(link)
 
     async def _serve_descriptors(self, link: socket.socket, read_fd: int, write_fd: int) -> None:
         """Serve on the client's own pipes; the shim's socket only tells that the shim is still there."""
@@ -109,9 +128,10 @@ class Door:
 
         return Wire(self._lane, principal, read_fd, write_fd)
 
-    async def _serve_control(self, link: socket.socket, raw: bytes) -> None:
+    async def _serve_control(self, link: socket.socket) -> None:
         """One request, one answer, for the command line."""
         loop = asyncio.get_running_loop()
+        raw = b""
         while not raw.endswith(b"\n"):
             data = await loop.sock_recv(link, 65536)
             if not data or len(raw) > _MAX_CONTROL:
@@ -149,18 +169,28 @@ def _while_there(link: socket.socket) -> Iterator[None]:
             watcher.cancel()
 
 
-async def _greeting(link: socket.socket) -> tuple[bytes, bytes, list[int]]:
-    """The first line, the bytes behind it, and the descriptors that came with it."""
-    while True:
+async def _refuse(link: socket.socket, reason: str) -> None:
+    with suppress(OSError):
+        if reason:
+            await asyncio.get_running_loop().sock_sendall(link, places.REFUSED + reason.encode() + b"\n")
+
+
+async def _greeting(link: socket.socket) -> tuple[bytes, list[int]]:
+    """The first line, empty when none came, and the descriptors that came with it. A client waits before it sends more."""
+    line, descriptors = b"", list[int]()
+    while not line.endswith(b"\n") and len(line) < _MAX_GREETING:
         try:
-            data, descriptors, flags, _ = socket.recv_fds(link, 64, 2)
+            data, more, flags, _ = socket.recv_fds(link, _MAX_GREETING, 2)
         except BlockingIOError:
             await _readable(link)
             continue
         if flags & socket.MSG_CTRUNC:
             log.warning("descriptors were lost on the way in")
-        line, _, rest = data.partition(b"\n")
-        return line + b"\n", rest, descriptors
+        descriptors += more
+        line += data
+        if not data:
+            break
+    return line.rstrip(b"\n"), descriptors
 
 
 async def _readable(link: socket.socket) -> None:

@@ -31,6 +31,7 @@ from computer_linker.service.settings import live_config
 from computer_linker.service.start import take_lock
 from computer_linker.service.tunnel_wish import Tunnels
 from computer_linker.transports.bridge.door import BridgeDoor
+from computer_linker.transports.local_callers import LocalCallers
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Tools
 
@@ -104,7 +105,7 @@ async def _serve(
         app.dispatcher.routes = introspection.elsewhere = Elsewhere(peers, fleet)
         approvals = ApprovalDesk(app)
         controls = Controls(app, tools, stop, (peers, fleet), approvals)
-        door = Door(listener, Lane(tools), controls)
+        door = Door(listener, Lane(tools), controls, LocalCallers(app.dispatcher), places.make_key(os.fspath(home)))
         _stop_on_signals(stop)
         tasks = [asyncio.create_task(door.serve())]
         if http is not None:

@@ -7,10 +7,9 @@ The service gets the client's own descriptors, so after the start no byte passes
 import os
 import select
 import stat
-import struct
 import sys
 import time
-from _socket import SCM_RIGHTS, SHUT_WR, SOL_SOCKET, socket
+from _socket import SHUT_WR, socket
 
 from computer_linker import home as places
 
@@ -31,9 +30,8 @@ def main() -> int:
     if link is None:
         reason, hint = _last_error(home, log_began) or ("the service did not start, and gave no reason", "")
         return _fail(reason, hint or "computer-linker doctor says more; the service's log is in the state folder")
-    serve = _pass_descriptors if _can_be_passed(0) and _can_be_passed(1) else _relay
     try:
-        if serve(link):
+        if _pass_descriptors(link) if _passes() else _relay(link):
             return 0
     except (BrokenPipeError, ConnectionResetError):
         pass
@@ -47,15 +45,19 @@ def main() -> int:
 def _reach(home: str) -> socket | None:
     """A link to the running service, starting one when needed; None when it did not start."""
     try:
-        return places.connect(home)
-    except (FileNotFoundError, ConnectionRefusedError):
+        return _enter(home)
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError):
+        # None listens, or one that is about to end.
         pass
     child: int | None = _start_service(home)
     deadline = time.monotonic() + _START_DEADLINE_S
     pause = 0.002
     while time.monotonic() < deadline:
         try:
-            return places.connect(home)
+            return _enter(home)
+        except (ConnectionResetError, BrokenPipeError):
+            # It listened before it had read its config, and ended over that.
+            return None
         except (FileNotFoundError, ConnectionRefusedError):
             ended, status = os.waitpid(child, os.WNOHANG) if child is not None else (0, 0)
             # Exit code 75: another shim's service won the race for the lock; its socket appears any moment.
@@ -66,6 +68,11 @@ def _reach(home: str) -> socket | None:
             time.sleep(pause)
             pause = min(pause * 1.5, 0.05)
     return None
+
+
+def _enter(home: str) -> socket:
+    """Greet the service, with the client's own pipes where they can be passed on."""
+    return places.enter(home, places.GREETING_FDS, (0, 1)) if _passes() else places.enter(home, places.GREETING_STREAM)
 
 
 def _start_service(home: str) -> int:
@@ -86,6 +93,10 @@ def _start_service(home: str) -> int:
     )
 
 
+def _passes() -> bool:
+    return _can_be_passed(0) and _can_be_passed(1)
+
+
 def _can_be_passed(fd: int) -> bool:
     """Pipes and sockets can be waited for by another process; files and terminals are relayed instead."""
     mode = os.fstat(fd).st_mode
@@ -93,8 +104,7 @@ def _can_be_passed(fd: int) -> bool:
 
 
 def _pass_descriptors(link: socket) -> bool:
-    """Give the client's own pipes to the service and wait; True when the service said goodbye."""
-    link.sendmsg([places.GREETING_FDS], [(SOL_SOCKET, SCM_RIGHTS, struct.pack("2i", 0, 1))])
+    """Leave the client's own pipes to the service and wait; True when the service said goodbye."""
     # Only the service holds the pipes now: when it ends, the client sees the end at once.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -104,7 +114,6 @@ def _pass_descriptors(link: socket) -> bool:
 
 def _relay(link: socket) -> bool:
     """Carry bytes both ways; True when the service ended after the client's input did."""
-    link.sendall(places.GREETING_STREAM)
     waiting = [0, link.fileno()]
     while True:
         for fd in select.select(waiting, [], [])[0]:

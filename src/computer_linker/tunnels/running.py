@@ -51,7 +51,7 @@ class Running:
         base = {"PATH": "/usr/bin:/bin", "HOME": os.fspath(around.folder), **passed}
         folder = os.open(around.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            child = await around.processes.spawn(Launch(argv, {**base, **env}, cwd_fd=folder))
+            child = await around.processes.spawn(Launch(argv, {**base, **env}, cwd_fd=folder, is_tunnel=True))
             running = cls(child, hear)
             child.go()
         finally:

@@ -6,6 +6,7 @@ Every start is noted in `starts.jsonl` there: the arguments, and the names of th
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -70,12 +71,27 @@ def log(line: str) -> None:
     print(f"2026-01-02T03:04:05Z {line}", file=sys.stderr, flush=True)
 
 
+def forward() -> None:
+    """Send the bytes in `forward` to the port its first line names, as the real one passes on requests; the answer goes to `answer`."""
+    port, _, request = Path("forward").read_bytes().partition(b"\n")
+    Path("forward").unlink()
+    said = b""
+    with socket.create_connection(("127.0.0.1", int(port)), 10) as link:
+        link.sendall(request)
+        while data := link.recv(65536):
+            said += data
+    Path("answer.new").write_bytes(said)
+    Path("answer.new").rename("answer")
+
+
 def stay() -> None:
-    """Run until ended; say what is in the file `say`; after `die` appears in the folder, end by itself."""
+    """Run until ended; say what is in the file `say`, pass on what is in `forward`; after `die` appears in the folder, end by itself."""
     while not Path("die").exists():
         if Path("say").exists():
             log(Path("say").read_text())
             Path("say").unlink()
+        if Path("forward").exists():
+            forward()
         time.sleep(0.02)
     Path("die").unlink()
     log("ERR Connection terminated")

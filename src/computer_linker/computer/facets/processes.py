@@ -95,6 +95,8 @@ class Launch:
     """True when argv is a sandbox program: a gentle stop goes past it to what it runs."""
     kernel: KernelRules = field(default_factory=KernelRules)
     staging: Staging | None = None
+    is_tunnel: bool = False
+    """True for the service's own tunnel program: it may come in by the tunnel's port, as no command may."""
     ahead: "Ahead | None" = None
     """The process that was set to work ahead of this launch."""
     client: str = ""

@@ -43,7 +43,7 @@ class Undone(Model):
 
 async def show_undo(ctx: Context, input: UndoInput, options: UndoOptions) -> About:
     """Each file that an undo would change, with what it holds now: an id says nothing to a person."""
-    record = ctx.use(Journal).find(input.operation_id, ctx.scope.id)
+    record = ctx.use(Journal).find(input.operation_id, ctx.scope.id, ctx.principal)
     changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
     prints = Fingerprints(ctx.computer.files)
     prints.holds["operation"] = digest_of_parts(record.operation_id, repr(record.steps))

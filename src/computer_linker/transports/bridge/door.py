@@ -11,6 +11,7 @@ from computer_linker import home as places
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.registry.services import Services
+from computer_linker.transports.local_callers import LocalCallers
 
 if TYPE_CHECKING:
     from computer_linker.transports.bridge.server import Bridge
@@ -24,6 +25,7 @@ class BridgeDoor:
 
     def __init__(self, services: Services, dispatcher: Dispatcher, computer: Computer) -> None:
         self._parts = (services, dispatcher, computer)
+        self._callers = LocalCallers(dispatcher)
         self._bridge: Bridge | None = None
         self._server: asyncio.Server | None = None
         self._guests: set[asyncio.Task[None]] = set()
@@ -53,14 +55,19 @@ class BridgeDoor:
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from computer_linker.transports.bridge.peer import peer_of
-        from computer_linker.transports.bridge.server import Bridge
+        from computer_linker.transports.bridge.server import Bridge, refused
 
         task = asyncio.current_task()
         assert task is not None
         self._guests.add(task)
         try:
-            peer = peer_of(writer.get_extra_info("socket"))
-            if peer is not None:
+            link = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
+            with link:
+                refusal = await self._callers.refusal(link)
+                peer = peer_of(link)
+            if refusal:
+                writer.write(refused(refusal))
+            elif peer is not None and refusal is None:
                 if self._bridge is None:
                     self._bridge = Bridge(*self._parts)
                 await self._bridge.serve(peer, reader, writer)

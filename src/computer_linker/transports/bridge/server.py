@@ -192,6 +192,11 @@ class Bridge:
         return {"aborted": True, "executionId": wanted}
 
 
+def refused(reason: str) -> bytes:
+    """What a process that is not answered hears instead."""
+    return to_json(_failed(None, BridgeFault("DESKTOP_PERMISSION_MISSING", reason))) + b"\n"
+
+
 def _shape(message: Any) -> tuple[Any, str, dict[str, Any]]:
     """The id, method and parameters of a JSON-RPC 2.0 request; nothing else is taken."""
     if (

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from typing import Any, ClassVar
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from computer_linker.transports.tcp_entrance import TcpEntrance
 
 _MAX_CONNECTIONS = 512
 _HEADERS_DEADLINE_S = 10.0
@@ -17,6 +21,11 @@ _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\ncache-control: no-store\r\nconnection: close\r\n\r\n"
 )
+_WHY = b'{"error":"Programs that this service started are not answered here."}'
+_NOT_ANSWERED = (
+    b"HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+    b"cache-control: no-store\r\nconnection: close\r\n\r\n%b" % (len(_WHY), _WHY)
+)
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -25,6 +34,7 @@ class BoundedProtocol(HttpToolsProtocol):
     silent: ClassVar[dict[BoundedProtocol, None]] = {}
     """Connections that wait for a request or for the rest of one, the oldest first."""
     open_count: ClassVar[int] = 0
+    entrance: ClassVar[TcpEntrance | None] = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -33,7 +43,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._size = self._field_size = self._body_size = 0
         self._is_in_head = True
         self._deadline = self.loop.call_later(_HEADERS_DEADLINE_S, self._too_slow)
+        self._may_enter: bool | None = True
+        self._held = b""
+        self._is_answered = False
         cls.silent[self] = None
+        if cls.entrance is not None and cls.entrance.is_needed:
+            self._look(cls.entrance, transport)
         if cls.open_count > _MAX_CONNECTIONS and cls.silent:
             oldest = next(iter(cls.silent))
             oldest.transport.abort()
@@ -46,6 +61,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if not self._may_enter:
+            self._hold(data)
+            return
         self._size += len(data)
         super().data_received(data)
         # The parser itself would gather headers, and what surrounds the pieces of a body, for as long as they come.
@@ -53,6 +71,44 @@ class BoundedProtocol(HttpToolsProtocol):
         if around > _MAX_HEAD + self._body_size and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
+
+    def _hold(self, data: bytes) -> None:
+        """Keep what came before it is known who sent it; what comes of a refused one is dropped, and the first of it answered."""
+        if self._may_enter is None:
+            self._held += data
+            if len(self._held) > _MAX_HEAD:
+                self.transport.pause_reading()
+        elif not self._is_answered:
+            self._is_answered = True
+            self.transport.write(_NOT_ANSWERED)
+            # Not closed at once: whoever still sends would lose the answer. The deadline closes it.
+            self.transport.write_eof()
+
+    def _look(self, entrance: TcpEntrance, transport: asyncio.Transport) -> None:
+        """Find out whether this connection may come in."""
+        link = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+        self._may_enter = entrance.at_once(link)
+        if self._may_enter is None:
+            self._looking = self.loop.create_task(self._decide(entrance, link))
+            return
+        link.close()
+        if not self._may_enter:
+            entrance.note(self._from)
+
+    async def _decide(self, entrance: TcpEntrance, link: socket.socket) -> None:
+        with link:
+            self._may_enter = await entrance.after_a_look(link)
+        if not self._may_enter:
+            entrance.note(self._from)
+        held, self._held = self._held, b""
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+            if held:
+                self.data_received(held)
+
+    @property
+    def _from(self) -> str:
+        return str((self.client or ("gone",))[0])
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
@@ -118,6 +174,6 @@ def _two_readings(url: bytes, version: str, headers: list[tuple[bytes, bytes]]) 
     return None
 
 
-def protocol() -> Any:
+def protocol(entrance: TcpEntrance | None = None) -> Any:
     """The protocol class for uvicorn, with counters of its own for each server."""
-    return type("BoundedProtocol", (BoundedProtocol,), {"silent": {}, "open_count": 0})
+    return type("BoundedProtocol", (BoundedProtocol,), {"silent": {}, "open_count": 0, "entrance": entrance})

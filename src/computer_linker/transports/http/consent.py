@@ -18,7 +18,7 @@ from computer_linker.transports.http.body import Receive, Scope, Send
 from computer_linker.transports.http.forms import bounded_body, check_form_headers, every_value
 from computer_linker.transports.http.guards import Headers, Refused
 from computer_linker.transports.http.guesses import Guesses
-from computer_linker.transports.http.refusals import RefusalNotes
+from computer_linker.transports.refusals import RefusalNotes
 
 PATH = "/oauth/consent"
 _COOKIE = "computer-linker-consent"

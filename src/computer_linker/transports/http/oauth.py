@@ -20,7 +20,7 @@ from computer_linker.transports.http import consent
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, replayed
 from computer_linker.transports.http.forms import bounded_body, check_form_headers, every_value, single_values
 from computer_linker.transports.http.guards import Headers, Refused, check_body_headers
-from computer_linker.transports.http.refusals import RefusalNotes
+from computer_linker.transports.refusals import RefusalNotes
 
 PATHS = frozenset({"/authorize", "/token", "/register", "/revoke", consent.PATH})
 _RESOURCE = "/.well-known/oauth-protected-resource"

@@ -14,6 +14,7 @@ import anyio
 
 from computer_linker.auth.guard import Proven, presented_token, prove, prove_by_oauth, why_refused
 from computer_linker.auth.oauth.scopes import asked_with, group_of
+from computer_linker.computer.base import Computer
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, ConfigInvalid, PermissionDenied
@@ -43,9 +44,10 @@ from computer_linker.transports.http.log_lines import keep_short
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
 from computer_linker.transports.http.own_address import EVERY, at_own_address, for_this_machine
-from computer_linker.transports.http.refusals import RefusalNotes
 from computer_linker.transports.mcp.lane import Lane
 from computer_linker.transports.mcp.tools import Introspection, Tools
+from computer_linker.transports.refusals import RefusalNotes
+from computer_linker.transports.tcp_entrance import TcpEntrance
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server as SdkServer
@@ -87,6 +89,7 @@ class HttpServer:
         # Counted by itself: whoever sends foreign names must not hide that somebody guesses.
         self._strays = RefusalNotes(dispatcher)
         self._guesses = Guesses()
+        self._commands = RefusalNotes(dispatcher)
         self._known_places: tuple[Config, Places] | None = None
         self._host, self._port = "127.0.0.1", 0
         self._socket: socket.socket | None = None
@@ -146,6 +149,9 @@ class HttpServer:
 
         from computer_linker.transports.http.connections import protocol
 
+        # Whoever ends with `ending` is a tunnel's.
+        entrance = TcpEntrance(self._services.use(Computer), self._commands, for_tunnel=ending is not None)
+
         class Server(uvicorn.Server):
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:
@@ -153,8 +159,9 @@ class HttpServer:
                 yield
 
         config = uvicorn.Config(
-            self, http=protocol(), ws="none", lifespan="off", log_config=None, log_level="warning", access_log=False,
-            server_header=False, date_header=False, timeout_keep_alive=75, proxy_headers=False, timeout_graceful_shutdown=5,
+            self, http=protocol(entrance), ws="none", lifespan="off", log_config=None, log_level="warning",
+            access_log=False, server_header=False, date_header=False, timeout_keep_alive=75, proxy_headers=False,
+            timeout_graceful_shutdown=5,
         )  # fmt: skip
         server = Server(config)
         watch = asyncio.create_task(_end_with(ending, server)) if ending is not None else None

@@ -15,6 +15,7 @@ from websockets.server import ServerProtocol
 
 from computer_linker.transports.peer.bulk import MAGIC
 from computer_linker.transports.peer.frames import MAX_FRAME
+from computer_linker.transports.tcp_entrance import TcpEntrance
 
 _TLS_HANDSHAKE = 0x16
 _MAX_NEW = 64
@@ -36,7 +37,14 @@ Refused = Callable[[str, str], Awaitable[None]]
 class Door:
     """Accepts connections. Nothing of a stranger reaches further than the TLS handshake."""
 
-    def __init__(self, context: ssl.SSLContext, take_stream: Callable[[socket.socket], None], refused: Refused) -> None:
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        take_stream: Callable[[socket.socket], None],
+        refused: Refused,
+        entrance: TcpEntrance | None = None,
+    ) -> None:
+        self._entrance = entrance
         self._context = context
         self._take_stream = take_stream
         self._refused = refused
@@ -123,6 +131,9 @@ class Door:
         greeted = self._greeting[address] = asyncio.Event()
         try:
             async with asyncio.timeout(HELLO_S):
+                if self._entrance is not None and not await self._entrance.admits(connection, str(address[0])):
+                    connection.close()
+                    return
                 first = await _first_bytes(connection)
                 if first[:1] == bytes([_TLS_HANDSHAKE]):
                     transport = await self._link(connection, str(address[0]))

@@ -10,6 +10,7 @@ from typing import Any
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
+from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.farewell import Farewell
 from computer_linker.errors import CannotServe, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
@@ -26,6 +27,8 @@ from computer_linker.transports.peer.offer import own_offer, parse_offer, pin_of
 from computer_linker.transports.peer.pairing import Invitations, host_proof, transcript_of
 from computer_linker.transports.peer.table import Peer, PeerTable, is_machine_id
 from computer_linker.transports.peer.tls import server_context, trust
+from computer_linker.transports.refusals import RefusalNotes
+from computer_linker.transports.tcp_entrance import TcpEntrance
 
 _MAX_NOTED = 20
 """Refused connections of one peer, or of all strangers, recorded in a minute; a flood must not fill the history."""
@@ -65,7 +68,8 @@ class PeerServer:
 
         hall = Hall(self._bulk, context, self._refused_stream)
         self._loop = asyncio.get_running_loop()
-        door = Door(context, hall.take, self._refused_stranger)
+        entrance = TcpEntrance(self._services.use(Computer), RefusalNotes(self._dispatcher, "peer"))
+        door = Door(context, hall.take, self._refused_stranger, entrance)
         try:
             self.address = await door.open(host, port, self._serve)
         except OSError as error:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from computer_linker.computer.facets.processes import KernelRules
+from computer_linker.errors import UnsupportedPlatform
 
 _CREATE_RULESET = 444
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -14,11 +15,20 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _TCP = 1 << 0 | 1 << 1
 _SCOPES = 1 << 0 | 1 << 1
 """Abstract UNIX sockets and signals."""
-_SOCKET_CALL = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+_CALLS = {
+    "x86_64": (0xC000003E, 41, 53),
+    "aarch64": (0xC00000B7, 198, 199),
+    "riscv64": (0xC00000F3, 198, 199),
+    "loongarch64": (0xC0000102, 198, 199),
+}
+"""The architecture as seccomp names it, and its numbers of socket and socketpair. Those with a socketcall are not among them."""
 _IO_URING_SETUP = 425
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1
+_UNIX = (1,)
 _CUT_FAMILIES = (1, 2, 10, 16, 17, 40)
 """UNIX, IPv4, IPv6, netlink, packet, vsock. socketpair is another call, so pipes between children still work."""
+_PAIRS = (1, 5)
+"""Stream and seqpacket. One of a pair of datagram sockets could still send to any path."""
 
 
 @lru_cache(maxsize=1)
@@ -31,7 +41,11 @@ def landlock_abi() -> int:
 def compiled(rules: KernelRules) -> dict[str, Any] | None:
     """What the launcher applies; None when nothing is asked for or this kernel has none of it."""
     landlock = _landlock(rules) if landlock_abi() >= 1 else None
-    program = network_filter() if rules.cut_network else b""
+    # Landlock does not hold connect() to a path, such as the service's own socket, the session bus or docker's.
+    families = _CUT_FAMILIES if rules.cut_network else _UNIX if rules.confine_files else ()
+    program = network_filter(families) if families else b""
+    if families and not program:
+        raise UnsupportedPlatform(f"No filter of system calls is known for this processor ({platform.machine()[:40]}).")
     if landlock is None and not program:
         return None
     return {"landlock": landlock, "seccomp": program.hex(), "drop": rules.confine_files}
@@ -68,20 +82,23 @@ def _file_rights(abi: int) -> int:
     return rights
 
 
-def network_filter() -> bytes:
-    """A seccomp program that refuses new sockets (and io_uring, which could make them); empty where unknown."""
-    known = _SOCKET_CALL.get(platform.machine())
+def network_filter(families: tuple[int, ...] = _CUT_FAMILIES) -> bytes:
+    """A seccomp program that refuses new sockets of these families (and io_uring, which could make them); empty where unknown."""
+    known = _CALLS.get(platform.machine())
     if known is None:
         return b""
-    architecture, socket_call = known
+    architecture, socket_call, pair_call = known
     code: list[tuple[int, int, int, int]] = [(0x20, 0, 0, 4), (0x15, 1, 0, architecture), (0x06, 0, 0, _REFUSE)]
     code += [(0x20, 0, 0, 0)]
     if platform.machine() == "x86_64":
         # The x32 calls have numbers of their own that would pass beside the list.
         code += [(0x35, 0, 1, 0x40000000), (0x06, 0, 0, _REFUSE)]
     code += [(0x15, 0, 1, _IO_URING_SETUP), (0x06, 0, 0, _REFUSE)]
+    code += [(0x15, 0, 6, pair_call), (0x20, 0, 0, 24), (0x54, 0, 0, 0xF)]
+    code += [(0x15, 2, 0, _PAIRS[0]), (0x15, 1, 0, _PAIRS[1]), (0x06, 0, 0, _REFUSE)]
+    code += [(0x06, 0, 0, _ALLOW)]
     code += [(0x15, 1, 0, socket_call), (0x06, 0, 0, _ALLOW), (0x20, 0, 0, 16)]
-    for family in _CUT_FAMILIES:
+    for family in families:
         code += [(0x15, 0, 1, family), (0x06, 0, 0, _REFUSE)]
     code += [(0x06, 0, 0, _ALLOW)]
     return b"".join(struct.pack("HBBI", *line) for line in code)

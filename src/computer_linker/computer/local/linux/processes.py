@@ -62,6 +62,19 @@ class LinuxProcesses:
         self._forking: Counter[str] = Counter()
         """Children of each client that are being forked."""
 
+    @property
+    def launcher_pid(self) -> int | None:
+        """The launcher's process; None while there is none."""
+        return self._launcher.pid if self._launcher is not None and self._control is not None else None
+
+    def waiting_pids(self) -> set[int]:
+        """The launcher's children that have no order yet, so that they run no program."""
+        return {ready.pid for ready in (*self._ready, *self._ahead.values())}
+
+    def tunnel_pids(self) -> set[int]:
+        """The service's own tunnel programs."""
+        return {child.pid for child in self._children.values() if child.is_tunnel}
+
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
         ready = launch.ahead if isinstance(launch.ahead, _Ready) else await self._next_ready(launch.client)
@@ -346,6 +359,7 @@ class LinuxChild(Ending):
         self._owner = owner
         self._wrapped = launch.wrapped
         self._is_pty = launch.pty is not None
+        self.is_tunnel = launch.is_tunnel
 
     async def is_staged(self) -> None:
         """Return once its root stands; raises, and nothing of it has run, when that cannot be."""

@@ -12,8 +12,10 @@ _PER_MINUTE = 30
 class RefusalNotes:
     """Writes at most `_PER_MINUTE` refusals a minute; the next written one says how many were left out."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, entry: str = "http") -> None:
+        """`entry` is what the history calls the way they came."""
         self._dispatcher = dispatcher
+        self._entry = entry
         self._minute = 0
         self._written = 0
         self._left_out = 0
@@ -27,7 +29,8 @@ class RefusalNotes:
             self._left_out += 1
             return
         self._written += 1
-        stranger = Principal("unauthenticated", "loopback", session="http", connection=f"http-{peer}", client=None)
+        entry = self._entry
+        stranger = Principal("unauthenticated", "loopback", session=entry, connection=f"{entry}-{peer}", client=None)
         more, self._left_out = f" ({self._left_out} more before it)" if self._left_out else "", 0
         error = PermissionDenied("The request was refused before anything was asked of it.", rule=rule + more)
-        await self._dispatcher.refuse({"op": "http.request"}, stranger, error)
+        await self._dispatcher.refuse({"op": f"{entry}.request"}, stranger, error)

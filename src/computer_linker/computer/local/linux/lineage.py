@@ -1,0 +1,102 @@
+"""Whether a process was started by this service, directly or through anything it started. Such a process is never the owner.
+
+The launcher is a child subreaper, so a command's orphans stay below it, and a process that is below it stays so for life. The
+control group says the same where there is one, also of a process whose launcher was killed.
+"""
+
+import errno
+import os
+import re
+import select
+import socket
+import struct
+
+from computer_linker.computer.local.linux.proc_files import read
+
+_PEER_PIDFD = 77
+"""SO_PEERPIDFD (Linux 6.5); no version of the standard library that we use names it."""
+_TRIES = 5
+_MOST_ABOVE = 4096
+_COMMANDS = re.compile(rb"/computer-linker-\d[\d-]*(?:/|$)", re.MULTILINE)
+"""A control group of commands, of this service or another one of this user (see crowd.py)."""
+IS_KNOWN = bool(read("/proc/self/stat"))
+"""Whether this system tells who started what."""
+
+
+def comes_from_below(link: socket.socket, root: int) -> bool:
+    """True when the process that connected is a descendant of `root`, or has ended, so that nothing can be said of it."""
+    if not IS_KNOWN:
+        return False
+    pid, _, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    if pid == 0:
+        # Of a process namespace outside ours, and descendants are always inside.
+        return False
+    try:
+        pidfd = _peer_pidfd(link, pid)
+    except OSError:
+        return True
+    try:
+        found = is_below(pid, root)
+        # Still running now: so the number was this process's all the while.
+        return found is not False or bool(select.select([pidfd], [], [], 0)[0])
+    finally:
+        os.close(pidfd)
+
+
+def is_below(pid: int, root: int) -> bool | None:
+    """Whether a process is a descendant of `root` (not `root` itself); None when that cannot be told, for processes ended."""
+    if _COMMANDS.search(read(f"/proc/{pid}/cgroup")) and not _COMMANDS.search(read(f"/proc/{root}/cgroup")):
+        return pid != root
+    for _ in range(_TRIES):
+        found = _walk(pid, root)
+        if found is not None:
+            return found
+    return None
+
+
+def origin_of(pid: int) -> tuple[int, int] | None:
+    """A process's parent and when it started; None when it is gone. With the pid, the second names one process."""
+    # The program's name is in brackets and may itself hold spaces and brackets.
+    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return (int(fields[1]), int(fields[19])) if len(fields) > 19 else None
+
+
+def _walk(pid: int, root: int) -> bool | None:
+    here = origin_of(pid)
+    for _ in range(_MOST_ABOVE):
+        if here is None:
+            return None
+        parent, _ = here
+        if parent == root and pid != root:
+            return True
+        if parent == 0 or pid == root:
+            return False
+        above = origin_of(parent)
+        is_hidden = above is None and _is_another_users(parent)
+        # The same parent before and after: so it was the parent that was looked at, and not a later process of its number.
+        if origin_of(pid) != here:
+            return None
+        if is_hidden:
+            return False
+        pid, here = parent, above
+    return None
+
+
+def _is_another_users(pid: int) -> bool:
+    """True for a living process of another user, which /proc may hide (hidepid). None that we started can become one."""
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return False
+
+
+def _peer_pidfd(link: socket.socket, pid: int) -> int:
+    try:
+        raw = link.getsockopt(socket.SOL_SOCKET, _PEER_PIDFD, 4)
+    except OSError as error:
+        if error.errno != errno.ENOPROTOOPT:
+            raise
+        # An older kernel: the number may by now be another process's. The proof by the key does not depend on it.
+        return os.pidfd_open(pid)
+    return int(struct.unpack("i", raw)[0])

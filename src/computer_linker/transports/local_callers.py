@@ -1,0 +1,42 @@
+"""Who may come in by a private socket: a process of this user that the service did not start itself."""
+
+import os
+import socket
+import struct
+
+from computer_linker import home as places
+from computer_linker.computer.local.linux.lineage import comes_from_below
+from computer_linker.computer.local.linux.proc import process_name
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.transports.refusals import RefusalNotes
+
+STARTED_HERE = (
+    "This program was started by the service itself (through a command, an agent or an application), or has ended: "
+    "such a program is never taken for the owner. Start it from a terminal or a client of your own."
+)
+WRONG_KEY = (
+    "This program did not prove that it knows the owner's key: "
+    "use the computer-linker of the service's version, with the same state folder."
+)
+
+
+class LocalCallers:
+    """Tells the owner's programs from others, and keeps the refused ones in the history."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._notes = RefusalNotes(dispatcher, "socket")
+
+    async def refusal(self, link: socket.socket) -> str | None:
+        """Why the process at the other end is not answered, empty where it is to hear nothing; None when it is answered."""
+        if places.peer_uid(link) not in (os.getuid(), 0):
+            await self.note(link, "another_user")
+            return ""
+        if comes_from_below(link, os.getpid()):
+            await self.note(link, "started_by_the_service")
+            return STARTED_HERE
+        return None
+
+    async def note(self, link: socket.socket, rule: str) -> None:
+        """Audit one refused process."""
+        pid = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        await self._notes.note(f"{pid}-{process_name(pid)[:40]}", rule)
