@@ -9,6 +9,7 @@ from pathlib import PurePath
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied, ProviderUnavailable
 from computer_linker.model.scope import CommandRule, Scope, ScopePolicy
 from computer_linker.policy.command_line import to_argv
+from computer_linker.policy.engine import FolderAccess
 
 Locate = Callable[[str], str | None]
 """The absolute file a program name means on the trusted search path; None when there is none."""
@@ -97,6 +98,19 @@ def judge_boundary(scope: Scope, *, boundary_holds: bool, shell: bool, program: 
             "The program lies inside the scope, where its bytes can be changed, and no kernel sandbox holds.",
             rule="programInScope",
         )
+
+
+def judge_access(access: FolderAccess, *, boundary_holds: bool) -> None:
+    """Raise when the caller may do less with the scope's folders than a command could, and no boundary would hold it."""
+    if access == "writable" or boundary_holds:
+        return
+    lacks = "fs:write" if access == "read-only" else "fs:read"
+    raise PermissionDenied(
+        f"The scope or this caller lacks {lacks}, and no kernel sandbox holds here that would keep a command to that. "
+        "Install bubblewrap, or grant reading and writing.",
+        rule="access",
+        missing=[lacks],
+    )
 
 
 def check_rules(policy: ScopePolicy) -> list[str]:

@@ -19,9 +19,11 @@ from computer_linker.errors import (
     ProcessNotFound,
     ProviderUnavailable,
 )
+from computer_linker.model.capability import Capability
 from computer_linker.model.ids import new_handle
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
+from computer_linker.policy.engine import holds
 from computer_linker.providers.agents.changes import Takeback, summary_of
 from computer_linker.providers.agents.claude import Claude
 from computer_linker.providers.agents.codex import Codex
@@ -176,7 +178,7 @@ class Agents:
         keeping = Keeping(
             writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)
         )
-        request = CommandRequest(scope, order.roots, order.cwd, line.argv, keeping=keeping)
+        request = CommandRequest(scope, order.principal, order.roots, order.cwd, line.argv, keeping=keeping)
         await self._judged(request, program)
         if line.holds and boundary.kind == "landlock":
             # Its own sandbox cannot be made there, and without it what it runs could reach its login and the network.
@@ -208,7 +210,7 @@ class Agents:
 
     async def _prompt(self, order: Order) -> bytes:
         earlier = [each for each in self.listed(order.principal, order.scope.id) if each.last.status != "running"]
-        may_see_git = "git:read" in order.scope.granted
+        may_see_git = holds(order.principal, order.scope, Capability.GIT_READ)
         text = await prompt_for(order.workflow, order.wish, order.cwd, earlier, self._git, may_see_git=may_see_git)
         return text.encode("utf-8", "replace")
 

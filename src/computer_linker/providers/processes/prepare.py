@@ -7,20 +7,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
-from computer_linker.model.capability import Capability
+from computer_linker.errors import InvalidRequest, LinkError, NotFound, ProviderUnavailable
 from computer_linker.model.paths import RootedPath
+from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
-from computer_linker.policy.commands import judge_boundary, judge_command
+from computer_linker.policy.commands import judge_access, judge_boundary, judge_command
+from computer_linker.policy.engine import FolderAccess, folder_access
 from computer_linker.providers.processes import environment
-from computer_linker.providers.processes.keeping import Keeping, kept_to
+from computer_linker.providers.processes.keeping import Keeping, kept_to, own_folders
 from computer_linker.providers.processes.open_door import OpenDoor
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox
 
 _LOOK_AGAIN_S = 5.0
+_EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,19 @@ class CommandRequest:
     """What was asked for. `roots` are all the scope's roots, `cwd` lies in one of them."""
 
     scope: Scope
+    principal: Principal
+    """Who asks: the command sees the scope's folders with this caller's rights, not with the scope's."""
     roots: tuple[RootedPath, ...]
     cwd: RootedPath
     command: str | list[str]
     env: Mapping[str, str] = field(default_factory=dict)
     pty: bool = False
     keeping: Keeping | None = None
+
+    @property
+    def access(self) -> FolderAccess:
+        """What the command may do with the scope's folders."""
+        return folder_access(self.principal, self.scope)
 
 
 @dataclass(slots=True)
@@ -117,7 +126,7 @@ class Preparation:
         try:
             judged = await self._judged(request, held)
             network = request.scope.policy.network if request.keeping is None else request.keeping.network
-            confinement = Confinement(cwd=judged.where, cwd_fd=held[0], network=network)
+            confinement = Confinement(cwd=judged.where, cwd_fd=held[0] if held else None, network=network)
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
                 await self._sandbox.look(confinement)
@@ -135,7 +144,7 @@ class Preparation:
                 "secret in them. Narrow the scope to a smaller folder, or set its `sandbox` to `auto`.",
                 remedy="Narrow the scope to a smaller folder.",
             )
-        warnings = [*plan.warnings, *_warnings(request.scope, judged.boundary)]
+        warnings = [*plan.warnings, *_warnings(request, judged.boundary)]
         return Prepared(judged.argv, plan, env, plan.boundary, warnings)
 
     async def _judged(self, request: CommandRequest, held: list[int]) -> "_Judged":
@@ -143,9 +152,13 @@ class Preparation:
         policy = request.scope.policy
         argv, is_shell = _argv(request)
         boundary = await self.boundary(request.scope)
-        where = real_path(self._open(request.cwd, held), request.cwd.root)
+        if request.keeping is None:
+            judge_access(request.access, boundary_holds=boundary.holds)
+        where = self._where(request, held)
         programs = self._programs_for(tuple(root.root for root in request.roots))
         program = programs.resolve(argv[0], where)
+        if request.access == "hidden" and program.is_writable_by_scope:
+            raise NotFound(f"There is no program {argv[0][:80]!r} here.", program=argv[0][:80])
         judge_command(policy, argv, program, programs.locate)
         judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
         if self._door is not None and boundary.holds and policy.network and request.keeping is None:
@@ -174,6 +187,13 @@ class Preparation:
             kept = self._programs[roots] = (now, Programs(roots, self._environ))
         return kept[1]
 
+    def _where(self, request: CommandRequest, held: list[int]) -> str:
+        """The folder the command starts in, held; for a caller that may not read it an empty one of the sandbox's own."""
+        if request.access == "hidden":
+            # Not even opened: whether the folder exists is not for this caller to know.
+            return _EMPTY_FOLDER
+        return real_path(self._open(request.cwd, held), request.cwd.root)
+
     def _open(self, path: RootedPath, held: list[int]) -> int:
         fd = self._computer.files.open_folder(path)
         held.append(fd)
@@ -182,13 +202,17 @@ class Preparation:
     def _confined(
         self, place: Confinement, request: CommandRequest, held: list[int], programs: tuple[str, ...]
     ) -> Confinement:
+        access = request.access
+        if access == "hidden":
+            own = () if request.keeping is None else own_folders(request.keeping, held)
+            return replace(place, programs=programs, own=own)
         if request.keeping is not None:
             cwd = request.cwd
             others = tuple(self._folder(root, held) for root in request.roots if cwd.parts or root.root != cwd.root)
             place = replace(place, programs=programs)
             return kept_to(request.keeping, place, cwd, others, self._computer.files, held)
         folders = tuple(self._folder(root, held) for root in request.roots)
-        may_write = Capability.FS_WRITE in request.scope.granted
+        may_write = access == "writable"
         return replace(
             place, writable=folders if may_write else (), readable=() if may_write else folders, programs=programs
         )
@@ -221,15 +245,18 @@ def _argv(request: CommandRequest) -> tuple[list[str], bool]:
         return ["sh", "-c", text], True
 
 
-def _warnings(scope: Scope, boundary: Boundary) -> list[str]:
+def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:
     warnings: list[str] = []
+    scope = request.scope
     if not boundary.holds:
         why = "the scope's policy turns the sandbox off" if scope.policy.sandbox == "off" else boundary.detail
         warnings.append(f"No kernel boundary held around this command: {why}. It could reach all your files.")
         if not scope.policy.network:
             warnings.append("network: false is not enforced without a kernel boundary.")
-    elif Capability.FS_WRITE not in scope.granted:
-        warnings.append("The scope lacks fs:write, so the command saw its folders read-only.")
+    elif request.access == "read-only":
+        warnings.append("The scope or this caller lacks fs:write, so the command saw the scope's folders read-only.")
+    elif request.access == "hidden":
+        warnings.append("The scope or this caller lacks fs:read, so the command saw none of the scope's folders.")
     return warnings
 
 

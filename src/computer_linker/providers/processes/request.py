@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from computer_linker.model.paths import RootedPath
+from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.providers.processes.prepare import CommandRequest
 
 
 class Asking(Protocol):
-    """The part of a running operation's context that names the scope and its paths."""
+    """The part of a running operation's context that names the scope, the caller and the paths."""
 
     scope: Scope
+    principal: Principal
 
     def path(self, target: str, *, for_writing: bool = False) -> RootedPath: ...
 
@@ -23,4 +25,4 @@ def request_of(
     asking: Asking = ctx
     several = len(asking.scope.roots) > 1
     roots = tuple(asking.path(f"@{index}" if several else ".") for index in range(len(asking.scope.roots)))
-    return CommandRequest(asking.scope, roots, asking.path(target or "."), command, env, pty)
+    return CommandRequest(asking.scope, asking.principal, roots, asking.path(target or "."), command, env, pty)

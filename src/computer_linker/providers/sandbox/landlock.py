@@ -1,5 +1,6 @@
 """A command under Landlock and seccomp: no private view of the disk, but the kernel refuses what was not granted."""
 
+import os
 import shutil
 import tempfile
 
@@ -15,10 +16,13 @@ def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, di
     private = tempfile.mkdtemp(prefix="computer-linker-")
     fds = [folder.fd for folder in (*confinement.writable, *confinement.own, *confinement.readable)]
     writable = len(confinement.writable) + len(confinement.own)
+    cwd_fd = confinement.cwd_fd
+    if cwd_fd is None:
+        cwd_fd = os.open(private, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     plan = SpawnPlan(
         argv=argv,
         fds=tuple(fds),
-        cwd_fd=confinement.cwd_fd,
+        cwd_fd=cwd_fd,
         kernel=KernelRules(
             read=(*_READ, *tool_folders(), *confinement.programs),
             write=(private,),
@@ -28,6 +32,7 @@ def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, di
             cut_network=not confinement.network,
             confine_signals=True,
         ),
+        closes=[] if cwd_fd == confinement.cwd_fd else [cwd_fd],
         releases=[lambda: shutil.rmtree(private, ignore_errors=True)],
     )
     return plan, {"TMPDIR": private, "HOME": private}
