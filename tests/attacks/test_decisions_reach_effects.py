@@ -122,9 +122,7 @@ async def test_a_started_process_is_held_by_the_rights_of_whoever_started_it(tmp
         who = client(road.root, "linker:run")
         code = f"import os; print(os.path.exists({str(road.root / 'notes.txt')!r}), flush=True)"
         started = await road.data("command.start", ".", input=python(code), principal=who)
-        read = await road.data(
-            "command.read", started["processId"], options={"waitSeconds": 10}, principal=who
-        )
+        read = await road.data("command.read", started["processId"], options={"waitSeconds": 10}, principal=who)
         assert [chunk["text"] for chunk in read["chunks"]] == ["False\n"]
 
 
@@ -136,7 +134,9 @@ async def test_names_in_the_folder_are_not_told_by_how_a_command_fails(tmp_path:
         (road.root / "sub").mkdir()
         who = client(road.root, "linker:run")
         told = [
-            (await road.call("command.run", ".", input={"command": [str(road.root / name)]}, principal=who)).get("error")
+            (await road.call("command.run", ".", input={"command": [str(road.root / name)]}, principal=who)).get(
+                "error"
+            )
             for name in ("tool", "gone")
         ]
         assert [each and each["code"] for each in told] == ["not_found", "not_found"]

@@ -164,7 +164,7 @@ def _service(config: Config, local_url: str | None) -> dict[str, Any]:
 def _tools(app: App) -> dict[str, Any]:
     from computer_linker.service.doctor import screenshot_readiness, tool_readiness
 
-    return tool_readiness() | {"screenshot": screenshot_readiness(app.computer)}
+    return tool_readiness(app.config.scopes) | {"screenshot": screenshot_readiness(app.computer)}
 
 
 def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:

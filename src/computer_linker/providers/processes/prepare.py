@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -12,12 +12,13 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
-from computer_linker.policy.commands import judge_access, judge_boundary, judge_command
+from computer_linker.policy.commands import judge_access, judge_boundary, judge_command, judge_program
 from computer_linker.policy.engine import FolderAccess, folder_access
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.keeping import Keeping, kept_to, own_folders
 from computer_linker.providers.processes.open_door import OpenDoor
-from computer_linker.providers.processes.programs import Programs
+from computer_linker.providers.processes.programs import Programs, trusted_program
+from computer_linker.providers.processes.writers import writers_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox
 
@@ -69,6 +70,16 @@ class _Judged:
     places: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The programs of one scope, and what they were found with."""
+
+    at: float
+    scopes: Sequence[Scope]
+    scope: Scope
+    programs: Programs
+
+
 class Preparation:
     """Judges and plans commands."""
 
@@ -78,6 +89,7 @@ class Preparation:
         sandbox: Sandbox,
         environ: Mapping[str, str] | None = None,
         door: OpenDoor | None = None,
+        scopes: Callable[[], Sequence[Scope]] = tuple,
     ) -> None:
         self._computer = computer
         self._door = door
@@ -85,20 +97,26 @@ class Preparation:
         # A copy: what the service's own environment becomes later is no business of commands.
         self._environ = dict(os.environ if environ is None else environ)
         self._kept = environment.kept(self._environ)
-        self._programs: dict[tuple[str, ...], tuple[float, Programs]] = {}
+        self._scopes = scopes
+        self._programs: dict[str, _Kept] = {}
 
     @classmethod
     def open(cls, services: Any) -> Self:
-        return cls(services.use(Computer), services.use(Sandbox), door=services.use(OpenDoor))
+        return cls(
+            services.use(Computer),
+            services.use(Sandbox),
+            door=services.use(OpenDoor),
+            scopes=lambda: services.config.scopes,
+        )
 
     @property
     def environ(self) -> Mapping[str, str]:
         """The service's own environment, as it was when it started."""
         return self._environ
 
-    def locate(self, roots: tuple[str, ...], name: str) -> str | None:
-        """A program on the search path that lies in none of these roots; None when there is none."""
-        return self._programs_for(roots).locate(name)
+    def locate(self, name: str) -> str | None:
+        """A program that no scope could have replaced, to be run by the service itself; None when there is none."""
+        return trusted_program(name, self._scopes(), self._environ)
 
     async def boundary(self, scope: Scope) -> Boundary:
         """What will hold around a command of this scope."""
@@ -155,10 +173,11 @@ class Preparation:
         if request.keeping is None:
             judge_access(request.access, boundary_holds=boundary.holds)
         where = self._where(request, held)
-        programs = self._programs_for(tuple(root.root for root in request.roots))
+        programs = self._programs_for(request, boundary)
         program = programs.resolve(argv[0], where)
-        if request.access == "hidden" and program.is_writable_by_scope:
+        if request.access == "hidden" and programs.is_in_scope(program):
             raise NotFound(f"There is no program {argv[0][:80]!r} here.", program=argv[0][:80])
+        judge_program(program, request.principal)
         judge_command(policy, argv, program, programs.locate)
         judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
         if self._door is not None and boundary.holds and policy.network and request.keeping is None:
@@ -175,17 +194,21 @@ class Preparation:
             env |= request.keeping.env
         through = () if request.keeping is None else request.keeping.through
         started = [program, *(programs.resolve(name, where) for name in through[:1])]
+        for each in started[1:]:
+            judge_program(each, request.principal)
         places = tuple(place for each in started for place in programs.places(each)) if boundary.holds else ()
         # From here on the program is this file and no other, whatever the name may come to mean.
         return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
 
-    def _programs_for(self, roots: tuple[str, ...]) -> Programs:
-        """Where this scope's programs are found; looked at anew every few seconds."""
-        now = time.monotonic()
-        kept = self._programs.get(roots)
-        if kept is None or now - kept[0] > _LOOK_AGAIN_S:
-            kept = self._programs[roots] = (now, Programs(roots, self._environ))
-        return kept[1]
+    def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
+        """Where this scope's programs are found; looked at anew every few seconds, and when the config changed."""
+        now, scopes, scope = time.monotonic(), self._scopes(), request.scope
+        kept = self._programs.get(scope.id)
+        if kept is None or now - kept.at > _LOOK_AGAIN_S or kept.scopes is not scopes or kept.scope is not scope:
+            others = writers_of(scopes, but=scope.id, boundary=boundary)
+            roots = tuple(root.root for root in request.roots)
+            kept = self._programs[scope.id] = _Kept(now, scopes, scope, Programs(roots, self._environ, others))
+        return kept.programs
 
     def _where(self, request: CommandRequest, held: list[int]) -> str:
         """The folder the command starts in, held; for a caller that may not read it an empty one of the sandbox's own."""

@@ -1,8 +1,7 @@
 """Sandbox: the one provider of the kernel boundary, probed once by trying to cross it."""
 
 import os
-import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -10,7 +9,9 @@ from typing import Any, Protocol, Self
 import anyio
 
 from computer_linker.computer.base import Computer
+from computer_linker.config.schema import Config
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.model.scope import Scope
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
 from computer_linker.providers.sandbox.looks import Looks
@@ -41,14 +42,24 @@ class Parts(Protocol):
 
     home: Path
 
+    @property
+    def config(self) -> Config: ...
+
     def use(self, kind: Any) -> Any: ...
 
 
 class Sandbox:
     """Wraps commands in the best boundary this machine can give."""
 
-    def __init__(self, computer: Computer, state: Path, kinds: Sequence[Kind] | None = None) -> None:
+    def __init__(
+        self,
+        computer: Computer,
+        state: Path,
+        kinds: Sequence[Kind] | None = None,
+        scopes: Callable[[], Sequence[Scope]] = tuple,
+    ) -> None:
         self.state = state
+        self._scopes = scopes
         self.computer = computer
         self._kinds = kinds_here(computer) if kinds is None else tuple(kinds)
         self._boundary: Boundary | None = None
@@ -56,10 +67,11 @@ class Sandbox:
         self._placeholders = Placeholders(state / "sandbox-placeholders")
         self._looks = Looks()
         self._bwrap: str | None = None
+        self._checked_for: Sequence[Scope] | None = None
 
     @classmethod
     def open(cls, services: Parts) -> Self:
-        return cls(services.use(Computer), services.home)
+        return cls(services.use(Computer), services.home, scopes=lambda: services.config.scopes)
 
     @property
     def known(self) -> Boundary | None:
@@ -93,6 +105,7 @@ class Sandbox:
         match boundary.kind:
             case "bubblewrap":
                 assert self._bwrap is not None
+                self._refuse_replaceable(self._bwrap)
                 confinement = self._without_state(confinement)
                 plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty)
             case "landlock":
@@ -140,8 +153,25 @@ class Sandbox:
         return Boundary("none", detail="; ".join(reasons) or NO_BOUNDARY.detail)
 
     async def _has_bubblewrap(self) -> bool:
-        found = shutil.which("bwrap")
-        if found is None or not found.startswith("/"):
+        from computer_linker.providers.processes.programs import trusted_program
+
+        found = trusted_program("bwrap", self._scopes(), os.environ)
+        if found is None:
             return False
         self._bwrap = found
         return await anyio.to_thread.run_sync(bubblewrap.binds_by_descriptor, found)
+
+    def _refuse_replaceable(self, bwrap: str) -> None:
+        """The config may have changed since the probe, and a scope may reach the program now."""
+        from computer_linker.providers.processes.writers import writer_of, writers_of
+
+        scopes = self._scopes()
+        if scopes is self._checked_for:
+            return
+        scope = writer_of(bwrap, writers_of(scopes))
+        if scope is not None:
+            raise ProviderUnavailable(
+                f"bubblewrap lies in the folders of scope {scope}, which could have replaced it.",
+                remedy="Install bubblewrap outside every scope, or choose a smaller folder for that scope.",
+            )
+        self._checked_for = scopes
