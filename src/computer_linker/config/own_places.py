@@ -1,4 +1,4 @@
-"""Folders that no scope may change, whatever they are called: the service's own programs, its search path, and tools of its user."""
+"""Folders that no scope may change, whatever they are called: the service's own programs, its search path, its user's tools."""
 
 import os
 import sys

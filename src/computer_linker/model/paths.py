@@ -21,6 +21,8 @@ class PathRules:
     """Those of them where this computer looks for programs, or that hold the service's own code."""
     held: tuple[tuple[str, ...], ...] = ()
     """Folders that are the roots of other scopes: what is in them may change, but they are not moved or removed."""
+    refusal: str = ""
+    """Why nothing in this root is opened; empty when it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from computer_linker.config.own_places import own_programs, search_path, user_home
 from computer_linker.config.schema import Config
-from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.errors import InvalidRequest, PathOutOfScope, PermissionDenied
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import PathRules, RootedPath, split_target
 from computer_linker.model.scope import Scope
@@ -30,6 +30,8 @@ def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = Fal
 def check_name(path: RootedPath, *, for_writing: bool) -> None:
     """Refuse a name the scope's rules forbid. The files facet asks again for the object it really opened."""
     rules = path.rules
+    if rules.refusal:
+        raise PathOutOfScope(rules.refusal, rule="root_changed")
     if for_writing and not rules.allow_protected and is_protected(path.parts):
         raise PermissionDenied(
             f"{path.shown} is protected: other programs execute or trust it. "
@@ -99,6 +101,8 @@ def rules_of(scope: Scope, root: str, config: Config) -> PathRules:
         tuple(policy.denied_paths),
         (*_read_only_below(scope, root, config), *programs),
         programs,
+        _roots_below(scope, root, config),
+        scope.refused.get(root, ""),
     )
     if len(_RULES) > 512:
         _RULES.clear()
@@ -107,6 +111,24 @@ def rules_of(scope: Scope, root: str, config: Config) -> PathRules:
 
 
 _RULES: dict[tuple[int, str, str], tuple[Config, Scope, PathRules]] = {}
+
+
+def refuse_held(path: RootedPath, verb: str) -> None:
+    """Refuse to move or remove a folder that is another scope's root, or holds one: another could take its place."""
+    size = len(path.parts)
+    if any(folder[:size] == path.parts for folder in path.rules.held):
+        raise PermissionDenied(
+            f"{path.shown} cannot be {verb}: it is the folder of another scope, or holds one.",
+            path=path.shown,
+            rule="root_of_another_scope",
+        )
+
+
+def _roots_below(scope: Scope, root: str, config: Config) -> tuple[Parts, ...]:
+    """The roots of other scopes that lie in this one."""
+    base = PurePath(root)
+    others = (PurePath(place) for other in config.scopes if other.id != scope.id for place in other.roots)
+    return tuple(dict.fromkeys(p.relative_to(base).parts for p in others if p != base and p.is_relative_to(base)))
 
 
 def _programs_below(root: str, allow_protected: bool) -> tuple[Parts, ...]:

@@ -171,7 +171,7 @@ async def test_what_claude_runs_does_not_inherit_the_api_key(tmp_path: Path) -> 
     root = tmp_path / "root"
     root.mkdir()
     (root / "look.sh").write_text(look)
-    with agent_on("claude", command("claude", "sh look.sh"), {"say": "looked"}) as (program, model):
+    with agent_on("claude", command("claude", "sh look.sh"), {"say": "looked"}) as (program, _):
         scopes = [folder_scope(root, allowedCommands=["claude *"], network=True)]
         environ = environ_for(program) | {"ANTHROPIC_API_KEY": key}
         async with road_with(tmp_path, environ, scopes) as road:

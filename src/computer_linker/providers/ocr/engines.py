@@ -11,9 +11,9 @@ from anyio import to_thread
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.providers.child import find_program
 from computer_linker.extras import remedy
 from computer_linker.model.geometry import Rect
+from computer_linker.providers.child import find_program
 
 _REMEDY = f"{remedy('ocr')} Or install the program tesseract (Debian: tesseract-ocr)."
 _REMEMBERED = 32

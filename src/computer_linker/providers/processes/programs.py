@@ -139,7 +139,7 @@ def _is_program(path: str) -> bool:
 def _interpreter(path: str) -> str | None:
     """The program that a script's first line names: a path, or the name that `env` would look for; None for no script."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123  # every command waits for this
+        with open(path, "rb") as file:  # every command waits for this
             line = file.read(256).partition(b"\n")[0]
     except OSError:
         return None

@@ -80,7 +80,8 @@ def masks_of(folder: Folder, looks: Looks, *, is_writable: bool) -> Masks:
     narrower = ["/".join(parts[size:]) for parts in folder.rules.read_only if parts[:size] == folder.above]
     masks.read_only += narrower
     closed = [path for path in (*masks.empty_files, *masks.empty_folders) if _is_closed_by_its_place(path, folder)]
-    masks.held = _folders_above([*narrower, *closed])
+    nested = ["/".join(parts[size:]) for parts in folder.rules.held if parts[:size] == folder.above and parts[size:]]
+    masks.held = sorted({*_folders_above([*narrower, *closed, *nested]), *nested} - {*narrower})
     return masks
 
 
