@@ -71,13 +71,7 @@ def is_protected(parts: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=16384)
 def is_sensitive(parts: tuple[str, ...]) -> bool:
     """True for a file that usually holds a secret."""
-    if not parts:
-        return False
-    names = tuple(map(folded, parts))
-    last = names[-1]
-    if last in SENSITIVE_NAMES or last.endswith(_SENSITIVE_SUFFIXES) or _has_path(names, _SENSITIVE_BY_FIRST):
-        return True
-    return last.startswith(".env.") and not last.endswith(_HARMLESS_ENV)
+    return bool(parts) and _is_sensitive(tuple(map(folded, parts)))
 
 
 @lru_cache(maxsize=16384)
@@ -86,7 +80,26 @@ def is_login(parts: tuple[str, ...]) -> bool:
 
     File operations do not read them. Commands do: git does not work without its config.
     """
+    return _is_login(tuple(map(folded, parts)))
+
+
+@lru_cache(maxsize=16384)
+def is_private(parts: tuple[str, ...]) -> bool:
+    """True for what file operations neither read nor list: a secret, or a login."""
+    if not parts:
+        return False
     names = tuple(map(folded, parts))
+    return _is_sensitive(names) or _is_login(names)
+
+
+def _is_sensitive(names: Path) -> bool:
+    last = names[-1]
+    if last in SENSITIVE_NAMES or last.endswith(_SENSITIVE_SUFFIXES) or _has_path(names, _SENSITIVE_BY_FIRST):
+        return True
+    return last.startswith(".env.") and not last.endswith(_HARMLESS_ENV)
+
+
+def _is_login(names: Path) -> bool:
     if _has_path(names, _LOGIN_BY_FIRST):
         return True
     # Submodules and worktrees have such a file of their own, at any depth of `.git`.

@@ -11,7 +11,7 @@ from computer_linker.errors import InvalidRequest, PathOutOfScope, PermissionDen
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import PathRules, RootedPath, split_target
 from computer_linker.model.scope import Scope
-from computer_linker.policy.names import HOME_PATHS, folded, is_login, is_protected, is_sensitive
+from computer_linker.policy.names import HOME_PATHS, folded, is_login, is_private, is_protected, is_sensitive
 
 Parts = tuple[str, ...]
 
@@ -70,7 +70,7 @@ def check_name(path: RootedPath, *, for_writing: bool) -> None:
 
 def is_hidden_by(parts: tuple[str, ...], rules: PathRules) -> bool:
     """True for a name that listings and searches must leave out."""
-    if not rules.allow_sensitive and (is_sensitive(parts) or is_login(parts)):
+    if not rules.allow_sensitive and is_private(parts):
         return True
     return bool(rules.denied) and is_denied(parts, rules.denied)
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import os
-import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
@@ -32,6 +30,7 @@ from computer_linker.providers.agents.codex import Codex
 from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.live import LiveTurn, background
 from computer_linker.providers.agents.order import Order
+from computer_linker.providers.agents.own_folder import make_own_folder
 from computer_linker.providers.agents.program import NO_EVENTS, AgentProgram, Ask, Line
 from computer_linker.providers.agents.sessions import (
     DiffSummary,
@@ -190,7 +189,7 @@ class Agents:
                 remedy="Install bubblewrap: apt-get install bubblewrap",
             )
         program.check(self._preparation.environ)
-        _make_private(line.home, line.scripts)
+        make_own_folder(line.home, line.scripts)
         prepared = await self._preparation.prepare(request)
         if line.holds:
             prepared.boundary = line.holds if prepared.boundary == "none" else f"{prepared.boundary}; {line.holds}"
@@ -379,18 +378,6 @@ def _ended_turn(turn: Turn, live: LiveTurn, ended: Ended, program: AgentProgram)
             "problem": problem,
         }
     )
-
-
-def _make_private(folder: str, scripts: dict[str, str]) -> None:
-    """Make the agent's own folder, with its scripts as they should be, whatever an earlier turn left there."""
-    Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in scripts.items():
-        # Written by descriptor and replaced whole: what the agent runs may write here, and may be starting it now.
-        fd, fresh = tempfile.mkstemp(prefix=f".{name}-", dir=folder)
-        with os.fdopen(fd, "w") as file:
-            os.fchmod(fd, 0o700)
-            file.write(text)
-        Path(fresh).replace(Path(folder, name))
 
 
 def _refuse_changeable(path: str, order: Order) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import anyio
 
 from computer_linker.computer.base import Computer
+from computer_linker.config.own_places import own_programs
 from computer_linker.config.schema import Config
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.model.scope import Scope
@@ -121,13 +122,20 @@ class Sandbox:
         return plan, env
 
     def _refuse_state_inside(self, confinement: Confinement) -> None:
-        """Landlock takes nothing away from what a root gives, so the state must not lie in one."""
+        """Landlock takes nothing away from what a root gives, so neither the state nor the program must lie in one."""
         state = os.path.realpath(self.state)
         for folder in (*confinement.writable, *confinement.readable):
             if state == folder.path or state.startswith(folder.path.rstrip("/") + "/"):
                 raise ProviderUnavailable(
                     "The service's own state lies inside this scope's folder, and Landlock alone cannot keep a command out. "
                     "Install bubblewrap, or choose a smaller folder.",
+                    remedy="Install bubblewrap.",
+                )
+        for folder in confinement.writable:
+            if any(place.startswith(folder.path.rstrip("/") + "/") for place in own_programs()):
+                raise ProviderUnavailable(
+                    "The service's own program lies inside this scope's folder, and Landlock alone cannot keep a command from "
+                    "changing it. Install bubblewrap, or choose a smaller folder.",
                     remedy="Install bubblewrap.",
                 )
 
