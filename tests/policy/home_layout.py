@@ -184,20 +184,20 @@ wr .cargo/registry/index/x
 wr .gradle/caches/x
 wr .local/share/app/data.db
 wr go/src/example.com/x/main.go
-wr work/project/bin/tool
-wr work/project/go/bin/x
-wr work/project/settings.json
-wr work/project/config.toml
-wr work/project/.github/workflows/ci.yml
-wr work/project/.circleci/config.yml
-wr work/project/.yarn/releases/yarn.cjs
-wr work/project/node_modules/.bin/tool
-wr work/project/.venv/bin/pytest
-wr work/project/library/services/users.py
-wr work/project/auth.json
-wr work/project/scripts/build.sh
-wr work/project/.circleci/cli.txt
-wr work/project/.conda/x
+wr code/project/bin/tool
+wr code/project/go/bin/x
+wr code/project/settings.json
+wr code/project/config.toml
+wr code/project/.github/workflows/ci.yml
+wr code/project/.circleci/config.yml
+wr code/project/.yarn/releases/yarn.cjs
+wr code/project/node_modules/.bin/tool
+wr code/project/.venv/bin/pytest
+wr code/project/library/services/users.py
+wr code/project/auth.json
+wr code/project/scripts/build.sh
+wr code/project/.circleci/cli.txt
+wr code/project/.conda/x
 """
 
 VERDICTS = [(line[:2], line[3:]) for line in LAYOUT.strip().splitlines()]

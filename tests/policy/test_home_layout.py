@@ -50,7 +50,7 @@ def link(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Http]
         for name, root, policy in (
             ("home", home, {"allowedCommands": ["*"]}),
             ("above", home.parent, {"allowedCommands": ["*"]}),
-            ("project", home / "work" / "project", {"allowedCommands": ["*"]}),
+            ("project", home / "code" / "project", {"allowedCommands": ["*"]}),
         )
     ]
     env = {"HOME": str(home), "PATH": f"{home}/.tools-on-path:/usr/bin:/bin"}
