@@ -1,4 +1,4 @@
-"""scope: list, add, edit and remove what clients may use."""
+"""scope: list, add, edit, confirm and remove what clients may use."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +8,7 @@ import typer
 from computer_linker.cli.output import CliError, note, print_json, table
 from computer_linker.cli.places import current_config, state_home
 from computer_linker.cli.start import Codex, Shell, Write
+from computer_linker.config.load import CONFIG_NAME
 
 Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 Id = Annotated[str, typer.Argument(metavar="SCOPE", help="The scope's id.", autocompletion=lambda: _ids())]
@@ -21,6 +22,7 @@ def register(app: typer.Typer) -> None:
     group.command("add")(_add)
     group.command("edit")(_edit)
     group.command("remove")(_remove)
+    group.command("confirm")(_confirm)
 
 
 def _list(as_json: Json = False) -> None:
@@ -71,6 +73,7 @@ def _add(
         document["scopes"] = [*document.get("scopes", []), scope]
 
     _store(home, edit)
+    _pin(home, added[0]["id"])
     _tell(added[0], f"Added scope {added[0]['id']} for {root or 'the screen and desktop'}.", as_json=as_json)
 
 
@@ -107,6 +110,8 @@ def _edit(
         changed.append(scope)
 
     _store(home, edit)
+    if roots:
+        _pin(home, scope_id)
     _tell(changed[0], f"Changed scope {scope_id}.", as_json=as_json)
 
 
@@ -120,6 +125,32 @@ def _remove(scope_id: Id, as_json: Json = False) -> None:
 
     _store(state_home(), edit)
     _tell(removed[0], f"Removed scope {scope_id}. Its files are as they were.", as_json=as_json)
+
+
+def _confirm(scope_id: Id, as_json: Json = False) -> None:
+    """Take a scope's folders as they are now, after one was moved, replaced or became a link.
+
+    Until then such a folder is not opened: whoever can write beside it could have put another in its place.
+    """
+    home = state_home()
+    found = _pin(home, scope_id)
+    # The service reads its config again when the file changed, and with it which folders were confirmed.
+    (home / CONFIG_NAME).touch()
+    if as_json:
+        print_json({"id": scope_id, "roots": found})
+    for root, real in found.items() if not as_json else ():
+        note(f"Scope {scope_id}: {root} is {'this folder' if root == real else real} from now on.")
+
+
+def _pin(home: Path, scope_id: str) -> dict[str, str]:
+    """Record which folders the scope's roots are now."""
+    from computer_linker.config.load import load
+    from computer_linker.config.roots import confirm
+
+    scope = load(home).scope(scope_id)
+    if scope is None:
+        raise CliError(f"there is no scope {scope_id}", "computer-linker scope list shows them")
+    return {root: identity.real for root, identity in confirm(home, scope).items()}
 
 
 def _store(home: Path, edit: Any) -> None:

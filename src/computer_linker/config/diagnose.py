@@ -131,6 +131,15 @@ def _scopes(config: Config, home: Path) -> Iterator[Finding]:
 
 
 def _root(scope: Scope, root: str, state: Path) -> Iterator[Finding]:
+    if root in scope.refused:
+        sentence = scope.refused[root].partition(" If that is meant")[0]
+        yield Finding(
+            "error",
+            "root_changed",
+            sentence,
+            f"Run: computer-linker scope confirm {scope.id}, if you mean it",
+            scope.id,
+        )
     try:
         mode = Path(root).stat().st_mode
     except OSError:

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from computer_linker.config.load import CONFIG_NAME, Check, read_document, stamp_of, validated
+from computer_linker.config.roots import remembered
 from computer_linker.config.runtime import effective
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid
@@ -65,7 +66,8 @@ class LiveConfig:
         try:
             document = read_document(self.home)
             self._stamp = document.stamp
-            self._config = effective(validated(document, self.home, self._check), self.home)
+            config = validated(document, self.home, self._check)
+            self._config = effective(config, self.home, identities=remembered(self.home, config))
         except ConfigInvalid as error:
             self._refusal = error
 

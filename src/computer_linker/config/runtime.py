@@ -5,7 +5,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from computer_linker.config import roots
 from computer_linker.config.load import parse
+from computer_linker.config.roots import Identities
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.scope import Scope
@@ -13,10 +15,16 @@ from computer_linker.model.scope import Scope
 _PUBLIC_URL_NAMES = ("COMPUTER_LINKER_PUBLIC_BASE_URL", "LOCALPORT_PUBLIC_BASE_URL")
 
 
-def effective(config: Config, home: Path, environment: Mapping[str, str] | None = None) -> Config:
-    """The config with resolved roots. Raises ConfigInvalid for a root that no scope may have."""
+def effective(
+    config: Config, home: Path, environment: Mapping[str, str] | None = None, identities: Identities | None = None
+) -> Config:
+    """The config with resolved roots. Raises ConfigInvalid for a root that no scope may have.
+
+    A root that is not the folder which `identities` (those on record, unless given) says is marked as refused.
+    """
     state = Path(os.path.realpath(home))
-    scopes = [_held(index, scope, state) for index, scope in enumerate(config.scopes)]
+    known = roots.read(home) if identities is None else identities
+    scopes = [_held(index, scope, state, config, known) for index, scope in enumerate(config.scopes)]
     changes: dict[str, object] = {"scopes": scopes}
     given = environment if environment is not None else os.environ
     address = next((given[name] for name in _PUBLIC_URL_NAMES if given.get(name, "").strip()), None)
@@ -43,7 +51,7 @@ def state_inside(root: str, state: Path) -> str | None:
     return str(state.relative_to(resolved)) if state.is_relative_to(resolved) else None
 
 
-def _held(index: int, scope: Scope, state: Path) -> Scope:
+def _held(index: int, scope: Scope, state: Path, config: Config, known: Identities) -> Scope:
     if scope.type != "folder":
         return scope
     denied = list(scope.policy.denied_paths)
@@ -60,7 +68,12 @@ def _held(index: int, scope: Scope, state: Path) -> Scope:
     if denied != policy.denied_paths:
         policy = policy.model_copy(update={"denied_paths": denied})
     # Resolved once, here: a link that is pointed elsewhere later does not move the scope.
-    roots = [os.path.realpath(root) for root in scope.roots]
-    if roots == scope.roots and policy is scope.policy:
+    resolved = [os.path.realpath(root) for root in scope.roots]
+    refused = {
+        place: why
+        for place, root in zip(resolved, scope.roots, strict=True)
+        if (why := roots.refusal(scope, root, known, config)) is not None
+    }
+    if resolved == scope.roots and policy is scope.policy and not refused:
         return scope
-    return scope.model_copy(update={"roots": roots, "policy": policy})
+    return scope.model_copy(update={"roots": resolved, "policy": policy}).refusing(refused)

@@ -31,7 +31,7 @@ def ensure(home: Path, owner_token: str | None) -> bool:
     check_folder(home)
     if exists(home):
         return False
-    with _locked(home):
+    with locked(home):
         if exists(home):
             return False
         _replace(home, first_document(owner_token))
@@ -54,7 +54,7 @@ def first_document(owner_token: str | None) -> dict[str, Any]:
 
 def update(home: Path, edit: Edit, check: Check | None = None) -> Config:
     """Read, change (`edit` works in place) and store as one step; the result is validated before a byte is written."""
-    with _locked(home):
+    with locked(home):
         document = read_document(home)
         validated(document, home, check)
         changed = with_identity(copy.deepcopy(document.value), home)
@@ -70,7 +70,7 @@ def update(home: Path, edit: Edit, check: Check | None = None) -> Config:
 
 
 @contextmanager
-def _locked(home: Path) -> Iterator[None]:
+def locked(home: Path) -> Iterator[None]:
     """Hold the advisory lock; it goes with the descriptor, so a killed holder leaves nothing behind."""
     try:
         fd = os.open(home / _LOCK_NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), FILE_MODE)
@@ -88,7 +88,7 @@ def _locked(home: Path) -> Iterator[None]:
 
 def _sweep(home: Path) -> None:
     """Remove what a writer that was killed left behind; with the lock held, nobody is writing."""
-    for name in (CONFIG_NAME, _LEGACY_COPY):
+    for name in (CONFIG_NAME, _LEGACY_COPY, "roots.json"):
         for left in home.glob(f".{name}-*"):
             left.unlink(missing_ok=True)
 

@@ -16,7 +16,13 @@ class PathRules:
     allow_protected: bool = False
     denied: tuple[str, ...] = ()
     read_only: tuple[tuple[str, ...], ...] = ()
-    """Sub-folders that a narrower scope without `fs:write` covers."""
+    """Sub-folders that nobody writes through this scope: a narrower scope without `fs:write` covers them, or `programs`."""
+    programs: tuple[tuple[str, ...], ...] = ()
+    """Those of them where this computer looks for programs, or that hold the service's own code."""
+    held: tuple[tuple[str, ...], ...] = ()
+    """Folders that are the roots of other scopes: what is in them may change, but they are not moved or removed."""
+    refusal: str = ""
+    """Why nothing in this root is opened; empty when it is."""
 
 
 @dataclass(frozen=True, slots=True)

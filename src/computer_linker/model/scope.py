@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability, with_implied
@@ -61,6 +61,7 @@ class Scope(Model):
     roots: list[str] = []
     capabilities: list[str] = []
     policy: ScopePolicy = ScopePolicy()
+    _refused: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @field_validator("capabilities")
     @classmethod
@@ -84,6 +85,17 @@ class Scope(Model):
     def granted(self) -> frozenset[Capability]:
         """The capabilities given, with what they imply."""
         return with_implied(frozenset(Capability(name) for name in self.capabilities))
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Roots that are not opened until the owner confirms them, and why."""
+        return self._refused
+
+    def refusing(self, roots: dict[str, str]) -> "Scope":
+        """This scope, with these roots refused."""
+        made = self.model_copy()
+        made._refused = roots
+        return made
 
     @cached_property
     def decided(self) -> dict[str, Any]:

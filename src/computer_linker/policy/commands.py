@@ -7,8 +7,10 @@ from functools import lru_cache
 from pathlib import PurePath
 
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied, ProviderUnavailable
+from computer_linker.model.principal import Principal
 from computer_linker.model.scope import CommandRule, Scope, ScopePolicy
 from computer_linker.policy.command_line import to_argv
+from computer_linker.policy.engine import FolderAccess, sees_scope
 
 Locate = Callable[[str], str | None]
 """The absolute file a program name means on the trusted search path; None when there is none."""
@@ -33,7 +35,9 @@ class Program:
     real: str
     """The file at the end of all links."""
     is_writable_by_scope: bool
-    """True when the scope's own files hold it, so that whoever writes there chooses what runs."""
+    """True when the scope's own files hold it, so that a caller who writes there chooses what runs."""
+    writable_by: str | None = None
+    """Another scope that could have replaced it or its interpreter; None when none could."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,34 @@ def judge_boundary(scope: Scope, *, boundary_holds: bool, shell: bool, program: 
             "The program lies inside the scope, where its bytes can be changed, and no kernel sandbox holds.",
             rule="programInScope",
         )
+
+
+def judge_access(access: FolderAccess, *, boundary_holds: bool) -> None:
+    """Raise when the caller may do less with the scope's folders than a command could, and no boundary would hold it."""
+    if access == "writable" or boundary_holds:
+        return
+    lacks = "fs:write" if access == "read-only" else "fs:read"
+    raise PermissionDenied(
+        f"The scope or this caller lacks {lacks}, and no kernel sandbox holds here that would keep a command to that. "
+        "Install bubblewrap, or grant reading and writing.",
+        rule="access",
+        missing=[lacks],
+    )
+
+
+def judge_program(program: Program, principal: Principal) -> None:
+    """Raise for a program that another scope could have replaced: whoever writes there would choose what runs here."""
+    if program.writable_by is None:
+        return
+    # A caller learns only the names of scopes that it may use.
+    scope = f"scope {program.writable_by}" if sees_scope(principal, program.writable_by) else "another scope"
+    name = program.path.rpartition("/")[2]
+    raise PermissionDenied(
+        f"{name} lies where {scope} can write, so its bytes could have been replaced there and it does not run here. "
+        "Move the program out of that scope's folders, or take fs:write from that scope.",
+        rule="programOfAnotherScope",
+        program=name,
+    )
 
 
 def check_rules(policy: ScopePolicy) -> list[str]:

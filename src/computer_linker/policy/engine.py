@@ -1,6 +1,7 @@
 """Allow, ask or deny, with a reason. The order is the product's: scope, operation, capability, scope type, then specifics."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest, PermissionDenied, UnknownScope
@@ -10,6 +11,8 @@ from computer_linker.model.event import Decision
 from computer_linker.model.principal import Principal
 from computer_linker.model.rights import Rights
 from computer_linker.model.scope import Scope
+
+FolderAccess = Literal["writable", "read-only", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,16 @@ def sees_scope(principal: Principal, scope_id: str) -> bool:
 def holds(principal: Principal, scope: Scope, capability: Capability) -> bool:
     """True when the scope gives this capability and this caller was given it too."""
     return capability in scope.granted and _has_capability(principal, scope.id, capability)
+
+
+def folder_access(principal: Principal, scope: Scope) -> FolderAccess:
+    """What a program that runs for this caller may do with the scope's folders.
+
+    Without `fs:read` it sees none of them: a folder that can be written and not read cannot be had from any kernel boundary.
+    """
+    if not holds(principal, scope, Capability.FS_READ):
+        return "hidden"
+    return "writable" if holds(principal, scope, Capability.FS_WRITE) else "read-only"
 
 
 def _has_capability(principal: Principal, scope_id: str, capability: str) -> bool:

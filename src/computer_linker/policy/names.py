@@ -3,6 +3,8 @@
 import unicodedata
 from functools import lru_cache
 
+from computer_linker.policy.trusted_places import Path, places
+
 PROTECTED_NAMES = frozenset(
     """
     .git .gitconfig .gitmodules .hg .svn .husky .githooks
@@ -16,35 +18,17 @@ PROTECTED_NAMES = frozenset(
 )
 """Files that other programs execute or trust. Writing them is refused unless the scope says `allowProtected`."""
 
-_TRUSTED_PLACES = """
-    .config/autostart .config/autostart-scripts .config/systemd .config/environment.d .config/plasma-workspace .kde .kde4
-    .config/i3 .config/sway .config/hypr .config/awesome .config/openbox .config/bspwm .config/qtile .config/waybar
-    .config/fish .config/zsh .config/nushell .config/elvish .config/xonsh .config/powershell .config/starship.toml
-    .config/git .config/pip .config/direnv .config/mise .config/tmux .config/gdb .config/lldb .config/containers
-    .config/nvim .config/vim .config/emacs .config/nano .config/helix .config/kitty .config/alacritty .config/wezterm
-    .config/code .config/vscodium .config/zed .config/opencode .config/goose .config/github-copilot .config/mcp
-    .config/claude .config/crush .config/chromium .config/google-chrome .config/jupyter .config/matplotlib
-    .config/mimeapps.list .config/user-dirs.dirs .config/electron-flags.conf
-    .local/bin .local/lib .local/share/applications .local/share/systemd .local/share/bash-completion
-    .local/share/dbus-1 .local/share/kservices5 .local/share/nautilus .local/share/gnome-shell .local/share/jupyter
-    .vim .doom.d .spacemacs .spacemacs.d .oh-my-zsh .ipython .jupyter .julia/config .mozilla .hammerspoon .wezterm.lua
-    .pip .cargo/config .cargo/config.toml .cargo/bin .cargo/env .m2/settings.xml .m2/extensions.xml .mavenrc .gradle/init.gradle
-    .gradle/init.d .sbt .sbtrc .ant .bundle .gemrc .bazelrc .condarc .subversion .hgrc .cvsrc .bash_completion .mkshrc .xonshrc
-    .pythonrc .pythonrc.py .perldb .psqlrc .sqliterc .my.cnf .nanorc .muttrc .mailrc .lesskey .lessfilter .ripgreprc
-    .xresources .xdefaults .xmodmap .dmrc .selected_editor .forward .procmailrc .rhosts .shosts .k5login
-    .roo .roomodes .clinerules .kiro .amazonq .copilot .qwen .lmstudio .crush.json .trae .augment .junie .vscode-server
-    library/launchagents library/launchdaemons library/preferences documents/powershell documents/windowspowershell
-    """
-PROTECTED_PATHS: tuple[tuple[str, ...], ...] = (
-    *(tuple(path.split("/")) for path in _TRUSTED_PLACES.split()),
-    ("start menu", "programs", "startup"),
-    ("library", "application support"),
-)
+PROTECTED_PATHS = places("run", "tool", "login", "secret")
 """Places that programs of a whole home take their orders from; closed like the names above, wherever they lie."""
 
-_PATHS_BY_FIRST: dict[str, list[tuple[str, ...]]] = {}
-for _path in PROTECTED_PATHS:
-    _PATHS_BY_FIRST.setdefault(_path[0], []).append(_path)
+HOME_PATHS = places("home", "home-tool")
+"""Places with ordinary names, closed only in the home of the service's user."""
+
+TOOL_PATHS = places("tool", "home-tool")
+"""Tool folders in the home that every sandbox shows; each is protected, so that no scope can change what another runs."""
+
+SENSITIVE_PATHS = places("secret")
+LOGIN_PATHS = places("login")
 
 _GIT_INTERNALS = frozenset({"objects", "refs", "hooks"})
 
@@ -55,16 +39,14 @@ SENSITIVE_NAMES = frozenset(
     client_secret.json service-account.json service_account.json secrets.json secrets.yaml secrets.yml secrets.toml
     terraform.tfstate terraform.tfstate.backup .terraformrc shadow gshadow keystore.jks login.keychain
     .bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history .sqlite_history
-    cookies cookies.sqlite logins.json key4.db wallet.dat known_tokens.csv accesstokens.json
+    credentials.toml .credentials .credentials.json oauth_creds.json mcp-oauth-tokens.json kaggle.json .histfile .zhistory
+    .irb_history .redis_history .rediscli_history .mongo_history .dbshell .lesshst .viminfo .mysql_history .pgcli_history
+    cookies cookies.sqlite cookies.binarycookies logins.json key4.db wallet.dat known_tokens.csv accesstokens.json
     """.split()
 )
 _SENSITIVE_SUFFIXES = (
     ".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore", ".jks", ".ppk", ".asc.key", ".keychain-db", ".ovpn", ".tfvars",
 )  # fmt: skip
-_SENSITIVE_FOLDERS = frozenset(
-    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", ".cloudflared", ".computer-linker"}
-)
-_SENSITIVE_PATHS = ((".docker", "config.json"), (".config", "gcloud"), (".config", "gh"), (".git", "credentials"))
 _HARMLESS_ENV = (".example", ".sample", ".template", ".dist", ".defaults")
 
 
@@ -82,28 +64,46 @@ def folded(name: str) -> str:
 @lru_cache(maxsize=16384)
 def is_protected(parts: tuple[str, ...]) -> bool:
     """True for a file that another program would execute or trust."""
-    names = tuple(folded(part) for part in parts)
-    if any(name in PROTECTED_NAMES for name in names):
-        return True
-    return any(
-        names[at : at + len(path)] == path for at, name in enumerate(names) for path in _PATHS_BY_FIRST.get(name, ())
-    )
+    names = tuple(map(folded, parts))
+    return not PROTECTED_NAMES.isdisjoint(names) or _has_path(names, _PROTECTED_BY_FIRST)
 
 
 @lru_cache(maxsize=16384)
 def is_sensitive(parts: tuple[str, ...]) -> bool:
     """True for a file that usually holds a secret."""
+    return bool(parts) and _is_sensitive(tuple(map(folded, parts)))
+
+
+@lru_cache(maxsize=16384)
+def is_login(parts: tuple[str, ...]) -> bool:
+    """True for settings that may hold a token which their own program needs, such as `.git/config`.
+
+    File operations do not read them. Commands do: git does not work without its config.
+    """
+    return _is_login(tuple(map(folded, parts)))
+
+
+@lru_cache(maxsize=16384)
+def is_private(parts: tuple[str, ...]) -> bool:
+    """True for what file operations neither read nor list: a secret, or a login."""
     if not parts:
         return False
-    names = tuple(folded(part) for part in parts)
-    if any(name in _SENSITIVE_FOLDERS for name in names):
-        return True
-    if any(_contains(names, path) for path in _SENSITIVE_PATHS):
-        return True
+    names = tuple(map(folded, parts))
+    return _is_sensitive(names) or _is_login(names)
+
+
+def _is_sensitive(names: Path) -> bool:
     last = names[-1]
-    if last.startswith(".env."):
-        return not last.endswith(_HARMLESS_ENV)
-    return last in SENSITIVE_NAMES or last.endswith(_SENSITIVE_SUFFIXES)
+    if last in SENSITIVE_NAMES or last.endswith(_SENSITIVE_SUFFIXES) or _has_path(names, _SENSITIVE_BY_FIRST):
+        return True
+    return last.startswith(".env.") and not last.endswith(_HARMLESS_ENV)
+
+
+def _is_login(names: Path) -> bool:
+    if _has_path(names, _LOGIN_BY_FIRST):
+        return True
+    # Submodules and worktrees have such a file of their own, at any depth of `.git`.
+    return len(names) > 1 and names[-1] in _GIT_SETTINGS and ".git" in names[:-1]
 
 
 def looks_like_git_folder(names: frozenset[str]) -> bool:
@@ -111,6 +111,23 @@ def looks_like_git_folder(names: frozenset[str]) -> bool:
     return "HEAD" in names and len(_GIT_INTERNALS & names) >= 2
 
 
-def _contains(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    size = len(wanted)
-    return any(names[at : at + size] == wanted for at in range(len(names) - size + 1))
+def _has_path(names: Path, by_first: dict[str, tuple[Path, ...]]) -> bool:
+    """True when one of the paths stands anywhere in the names."""
+    for at, name in enumerate(names):
+        for path in by_first.get(name, ()):
+            if names[at : at + len(path)] == path:
+                return True
+    return False
+
+
+def _by_first(paths: tuple[Path, ...]) -> dict[str, tuple[Path, ...]]:
+    found: dict[str, tuple[Path, ...]] = {}
+    for path in paths:
+        found[path[0]] = (*found.get(path[0], ()), path)
+    return found
+
+
+_PROTECTED_BY_FIRST = _by_first(PROTECTED_PATHS)
+_SENSITIVE_BY_FIRST = _by_first((*SENSITIVE_PATHS, (".computer-linker",)))
+_LOGIN_BY_FIRST = _by_first(LOGIN_PATHS)
+_GIT_SETTINGS = frozenset({"config", "config.worktree"})

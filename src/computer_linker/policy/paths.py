@@ -1,15 +1,19 @@
 """From a target to a RootedPath: refuses escapes, sensitive and protected names, before any disk is touched."""
 
 import fnmatch
+import os
 from functools import lru_cache
 from pathlib import PurePath
 
+from computer_linker.config.own_places import own_programs, search_path, user_home
 from computer_linker.config.schema import Config
-from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.errors import InvalidRequest, PathOutOfScope, PermissionDenied
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import PathRules, RootedPath, split_target
 from computer_linker.model.scope import Scope
-from computer_linker.policy.names import is_protected, is_sensitive
+from computer_linker.policy.names import HOME_PATHS, folded, is_login, is_private, is_protected, is_sensitive
+
+Parts = tuple[str, ...]
 
 
 def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = False) -> RootedPath:
@@ -26,6 +30,8 @@ def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = Fal
 def check_name(path: RootedPath, *, for_writing: bool) -> None:
     """Refuse a name the scope's rules forbid. The files facet asks again for the object it really opened."""
     rules = path.rules
+    if rules.refusal:
+        raise PathOutOfScope(rules.refusal, rule="root_changed")
     if for_writing and not rules.allow_protected and is_protected(path.parts):
         raise PermissionDenied(
             f"{path.shown} is protected: other programs execute or trust it. "
@@ -40,9 +46,23 @@ def check_name(path: RootedPath, *, for_writing: bool) -> None:
             path=path.shown,
             rule="sensitive",
         )
+    if not for_writing and not rules.allow_sensitive and is_login(path.parts):
+        raise PermissionDenied(
+            f"{path.shown} may hold a token for its own program, so file operations do not read it. "
+            "Use git.* or a command, or the owner can allow it with the scope's policy `allowSensitive`.",
+            path=path.shown,
+            rule="sensitive",
+        )
     if rules.denied and is_denied(path.parts, rules.denied):
         raise PermissionDenied(f"{path.shown} is denied by this scope's policy.", path=path.shown, rule="denied")
-    if for_writing and any(path.parts[: len(folder)] == folder for folder in rules.read_only):
+    if for_writing and rules.programs and _is_inside(_folded(path.parts), tuple(map(_folded, rules.programs))):
+        raise PermissionDenied(
+            f"{path.shown} is protected: it lies where this computer looks for its own programs. "
+            "The owner can allow it with the scope's policy `allowProtected`.",
+            path=path.shown,
+            rule="protected",
+        )
+    if for_writing and _is_inside(path.parts, rules.read_only):
         raise PermissionDenied(
             f"{path.shown} lies in a narrower scope that is read-only.", path=path.shown, rule="narrower_scope"
         )
@@ -50,7 +70,7 @@ def check_name(path: RootedPath, *, for_writing: bool) -> None:
 
 def is_hidden_by(parts: tuple[str, ...], rules: PathRules) -> bool:
     """True for a name that listings and searches must leave out."""
-    if not rules.allow_sensitive and is_sensitive(parts):
+    if not rules.allow_sensitive and is_private(parts):
         return True
     return bool(rules.denied) and is_denied(parts, rules.denied)
 
@@ -74,11 +94,15 @@ def rules_of(scope: Scope, root: str, config: Config) -> PathRules:
     if found is not None and found[0] is config and found[1] is scope:
         return found[2]
     policy = scope.policy
+    programs = _programs_below(root, policy.allow_protected)
     rules = PathRules(
         policy.allow_sensitive,
         policy.allow_protected,
         tuple(policy.denied_paths),
-        _read_only_below(scope, root, config),
+        (*_read_only_below(scope, root, config), *programs),
+        programs,
+        _roots_below(scope, root, config),
+        scope.refused.get(root, ""),
     )
     if len(_RULES) > 512:
         _RULES.clear()
@@ -87,6 +111,47 @@ def rules_of(scope: Scope, root: str, config: Config) -> PathRules:
 
 
 _RULES: dict[tuple[int, str, str], tuple[Config, Scope, PathRules]] = {}
+
+
+def refuse_held(path: RootedPath, verb: str) -> None:
+    """Refuse to move or remove a folder that is another scope's root, or holds one: another could take its place."""
+    size = len(path.parts)
+    if any(folder[:size] == path.parts for folder in path.rules.held):
+        raise PermissionDenied(
+            f"{path.shown} cannot be {verb}: it is the folder of another scope, or holds one.",
+            path=path.shown,
+            rule="root_of_another_scope",
+        )
+
+
+def _roots_below(scope: Scope, root: str, config: Config) -> tuple[Parts, ...]:
+    """The roots of other scopes that lie in this one."""
+    base = PurePath(root)
+    others = (PurePath(place) for other in config.scopes if other.id != scope.id for place in other.roots)
+    return tuple(dict.fromkeys(p.relative_to(base).parts for p in others if p != base and p.is_relative_to(base)))
+
+
+def _programs_below(root: str, allow_protected: bool) -> tuple[Parts, ...]:
+    """The folders in this root that hold the service's own code, or, unless that is allowed, programs that others run."""
+    wanted = list(own_programs())
+    if not allow_protected:
+        homes = user_home(os.environ.get("HOME", ""))
+        wanted += [
+            *search_path(os.environ.get("PATH", "")),
+            *("/".join((home, *p)) for home in homes for p in HOME_PATHS),
+        ]
+    base = PurePath(root)
+    # A root that is such a folder itself is the owner's wish.
+    below = (PurePath(place) for place in wanted if place.startswith(root.rstrip("/") + "/"))
+    return tuple(dict.fromkeys(place.relative_to(base).parts for place in below))
+
+
+def _folded(parts: Parts) -> Parts:
+    return tuple(map(folded, parts))
+
+
+def _is_inside(parts: Parts, folders: tuple[Parts, ...]) -> bool:
+    return any(parts[: len(folder)] == folder for folder in folders)
 
 
 def _read_only_below(scope: Scope, root: str, config: Config) -> tuple[tuple[str, ...], ...]:

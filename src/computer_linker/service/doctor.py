@@ -84,7 +84,7 @@ class Diagnostics:
 
 def diagnostics(config: Config, home: Path) -> Diagnostics:
     """Look at everything. Costs a few stats, and the programs' versions the first time."""
-    return Diagnostics(config, [*diagnose(config, home), *_wide_rules(config)], tool_readiness())
+    return Diagnostics(config, [*diagnose(config, home), *_wide_rules(config)], tool_readiness(config.scopes))
 
 
 def _wide_rules(config: Config) -> Iterator[Finding]:

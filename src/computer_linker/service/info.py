@@ -11,7 +11,7 @@ from computer_linker.config.schema import Config
 from computer_linker.model.capability import Capability
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.policy.engine import missing_capabilities, sees_scope
+from computer_linker.policy.engine import folder_access, missing_capabilities, sees_scope
 from computer_linker.registry.operation import Operation
 from computer_linker.service.app import App
 
@@ -107,21 +107,26 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
             "network": policy.network,
             "confirm": policy.confirm,
             "sandbox": policy.sandbox,
-            "boundary": await _boundary(app, scope),
+            "boundary": await _boundary(app, scope, principal),
         },
     }
 
 
-async def _boundary(app: App, scope: Scope) -> dict[str, Any]:
-    """What really holds: for paths always the kernel, for commands what the probe saw the kernel refuse."""
+async def _boundary(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
+    """What really holds: for paths always the kernel, for commands what the probe saw the kernel refuse.
+
+    `folders` is what a command of this caller may do with the scope's folders.
+    """
     if not scope.granted & {Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN}:
         return {"paths": "kernel", "commands": None}
+    access = folder_access(principal, scope)
     if scope.policy.sandbox == "off":
-        return {"paths": "kernel", "commands": "none", "detail": "the scope's policy says sandbox: off"}
+        detail = "the scope's policy says sandbox: off"
+        return {"paths": "kernel", "commands": "none", "folders": access, "detail": detail}
     from computer_linker.providers.sandbox.sandbox import Sandbox
 
     found = await app.services.use(Sandbox).probe()
-    told = {"paths": "kernel", "commands": found.named(network_cut=not scope.policy.network)}
+    told = {"paths": "kernel", "commands": found.named(network_cut=not scope.policy.network), "folders": access}
     return told | ({"detail": found.detail} if found.detail else {})
 
 
@@ -165,7 +170,7 @@ def _service(config: Config, local_url: str | None) -> dict[str, Any]:
 def _tools(app: App) -> dict[str, Any]:
     from computer_linker.service.doctor import screenshot_readiness, tool_readiness
 
-    return tool_readiness() | {"screenshot": screenshot_readiness(app.computer)}
+    return tool_readiness(app.config.scopes) | {"screenshot": screenshot_readiness(app.computer)}
 
 
 def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:

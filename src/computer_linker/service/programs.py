@@ -6,11 +6,17 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from computer_linker.model.scope import Scope
+
+if TYPE_CHECKING:
+    from computer_linker.providers.processes.writers import Writer
 
 Need = Literal["required", "recommended", "optional"]
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
@@ -50,10 +56,16 @@ PROGRAMS = (
 )
 
 
-def tool_readiness() -> dict[str, Any]:
-    """Every program by name, with path and version. Versions are remembered for as long as the file is the same."""
+def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Any]:
+    """Every program by name, with path and version. Versions are remembered for as long as the file is the same.
+
+    A program that one of the scopes could have replaced is not run, so its version is not known.
+    """
+    from computer_linker.providers.processes.writers import writers_of
+
+    writers = writers_of(scopes)
     with ThreadPoolExecutor(max_workers=4) as pool:
-        found = list(pool.map(_readiness, PROGRAMS))
+        found = list(pool.map(lambda program: _readiness(program, writers), PROGRAMS))
     tools: dict[str, Any] = {program.name: answer for program, answer in zip(PROGRAMS, found, strict=True)}
     tools["python"] = {
         "available": True,
@@ -72,12 +84,17 @@ def find_program(name: str) -> str | None:
     return shutil.which(name) or (str(beside) if os.access(beside, os.X_OK) else None)
 
 
-def _readiness(program: Program) -> dict[str, Any]:
+def _readiness(program: Program, writers: "tuple[Writer, ...]") -> dict[str, Any]:
+    from computer_linker.providers.processes.writers import writer_of
+
     path = find_program(program.name)
+    is_ours = path is not None and writer_of(path, writers) is None
     return {
         "available": path is not None,
         "path": path,
-        "version": _version(path, program.version_argument, Path(path).stat().st_mtime_ns) if path else None,
+        "version": _version(path, program.version_argument, Path(path).stat().st_mtime_ns)
+        if path and is_ours
+        else None,
         "need": program.need,
         "purpose": program.purpose,
         "remedy": None if path else program.remedy,

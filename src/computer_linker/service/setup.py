@@ -8,6 +8,7 @@ from typing import Any
 
 from computer_linker.auth.owner_token import new_token
 from computer_linker.config import defaults
+from computer_linker.config.roots import confirm
 from computer_linker.config.runtime import forbidden_root
 from computer_linker.config.schema import Config
 from computer_linker.config.store import ensure, update
@@ -53,7 +54,11 @@ def set_up(home: Path, wishes: Wishes) -> SetUp:
             done.append("Made an owner token.")
         done.extend(_with_scopes(document, root, wishes, home))
 
-    return SetUp(update(home, edit, check), done)
+    config = update(home, edit, check)
+    for scope in config.scopes:
+        if f"Added scope {scope.id} for {root}." in done:
+            confirm(home, scope)
+    return SetUp(config, done)
 
 
 def checked_folder(folder: Path, home: Path) -> str:

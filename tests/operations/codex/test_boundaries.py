@@ -163,3 +163,18 @@ async def test_claude_without_a_login_is_told_so(tmp_path: Path) -> None:
         error = (await road.call("codex.run", ".", input={"prompt": "go", "agent": "claude"}))["error"]
     assert (error["code"], error["details"]["reason"]) == ("provider_unavailable", "login_required"), error
     assert "setup-token" in error["details"]["remedy"]
+
+
+async def test_what_claude_runs_does_not_inherit_the_api_key(tmp_path: Path) -> None:
+    look = "env > env.txt"
+    key = "scripted-key-4f7a"
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "look.sh").write_text(look)
+    with agent_on("claude", command("claude", "sh look.sh"), {"say": "looked"}) as (program, _):
+        scopes = [folder_scope(root, allowedCommands=["claude *"], network=True)]
+        environ = environ_for(program) | {"ANTHROPIC_API_KEY": key}
+        async with road_with(tmp_path, environ, scopes) as road:
+            data = await road.data("codex.run", ".", input={"prompt": "go", "agent": "claude"})
+    assert data["finalMessage"] == "looked"
+    assert "PATH=" in (root / "env.txt").read_text() and key not in (root / "env.txt").read_text()

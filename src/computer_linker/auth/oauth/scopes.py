@@ -23,7 +23,8 @@ DEFAULT = "linker:read"
 EXPLAINED = {
     "linker:read": "read, list and search files and git, and see its own history",
     "linker:write": "change files and the git index",
-    "linker:run": "run commands, packages and Codex under the scope's policy",
+    "linker:run": "run commands, packages and Codex under the scope's policy; they see the files only with linker:read, "
+    "and change them only with linker:write too",
     "linker:desktop": "see the screen and use the desktop",
     "linker:history": "see in the history what every other client did, too",
 }

@@ -10,7 +10,6 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.backends.found import Backend, Wish, choose, discover, local_fallback, matrix
-from computer_linker.providers.child import find_program
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.registry import Context, Example, operation
 
@@ -53,12 +52,7 @@ class BackendStatus(Model):
 async def backend_status(ctx: Context) -> BackendStatus:
     """Say which other programs (Ghost OS, agent-browser, cua-driver, Peekaboo) are here, and what our own desktop can prove."""
     # Asked outside any boundary, so never a program that a scope could have put on the path.
-    roots = tuple(root for scope in ctx.services.config.scopes for root in scope.roots)
-    preparation = ctx.use(Preparation)
-
-    def find(name: str) -> str | None:
-        return find_program(name) or preparation.locate(roots, name)
-
+    find = ctx.use(Preparation).locate
     backends, local = await discover(ctx.computer, find), local_fallback(ctx.computer, find)
     newest = await ctx.use(ArtifactBroker).listed(Asked(ctx.scope.id), _LOOKED_AT)
     policy = ctx.scope.policy

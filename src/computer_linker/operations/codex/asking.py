@@ -61,7 +61,7 @@ async def start_turn(ctx: Context, target: str, input: AgentInput, options: Agen
     agents = agents_of(ctx)
     session = await _session(ctx, agents, input)
     agent = session.agent if session is not None else input.agent or "codex"
-    mode = mode_for(ctx.scope, input.workflow, options.sandbox)
+    mode = mode_for(ctx.scope, ctx.principal, input.workflow, options.sandbox)
     where = target if session is None else session.target
     request = request_of(ctx, where, [agent], {})
     limit = ctx.scope.policy.max_runtime_seconds

@@ -33,7 +33,7 @@ class RunOptions(AgentOptions):
 
 @operation(
     "codex.run",
-    needs={Capability.CODEX_RUN},
+    needs={Capability.CODEX_RUN, Capability.FS_READ},
     effect=Effect.CHANGE,
     boundary="sandboxed",
     deadline_s=None,

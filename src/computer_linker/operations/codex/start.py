@@ -26,7 +26,7 @@ class StartedAgent(Model):
 
 @operation(
     "codex.start",
-    needs={Capability.CODEX_RUN},
+    needs={Capability.CODEX_RUN, Capability.FS_READ},
     effect=Effect.CHANGE,
     boundary="sandboxed",
     deadline_s=180,

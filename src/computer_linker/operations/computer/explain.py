@@ -6,10 +6,17 @@ from pydantic import Field
 
 from computer_linker.errors import LinkError
 from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.policy.engine import judge
+from computer_linker.policy.engine import FolderAccess, folder_access, judge
 from computer_linker.registry import Context, Example, Operation, operation
 from computer_linker.registry.catalog import Catalog
+
+_SEEN: dict[FolderAccess, str] = {
+    "writable": "",
+    "read-only": " What it starts sees the scope's folders read-only, for fs:write is missing.",
+    "hidden": " What it starts sees none of the scope's folders (they are hidden), for fs:read is missing.",
+}
 
 
 class ExplainInput(Model):
@@ -46,6 +53,8 @@ async def computer_explain(ctx: Context, input: ExplainInput) -> Explanation:
         problem = _refusal(ctx, wanted, input) or await _command_refusal(ctx, wanted, input)
         if problem is not None:
             decision, reason = "deny", problem
+        elif Capability.COMMAND_RUN in wanted.needs | wanted.needs_any:
+            reason += _SEEN[folder_access(ctx.principal, ctx.scope)]
     return Explanation(
         allowed=decision == "allow",
         decision=decision,

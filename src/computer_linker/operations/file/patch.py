@@ -16,6 +16,7 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import Sha256, make_changes
 from computer_linker.operations.file.showing import show_files
 from computer_linker.policy.confirm import About
+from computer_linker.policy.engine import holds
 from computer_linker.providers.patching.apply import apply_hunks
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
 from computer_linker.providers.patching.edits import apply_edit
@@ -178,7 +179,7 @@ async def _from_diff(ctx: Context, target: str | None, diff: str) -> list[_Draft
         if room < 0:
             raise LimitExceeded("The files of this patch are too large together.", maxBytes=_MAX_TOTAL)
         drafts.append(draft)
-    may_quote = Capability.FS_READ in ctx.scope.granted
+    may_quote = holds(ctx.principal, ctx.scope, Capability.FS_READ)
     for draft, patch in zip(drafts, patches, strict=True):
         draft.new = await run_sync(lambda draft=draft, patch=patch: _apply(draft, patch, may_quote))  # type: ignore[misc]
     return drafts
@@ -220,7 +221,7 @@ def _apply(draft: _Draft, patch: FilePatch, may_quote: bool) -> str:
 
 async def _from_edits(ctx: Context, target: str | None, edits: list[Edit]) -> list[_Draft]:
     drafts: dict[tuple[str, tuple[str, ...]], _Draft] = {}
-    may_quote = Capability.FS_READ in ctx.scope.granted
+    may_quote = holds(ctx.principal, ctx.scope, Capability.FS_READ)
     for edit in edits:
         name = edit.path if edit.path is not None else target
         if not name:

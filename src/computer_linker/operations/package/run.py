@@ -29,6 +29,7 @@ class ScriptInput(Model):
 
 @operation(
     "package.run",
+    needs={Capability.FS_READ},
     needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
     effect=Effect.CHANGE,
     boundary="sandboxed",

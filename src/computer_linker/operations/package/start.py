@@ -14,6 +14,7 @@ from computer_linker.registry import Context, Example, operation
 
 @operation(
     "package.start",
+    needs={Capability.FS_READ},
     needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
     effect=Effect.CHANGE,
     boundary="sandboxed",

@@ -19,15 +19,18 @@ from computer_linker.errors import (
     ProcessNotFound,
     ProviderUnavailable,
 )
+from computer_linker.model.capability import Capability
 from computer_linker.model.ids import new_handle
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
+from computer_linker.policy.engine import holds
 from computer_linker.providers.agents.changes import Takeback, summary_of
 from computer_linker.providers.agents.claude import Claude
 from computer_linker.providers.agents.codex import Codex
 from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.live import LiveTurn, background
 from computer_linker.providers.agents.order import Order
+from computer_linker.providers.agents.own_folder import make_own_folder
 from computer_linker.providers.agents.program import NO_EVENTS, AgentProgram, Ask, Line
 from computer_linker.providers.agents.sessions import (
     DiffSummary,
@@ -186,7 +189,7 @@ class Agents:
                 remedy="Install bubblewrap: apt-get install bubblewrap",
             )
         program.check(self._preparation.environ)
-        _make_private(line.home)
+        make_own_folder(line.home, line.scripts)
         prepared = await self._preparation.prepare(request)
         if line.holds:
             prepared.boundary = line.holds if prepared.boundary == "none" else f"{prepared.boundary}; {line.holds}"
@@ -208,7 +211,7 @@ class Agents:
 
     async def _prompt(self, order: Order) -> bytes:
         earlier = [each for each in self.listed(order.principal, order.scope.id) if each.last.status != "running"]
-        may_see_git = "git:read" in order.scope.granted
+        may_see_git = holds(order.principal, order.scope, Capability.GIT_READ)
         text = await prompt_for(order.workflow, order.wish, order.cwd, earlier, self._git, may_see_git=may_see_git)
         return text.encode("utf-8", "replace")
 
@@ -377,10 +380,6 @@ def _ended_turn(turn: Turn, live: LiveTurn, ended: Ended, program: AgentProgram)
             "problem": problem,
         }
     )
-
-
-def _make_private(folder: str) -> None:
-    Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _refuse_changeable(path: str, order: Order) -> None:

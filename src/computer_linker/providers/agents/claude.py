@@ -14,6 +14,17 @@ _PASSED = (
     "CLAUDE_CODE_MAX_RETRIES",
     "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 )  # fmt: skip
+_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+_WITHOUT_KEYS = "without-keys"
+_PREFIX = f"""#!/bin/sh
+unset {" ".join(_KEYS)}
+exec /bin/bash -c "$1"
+"""
+"""Starts each command of the Bash tool without the keys.
+
+CLAUDE_CODE_SUBPROCESS_ENV_SCRUB would do it too, but it forces Claude Code's own sandbox, which needs socat and does not nest
+in ours. A command can still read the keys from /proc/PID/environ of the agent, which runs beside it as the same user.
+"""
 _QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1"}
 _READS = ["Read", "Glob", "Grep", "TodoWrite"]
 _WRITES = ["Edit", "Write", "NotebookEdit"]
@@ -45,7 +56,8 @@ class Claude:
             argv += ["--resume", ask.thread_id]
         home = str(state / "claude")
         passed = {name: environ[name] for name in _PASSED if name in environ}
-        return Line(argv, {**passed, **_QUIET, "CLAUDE_CONFIG_DIR": home}, home, "", warnings)
+        env = {**passed, **_QUIET, "CLAUDE_CONFIG_DIR": home, "CLAUDE_CODE_SHELL_PREFIX": f"{home}/{_WITHOUT_KEYS}"}
+        return Line(argv, env, home, "", warnings, {_WITHOUT_KEYS: _PREFIX})
 
     def check(self, environ: Mapping[str, str]) -> None:
         """Nothing is certain beforehand: a login may lie in its own folder."""

@@ -37,6 +37,8 @@ class Line:
     holds: str
     """What the agent's own sandbox holds around what it runs; empty when it has none."""
     warnings: list[str] = field(default_factory=list)
+    scripts: dict[str, str] = field(default_factory=dict)
+    """Executable files that its own folder must hold, by name."""
 
 
 @dataclass(frozen=True, slots=True)

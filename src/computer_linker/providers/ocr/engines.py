@@ -5,7 +5,6 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.util import find_spec
-from shutil import which
 from typing import Any, Protocol, Self
 
 from anyio import to_thread
@@ -14,6 +13,7 @@ from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.extras import remedy
 from computer_linker.model.geometry import Rect
+from computer_linker.providers.child import find_program
 
 _REMEDY = f"{remedy('ocr')} Or install the program tesseract (Debian: tesseract-ocr)."
 _REMEMBERED = 32
@@ -84,7 +84,7 @@ def best_engine() -> Engine:
         from computer_linker.providers.ocr.rapid import RapidEngine
 
         return RapidEngine()
-    if (program := which("tesseract")) is not None:
+    if (program := find_program("tesseract")) is not None:
         from computer_linker.providers.ocr.tesseract import TesseractEngine
 
         return TesseractEngine(program)
@@ -94,7 +94,7 @@ def best_engine() -> Engine:
 def why_no_ocr() -> str | None:
     """Why pictures cannot be read here; None when they can."""
     installed = find_spec("rapidocr") is not None and find_spec("onnxruntime") is not None
-    return None if installed or which("tesseract") else f"No OCR engine is installed. {_REMEDY}"
+    return None if installed or find_program("tesseract") else f"No OCR engine is installed. {_REMEDY}"
 
 
 def _key(pixmap: Pixmap, language: str | None) -> bytes:

@@ -37,9 +37,14 @@ def kept_to(
         place,
         writable=(working,) if keeping.writes else (),
         readable=others if keeping.writes else (*others, working),
-        own=tuple(Folder(_opened(path, held), path) for path in keeping.own),
+        own=own_folders(keeping, held),
         nests=keeping.nests,
     )
+
+
+def own_folders(keeping: Keeping, held: list[int]) -> tuple[Folder, ...]:
+    """The folders the program keeps for itself, held."""
+    return tuple(Folder(_opened(path, held), path) for path in keeping.own)
 
 
 def _working_folder(keeping: Keeping, where: str, cwd: RootedPath, files: Files, held: list[int]) -> Folder:

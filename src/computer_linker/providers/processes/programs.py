@@ -1,21 +1,25 @@
-"""Which file a program's name means: found on a trusted search path, never in a place the scope can write."""
+"""Which file a program's name means: found on a trusted search path, never in a place that a scope can write."""
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
+from computer_linker.model.scope import Scope
 from computer_linker.policy.commands import Program
+from computer_linker.providers.processes.writers import Writer, could_be_replaced, is_below, writer_of, writers_of
 from computer_linker.providers.sandbox.places import SYSTEM, home, tool_folders
 
 _ALWAYS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 class Programs:
-    """Finds programs for one scope. `roots` are the folders the scope could write to."""
+    """Finds programs for one scope. `roots` are the folders the scope could write to, `others` the other scopes that write."""
 
-    def __init__(self, roots: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(self, roots: Sequence[str], environ: Mapping[str, str], others: Sequence[Writer] = ()) -> None:
+        self._others = tuple(others)
+        self._changeable: list[str] = []
         self._roots = tuple(os.path.realpath(root) for root in roots)
         self._configured_roots = tuple(roots)
         self._inside = tuple(f"{root.rstrip('/')}/" for root in {*self._roots, *roots})
@@ -27,10 +31,7 @@ class Programs:
         if "/" in name:
             place = name if name.startswith("/") else f"{self._configured_roots[0]}/{name}" if self._roots else ""
             return self._normal(place) if place else None
-        for folder in self.search_path:
-            if _is_program(candidate := f"{folder}/{name}"):
-                return self._normal(candidate)
-        return None
+        return self._found_in(self.search_path, name)
 
     def resolve(self, argv0: str, cwd: str) -> Program:
         """The file this argv would execute. Raises NotFound when there is none."""
@@ -38,7 +39,8 @@ class Programs:
             place = argv0 if argv0.startswith("/") else f"{cwd}/{argv0}"
             found = self._normal(place) if _is_program(place) else None
         else:
-            found = self.locate(argv0)
+            # A program that another scope could have put there is found last, so that the refusal can name that scope.
+            found = self.locate(argv0) or self._found_in(self._changeable, argv0)
         if found is None:
             raise NotFound(f"There is no program {argv0[:80]!r} here.", program=argv0[:80])
         # Its folder is resolved already, so only the last name can still be a link.
@@ -46,14 +48,19 @@ class Programs:
         mode = os.stat(real).st_mode  # noqa: PTH116  # every command waits for this
         if mode & (stat.S_ISUID | stat.S_ISGID) and not real.startswith("/usr/"):
             raise PermissionDenied("The program carries rights of another user.", rule="setuid")
-        return Program(found, real, self._could_replace(found, real))
+        is_own = self._could_replace(found, real)
+        return Program(found, real, is_own, None if is_own else self._other_writer(found, real))
+
+    def is_in_scope(self, program: Program) -> bool:
+        """True for a program that lies in one of the scope's own folders."""
+        return any(f"{place}/".startswith(self._inside) for place in (program.path, program.real))
 
     def places(self, program: Program) -> tuple[str, ...]:
         """What must be readable for the program to start: its own file, and its home when it is on the search path."""
         wanted: list[str] = []
         for path in (program.path, program.real):
             folder = os.path.dirname(path)  # noqa: PTH120  # every command waits for this
-            if _is_below(path, SYSTEM) or _is_below(path, tool_folders()) or self._is_writable_by_scope(path):
+            if is_below(path, SYSTEM) or is_below(path, tool_folders()) or self._is_writable_by_scope(path):
                 continue
             wanted.append(_prefix(folder) if folder in self.search_path or wanted else path)
         return tuple(dict.fromkeys(wanted))
@@ -61,9 +68,28 @@ class Programs:
     def _trusted(self, path: str) -> tuple[str, ...]:
         folders: list[str] = []
         for folder in (*path.split(os.pathsep), *_ALWAYS):
-            if folder.startswith("/") and folder not in folders and not self._is_writable_by_scope(folder):
-                folders.append(folder)
+            if not folder.startswith("/") or folder in folders or self._is_writable_by_scope(folder):
+                continue
+            trusted = writer_of(folder, self._others) is None
+            (folders if trusted else self._changeable).append(folder)
         return tuple(folders)
+
+    def _found_in(self, folders: Sequence[str], name: str) -> str | None:
+        for folder in folders:
+            if _is_program(candidate := f"{folder}/{name}"):
+                return self._normal(candidate)
+        return None
+
+    def _other_writer(self, path: str, real: str) -> str | None:
+        """Another scope that could have replaced the program, or the interpreter that its first line names."""
+        if not self._others:
+            return None
+        found = next((other.scope for other in self._others if other.could_replace(path, real)), None)
+        if found is not None or (interpreter := _interpreter(real)) is None:
+            return found
+        if "/" not in interpreter:
+            interpreter = self._found_in(self.search_path, interpreter) or ""
+        return writer_of(interpreter, self._others) if interpreter else None
 
     def _normal(self, path: str) -> str:
         """Absolute, with the folder resolved and the last name kept: a multi-call program is told by its name."""
@@ -80,24 +106,16 @@ class Programs:
         """True when the scope could change what this path, whose links lead to `real`, means."""
         if not f"{path}/".startswith(self._inside) and not f"{real}/".startswith(self._inside):
             return False
-        roots = [root for root in self._roots if _is_below(real, (root,))]
-        roots += [root for root in self._configured_roots if _is_below(path, (root,)) or _is_below(real, (root,))]
-        return any(_could_be_replaced(place, root) for root in roots for place in (path, real))
+        roots = [root for root in self._roots if is_below(real, (root,))]
+        roots += [root for root in self._configured_roots if is_below(path, (root,)) or is_below(real, (root,))]
+        return any(could_be_replaced(place, root) for root in roots for place in (path, real))
 
 
-def _could_be_replaced(path: str, root: str) -> bool:
-    """True when this user could change the file or any folder between it and the root, and so what runs."""
-    place = path
-    while True:
-        try:
-            owner = Path(place).stat().st_uid
-        except OSError:
-            return True
-        if owner == os.geteuid() or os.access(place, os.W_OK):
-            return True
-        if place in (root, "/") or not _is_below(place, (root,)):
-            return False
-        place = str(Path(place).parent)
+def trusted_program(name: str, scopes: Iterable[Scope], environ: Mapping[str, str]) -> str | None:
+    """A program on the search path that no scope could have replaced, for the service itself to run; None without one."""
+    programs = Programs((), environ, writers_of(scopes))
+    found = programs.locate(name)
+    return found if found is not None and programs.resolve(found, "/").writable_by is None else None
 
 
 def _prefix(folder: str) -> str:
@@ -118,5 +136,14 @@ def _is_program(path: str) -> bool:
     return stat.S_ISREG(found.st_mode) and os.access(path, os.X_OK)
 
 
-def _is_below(path: str, places: Sequence[str]) -> bool:
-    return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)
+def _interpreter(path: str) -> str | None:
+    """The program that a script's first line names: a path, or the name that `env` would look for; None for no script."""
+    try:
+        with open(path, "rb") as file:  # every command waits for this
+            line = file.read(256).partition(b"\n")[0]
+    except OSError:
+        return None
+    words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
+    if not words or words[0].rpartition("/")[2] != "env":
+        return words[0] if words else None
+    return next((word for word in words[1:] if not word.startswith("-") and "=" not in word), None)

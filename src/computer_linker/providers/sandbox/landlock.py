@@ -1,5 +1,6 @@
 """A command under Landlock and seccomp: no private view of the disk, but the kernel refuses what was not granted."""
 
+import os
 import shutil
 import tempfile
 
@@ -16,11 +17,13 @@ def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, di
     tools = held_places((*tool_folders(), *confinement.programs))
     fds = [folder.fd for folder in (*confinement.writable, *confinement.own, *confinement.readable)] + tools
     writable = len(confinement.writable) + len(confinement.own)
+    cwd_fd = confinement.cwd_fd
+    if cwd_fd is None:
+        cwd_fd = os.open(private, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     plan = SpawnPlan(
         argv=argv,
-        closes=tools,
         fds=tuple(fds),
-        cwd_fd=confinement.cwd_fd,
+        cwd_fd=cwd_fd,
         kernel=KernelRules(
             read=_READ,
             write=(private,),
@@ -30,6 +33,7 @@ def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, di
             cut_network=not confinement.network,
             confine_signals=True,
         ),
+        closes=tools if cwd_fd == confinement.cwd_fd else [*tools, cwd_fd],
         releases=[lambda: shutil.rmtree(private, ignore_errors=True)],
     )
     return plan, {"TMPDIR": private, "HOME": private}

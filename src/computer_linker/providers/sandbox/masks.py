@@ -109,6 +109,9 @@ class _Closing:
             below = parts[size:]
             if below and parts[:size] == self._folder.above and getattr(self._closed.get(below), "how", "") != "hidden":
                 self._close(below, "read_only")
+        for parts in rules.held if self._is_writable else ():
+            if parts[size:] and parts[:size] == self._folder.above and parts[size:] not in self._closed:
+                self._close(parts[size:], "held")
 
     def _close_second_names(self) -> None:
         """Close the other names of secrets that have several: a hard link is the same file."""

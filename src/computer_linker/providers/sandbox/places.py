@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from computer_linker.policy.names import TOOL_PATHS
+
 SYSTEM = (
     "/usr",
     "/bin",
@@ -23,11 +25,7 @@ SYSTEM = (
 )
 SYSTEM_FACTS = ("/sys/devices/system/cpu", "/run/systemd/resolve")
 
-TOOLS_IN_HOME = (
-    ".cargo/bin", ".rustup", ".pyenv", ".rbenv", ".nodenv", ".nvm", ".fnm", ".volta/bin", ".volta/tools", ".asdf", ".bun/bin",
-    ".deno/bin", ".sdkman/candidates", "go/bin", ".local/bin", ".local/lib", ".local/share/pnpm", ".local/share/uv",
-    ".local/share/mise", ".local/share/fnm", ".local/pipx", ".local/share/pipx", ".poetry/bin", ".dotnet/tools",
-)  # fmt: skip
+TOOLS_IN_HOME = tuple("/".join(path) for path in TOOL_PATHS)
 """Read-only inside the boundary; the rest of the home is absent."""
 
 _SECRET_SYSTEM_FILES = (

@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -11,7 +11,10 @@ from typing import Any, Protocol, Self
 import anyio
 
 from computer_linker.computer.base import Computer
+from computer_linker.config.own_places import own_programs
+from computer_linker.config.schema import Config
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.model.scope import Scope
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
 from computer_linker.providers.sandbox.boundary import (
     NO_BOUNDARY,
@@ -53,6 +56,9 @@ class Parts(Protocol):
 
     home: Path
 
+    @property
+    def config(self) -> Config: ...
+
     def use(self, kind: Any) -> Any: ...
 
 
@@ -67,8 +73,15 @@ class Looked:
 class Sandbox:
     """Wraps commands in the best boundary this machine can give."""
 
-    def __init__(self, computer: Computer, state: Path, kinds: Sequence[Kind] | None = None) -> None:
+    def __init__(
+        self,
+        computer: Computer,
+        state: Path,
+        kinds: Sequence[Kind] | None = None,
+        scopes: Callable[[], Sequence[Scope]] = tuple,
+    ) -> None:
         self.state = state
+        self._scopes = scopes
         self.computer = computer
         self._kinds = kinds_here(computer) if kinds is None else tuple(kinds)
         self.probe_again_s = _PROBE_AGAIN_S
@@ -78,10 +91,11 @@ class Sandbox:
         self._looks = Looks()
         self._plantings = Plantings(state)
         self._bwrap: str | None = None
+        self._checked_for: Sequence[Scope] | None = None
 
     @classmethod
     def open(cls, services: Parts) -> Self:
-        return cls(services.use(Computer), services.home)
+        return cls(services.use(Computer), services.home, scopes=lambda: services.config.scopes)
 
     @property
     def known(self) -> Boundary | None:
@@ -160,6 +174,7 @@ class Sandbox:
         match boundary.kind:
             case "bubblewrap":
                 assert self._bwrap is not None
+                self._refuse_replaceable(self._bwrap)
                 confinement = self._without_state(confinement)
                 plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, looked.masks, pty=pty, look=self._masks)
             case "landlock":
@@ -175,13 +190,20 @@ class Sandbox:
         return plan, env
 
     def _refuse_state_inside(self, confinement: Confinement) -> None:
-        """Landlock takes nothing away from what a root gives, so the state must not lie in one."""
+        """Landlock takes nothing away from what a root gives, so neither the state nor the program must lie in one."""
         state = os.path.realpath(self.state)
         for folder in (*confinement.writable, *confinement.readable):
             if state == folder.path or state.startswith(folder.path.rstrip("/") + "/"):
                 raise ProviderUnavailable(
                     "The service's own state lies inside this scope's folder, and Landlock alone cannot keep a command out. "
                     "Install bubblewrap, or choose a smaller folder.",
+                    remedy="Install bubblewrap.",
+                )
+        for folder in confinement.writable:
+            if any(place.startswith(folder.path.rstrip("/") + "/") for place in own_programs()):
+                raise ProviderUnavailable(
+                    "The service's own program lies inside this scope's folder, and Landlock alone cannot keep a command from "
+                    "changing it. Install bubblewrap, or choose a smaller folder.",
                     remedy="Install bubblewrap.",
                 )
 
@@ -209,12 +231,30 @@ class Sandbox:
         return Boundary("none", detail="; ".join(reasons) or NO_BOUNDARY.detail)
 
     def _has_bubblewrap(self) -> bool:
-        """Find it in a folder of the system: a staged root has no other, and no command could replace it there."""
+        """Find it in a folder of the system, where no scope could replace it; a staged root shows it no other."""
+        from computer_linker.providers.processes.writers import writer_of, writers_of
+
         folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
         found = [os.path.realpath(path) for folder in folders if (path := shutil.which("bwrap", path=folder))]
-        inside = tuple(f"{place}/" for place in SYSTEM)
-        self._bwrap = next((path for path in found if path.startswith(inside)), None)
+        inside, writers = tuple(f"{place}/" for place in SYSTEM), writers_of(self._scopes())
+        trusted = (path for path in found if path.startswith(inside) and writer_of(path, writers) is None)
+        self._bwrap = next(trusted, None)
         return self._bwrap is not None
+
+    def _refuse_replaceable(self, bwrap: str) -> None:
+        """The config may have changed since the probe, and a scope may reach the program now."""
+        from computer_linker.providers.processes.writers import writer_of, writers_of
+
+        scopes = self._scopes()
+        if scopes is self._checked_for:
+            return
+        scope = writer_of(bwrap, writers_of(scopes))
+        if scope is not None:
+            raise ProviderUnavailable(
+                f"bubblewrap lies in the folders of scope {scope}, which could have replaced it.",
+                remedy="Install bubblewrap outside every scope, or choose a smaller folder for that scope.",
+            )
+        self._checked_for = scopes
 
 
 @dataclass(slots=True)

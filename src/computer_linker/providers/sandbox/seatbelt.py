@@ -4,6 +4,7 @@ Unproven: written after Apple's profile language and tested as text, never yet r
 there like every other boundary, and what it finds open is not claimed.
 """
 
+import os
 import re
 import shutil
 import tempfile
@@ -53,9 +54,13 @@ def wrap(
 ) -> tuple[SpawnPlan, dict[str, str]]:
     """The plan, and the variables that send temporary files to a private folder (it is gone afterwards)."""
     private = str(Path(tempfile.mkdtemp(prefix="computer-linker-")).resolve())
+    cwd_fd = confinement.cwd_fd
+    if cwd_fd is None:
+        cwd_fd = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     plan = SpawnPlan(
         argv=(PROGRAM, "-p", profile(confinement, private, masks or {}), *argv),
-        cwd_fd=confinement.cwd_fd,
+        cwd_fd=cwd_fd,
+        closes=[] if cwd_fd == confinement.cwd_fd else [cwd_fd],
         releases=[lambda: shutil.rmtree(private, ignore_errors=True)],
     )
     return plan, {"TMPDIR": private, "HOME": private}

@@ -12,7 +12,7 @@ from computer_linker.computer.remote.files import changed_adapter, paths_of, unp
 from computer_linker.computer.remote.methods import Method, methods
 from computer_linker.errors import InvalidRequest, NotFound, PathOutOfScope, PermissionDenied, UnknownOperation
 from computer_linker.model.effect import Effect
-from computer_linker.model.paths import PathRules, RootedPath, split_target
+from computer_linker.model.paths import RootedPath, split_target
 from computer_linker.policy.engine import find_scope, missing_capabilities
 from computer_linker.policy.paths import check_name, rules_of
 from computer_linker.providers.shots import shoot
@@ -264,11 +264,12 @@ def _rehomed(ctx: Context, path: RootedPath, *, for_writing: bool) -> RootedPath
     if root not in scope.roots or split_target("/".join(path.parts)) != path.parts:
         raise PathOutOfScope("The path is not beneath a root of this scope.")
     own, asked = rules_of(scope, root, ctx.services.config), path.rules
-    rules = PathRules(
-        own.allow_sensitive and asked.allow_sensitive,
-        own.allow_protected and asked.allow_protected,
-        (*own.denied, *asked.denied),
-        (*own.read_only, *asked.read_only),
+    rules = replace(
+        own,
+        allow_sensitive=own.allow_sensitive and asked.allow_sensitive,
+        allow_protected=own.allow_protected and asked.allow_protected,
+        denied=(*own.denied, *asked.denied),
+        read_only=(*own.read_only, *asked.read_only),
     )
     made = RootedPath(root, path.parts, rules)
     check_name(made, for_writing=for_writing)

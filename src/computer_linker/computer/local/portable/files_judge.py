@@ -51,7 +51,7 @@ def _standing(parts: Parts, rules: PathRules) -> tuple[bool, bool]:
 
 
 def _is_fenced(parts: Parts, rules: PathRules) -> bool:
-    """True for what a scope's policy denies, and for a folder that a narrower read-only scope covers."""
+    """True for what a scope's policy denies, and for a folder that a narrower read-only scope or its own programs cover."""
     return _is_denied(parts, rules) or any(parts[: len(folder)] == folder for folder in rules.read_only)
 
 

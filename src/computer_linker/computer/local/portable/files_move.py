@@ -31,6 +31,7 @@ from computer_linker.computer.local.portable.files_trees import (
 )
 from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, NotFound
 from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import refuse_held
 
 
 class StagedFolder(Staged):
@@ -137,6 +138,7 @@ class StagedMove(Staged):
 
     def _judge_inside(self) -> None:
         source, place = self.source, self.place
+        refuse_held(source.path, "moved")
         root = self.bench.opener.roots.hold(source.path.root)
         opened = os.open(source.name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source.folder)
         try:

@@ -10,6 +10,7 @@ from computer_linker.computer.local.portable.files_open import FOLDER, READ, Pla
 from computer_linker.computer.local.portable.files_stage import Bench, Staged, is_same, rename_new, temporary_name
 from computer_linker.computer.local.portable.files_trees import copy_bytes, copy_tree, remove_tree, scan_tree
 from computer_linker.errors import Conflict, ExecutionFailed, InvalidRequest, NotFound
+from computer_linker.policy.paths import refuse_held
 
 
 class StagedRemove(Staged):
@@ -84,6 +85,7 @@ class StagedRemove(Staged):
 
     def _look_inside(self, before: Stat) -> None:
         change = self.change
+        refuse_held(self.place.path, "removed")
         if change.only_if_empty:
             return
         if not change.recursive:

@@ -62,9 +62,11 @@ class Roots:
                 raise NotFound("The scope's root is not a folder.") from error
             raise fault(error, "The scope's folder") from error
         now = os.fstat(descriptor)
-        real = os.path.realpath(path)
-        # A folder made again in the same place is the owner's; a name that now leads elsewhere may be anybody's.
-        if before is not None and before.real != real:
+        real = _place_of(descriptor, path)
+        # A folder made again in the same place is the owner's; a name that now leads elsewhere may be anybody's. The config
+        # gives resolved paths, so one with a link in it has changed since it was read.
+        expected = before.real if before is not None else path.rstrip("/") if self._state is not None else real
+        if real != (expected or "/"):
             os.close(descriptor)
             raise PathOutOfScope(
                 "The scope's folder was replaced by something that lies elsewhere, so nothing in it is opened. "
@@ -81,3 +83,11 @@ class Roots:
             return None
         state = Path(os.path.realpath(self._state))
         return state.relative_to(real).parts if state.is_relative_to(real) else None
+
+
+def _place_of(descriptor: int, path: str) -> str:
+    """Where the opened folder really lies, as the kernel says; systems without /proc resolve its path once more."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return os.path.realpath(path)
