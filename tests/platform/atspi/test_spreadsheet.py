@@ -39,7 +39,7 @@ class Sheet:
         return str(found["elements"][0]["ref"])
 
     def cells(self) -> list[list[str]]:
-        rows = ElementTree.fromstring(self.file.read_text("utf-8")).iter(f"{{{_TABLE}}}table-row")  # noqa: S314
+        rows = ElementTree.fromstring(self.file.read_text("utf-8")).iter(f"{{{_TABLE}}}table-row")
         return [[_text_of(cell) for cell in row.iter(f"{{{_TABLE}}}table-cell")] for row in rows]
 
     async def saved(self, fits: Callable[[list[list[str]]], bool]) -> list[list[str]]:
