@@ -115,7 +115,8 @@ async def read_back(ctx: Context, watch: Witness, options: ActOptions, settle_s:
     known: Known = "unverifiable"
     if options.verify:
         known = await (watch.verdict() if settle_s is None else watch.verdict(settle_s))
-    if watch.app is not None and not await ctx.computer.accessibility.is_alive(watch.app):
+    is_silent = watch.app is not None and not await ctx.computer.accessibility.is_alive(watch.app)
+    if is_silent and await watch.is_running():
         ctx.warn("The application has stopped answering. It may be showing a dialog that blocks it, or hang.")
         known = "unverifiable"
     ctx.effect = known

@@ -77,6 +77,7 @@ class Witness:
     """What gained or lost the keyboard focus, which changes its looks."""
     _activated: bool = False
     _answered: float | None = None
+    _is_gone: bool = False
 
     async def begin(self, element: Element | None, app: str | None, area: Rect | None) -> None:
         """Note how things are, just before the act."""
@@ -113,7 +114,9 @@ class Witness:
     async def _is_confirmed(self, settle_s: float) -> bool:
         started = time.monotonic()
         while True:
-            if any(self._is_sure(change) for change in ([] if self.changes is None else self.changes.taken())):
+            if self._is_gone or any(
+                self._is_sure(change) for change in ([] if self.changes is None else self.changes.taken())
+            ):
                 return True
             if self._is_text or (self.element is not None and self.element.role in _MUST_SHOW):
                 if await self._own_changed():
@@ -206,6 +209,14 @@ class Witness:
         """Ask the application something until it answers."""
         if self.app is not None and await self._answers(SLOW_S):
             self._answered = time.monotonic()
+        elif self.app is not None:
+            # It ended with the act, as a dialog that is a program of its own does.
+            self._is_gone = not await self.is_running()
+
+    async def is_running(self) -> bool:
+        """Whether the application is there, be it silent."""
+        apps = await self.computer.accessibility.applications()
+        return any(app.id == self.app for app in apps)
 
     async def _answers(self, timeout_s: float) -> bool:
         assert self.app is not None
