@@ -9,11 +9,13 @@ from computer_linker.operations.browser.showing import show_page_act
 from computer_linker.registry import Example, Operation, operation
 
 
-def page_act(name: str, example: Example) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+def page_act(
+    name: str, example: Example, *, also_needs: Capability | None = None
+) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """The definition of an act on an element of the open page."""
     return operation(
         name,
-        needs={Capability.COMMAND_RUN},
+        needs={Capability.COMMAND_RUN, *(() if also_needs is None else (also_needs,))},
         effect=Effect.ACT,
         boundary="sandboxed",
         awaits_intent=True,

@@ -4,14 +4,22 @@ from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.errors import Conflict
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
+from computer_linker.providers.browser.focus import Focus, focus
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example
 
-_CHOICES = frozenset({"combobox", "listbox"})
+_MAY_TAKE_TEXT = frozenset({"textbox", "searchbox", "spinbutton", "combobox", "listbox"})
+_OTHERS = {
+    "checkbox": "browser.check",
+    "radio": "browser.check",
+    "switch": "browser.check",
+    "button": "browser.click, or browser.upload for a file",
+}
 
 
 class FillInput(Model):
@@ -26,21 +34,42 @@ async def browser_fill(
 ) -> PageActed:
     """Replace what a field of the open page holds, or choose an option, by its reference from browser.snapshot, and read it back.
 
-    The text is neither in the history nor in the answer. `effect` is `confirmed` when the field holds exactly the text,
-    and `partial` when the page made something else of it.
+    What takes no text (a button, a box, a file, a read-only field) is refused before anything is typed; see browser.select,
+    browser.check, browser.date and browser.upload. The text is neither in the history nor in the answer. `effect` is
+    `confirmed` when the field holds exactly the text, and `partial` when the page made something else of it.
     """
     async with aimed(ctx, "fill", target, options) as aim:
-        await aim.session.ask(("select" if aim.on.role in _CHOICES else "fill", aim.at, input.text))
-        ctx.effect = await _known(aim, input.text) if options.verify else "unverifiable"
+        verb = await _verb(aim)
+        await aim.session.ask((verb, aim.at, input.text))
+        ctx.effect = await _known(aim, input.text, verb) if options.verify else "unverifiable"
         ctx.note(characters=len(input.text))
         return await acted(ctx, aim, await look(aim.session, ctx.scope), options)
     raise AssertionError("the body returns")
 
 
-async def _known(aim: Aim, text: str) -> Known:
+async def _verb(aim: Aim) -> str:
+    """`fill` for a field that has the keyboard now, `select` for a list of options.
+
+    Raises:
+        Conflict: the element takes neither.
+    """
+    role = aim.on.role
+    if role not in _MAY_TAKE_TEXT:
+        other = _OTHERS.get(role)
+        raise Conflict(f"A {role} takes no text." + (f" Use {other}." if other else ""), role=role)
+    found: Focus = await focus(aim.session, aim.at)
+    if found.tag == "SELECT" and not found.is_fixed:
+        return "select"
+    if not found.takes_text:
+        hint = " Use browser.date." if found.is_date else ""
+        raise Conflict(f"The {role} takes no text now.{hint}", role=role)
+    return "fill"
+
+
+async def _known(aim: Aim, text: str, verb: str) -> Known:
     """What the element holds now: its value, of a choice also its label, of editable text that text."""
     value, shown = await aim.session.ask(("get", "value", aim.at), ("get", "text", aim.at))
-    if aim.on.role in _CHOICES:
+    if verb == "select":
         page = await look(aim.session, aim.scope)
         now = page.seen.get(aim.at[1:])
         return (

@@ -21,7 +21,7 @@ async def show_turn(
     from computer_linker.operations.codex.asking import found
     from computer_linker.providers.agents.order import mode_for
 
-    mode = mode_for(ctx.scope, input.workflow, None if options is None else options.sandbox)
+    mode = mode_for(ctx.scope, ctx.principal, input.workflow, None if options is None else options.sandbox)
     session = None if input.session_id is None else found(ctx, input.session_id)[0]
     agent = input.agent or ("codex" if session is None else session.agent)
     cwd = ctx.path((target if session is None else session.target) or ".")

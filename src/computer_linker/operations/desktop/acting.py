@@ -14,6 +14,7 @@ from computer_linker.providers.refs.store import References
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.executions import Executions
 from computer_linker.providers.ui.presses import Presses
+from computer_linker.providers.ui.restless import Restless
 from computer_linker.providers.ui.route import Route, follow
 from computer_linker.providers.ui.witness import Witness, witness
 from computer_linker.registry import Context
@@ -102,7 +103,10 @@ async def execution(ctx: Context, execution_id: str | None) -> AsyncIterator[str
 @asynccontextmanager
 async def act(ctx: Context, options: ActOptions) -> AsyncIterator[tuple[str, Witness]]:
     """Run an act as an execution, with a witness that listens from the start."""
-    async with execution(ctx, options.execution_id) as name, witness(ctx.computer, wanted=options.verify) as watch:
+    async with (
+        execution(ctx, options.execution_id) as name,
+        witness(ctx.computer, ctx.use(Restless), wanted=options.verify) as watch,
+    ):
         yield name, watch
 
 
@@ -111,7 +115,8 @@ async def read_back(ctx: Context, watch: Witness, options: ActOptions, settle_s:
     known: Known = "unverifiable"
     if options.verify:
         known = await (watch.verdict() if settle_s is None else watch.verdict(settle_s))
-    if watch.app is not None and not await ctx.computer.accessibility.is_alive(watch.app):
+    is_silent = watch.app is not None and not await ctx.computer.accessibility.is_alive(watch.app)
+    if is_silent and await watch.is_running():
         ctx.warn("The application has stopped answering. It may be showing a dialog that blocks it, or hang.")
         known = "unverifiable"
     ctx.effect = known

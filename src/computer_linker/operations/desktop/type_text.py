@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.errors import Conflict
 from computer_linker.operations.desktop.acting import (
     Acted,
     ActInput,
@@ -15,7 +16,8 @@ from computer_linker.operations.desktop.acting import (
     execution,
 )
 from computer_linker.operations.desktop.definition import desktop_act
-from computer_linker.providers.ui.aim import AimAt
+from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
+from computer_linker.providers.ui.fields import is_field
 from computer_linker.providers.ui.writing import write, write_blindly
 from computer_linker.registry import Context, Example
 
@@ -47,7 +49,8 @@ async def desktop_type_text(
     """Enter text in an element, or where the keyboard focus is.
 
     The text is set where the application allows it, else pasted (the clipboard is put back) or typed, and read back:
-    `effect` is `confirmed` when the field holds exactly what it should. A password is never read, only its length.
+    `effect` is `confirmed` when the field holds exactly what it should. A password is never read, only its length. A cell
+    of a table is written in its own editor and committed. `clearBefore` is refused where no text field is described.
     """
     at = aim_at(target, input.target, needed=False)
     aiming = aiming_of(ctx)
@@ -57,17 +60,29 @@ async def desktop_type_text(
         if at is None:
             await check_keyboard(ctx, aim, input.route)
         if aim is not None and aim.point is not None:
-            await ctx.computer.pointer.click(aim.point)
-            aim = await aiming.focused()
-        if aim is None or aim.element is None or (at is None and not _is_field(aim)):
-            written = await write_blindly(aiming, input.text)
+            aim = await _clicked(aiming, aim, options.clear_before)
+        if aim is None or aim.element is None or (at is None and not is_field(aim.element)):
+            written = await write_blindly(aiming, input.text, clear=options.clear_before)
         else:
             written = await write(aiming, aim, input.text, clear=options.clear_before)
         ctx.effect = written.effect if options.verify else "unverifiable"
+        if not written.has_focus:
+            ctx.warn("The text was set, but the field did not take the keyboard focus: keys would go elsewhere.")
         return acted(ctx, name, written.method, aim)
     raise AssertionError("an ended execution raises")
 
 
-def _is_field(aim: object) -> bool:
-    element = getattr(aim, "element", None)
-    return element is not None and ("EditableText" in element.interfaces or "editable" in element.states)
+async def _clicked(aiming: Aiming, aim: Aim, clear: bool) -> Aim | None:
+    """Click a point and give what has the keyboard then.
+
+    Raises:
+        Conflict: a field is to be cleared, and the one with the keyboard lies elsewhere.
+    """
+    place = aim.point
+    assert place is not None
+    await aiming.computer.pointer.click(place)
+    found = await aiming.focused()
+    bounds = None if found is None or found.element is None else found.element.bounds
+    if clear and (bounds is None or not bounds.contains(place)):
+        raise Conflict("The click at that point focused no text field there, so nothing was cleared or typed.")
+    return found

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,6 +14,7 @@ import anyio
 from computer_linker.computer.facets.accessibility import Application, ElementId
 from computer_linker.computer.facets.processes import Child, Ended
 from computer_linker.errors import ExecutionFailed, LimitExceeded, LinkError, NotFound, ProcessNotFound, TimedOut
+from computer_linker.model.ids import new_handle
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.model.scope import Scope
 from computer_linker.providers.browser.answers import results_of
@@ -165,6 +167,26 @@ class Session:
         if len(content) > limit:
             raise LimitExceeded(f"What the browser made is larger than {limit} bytes.", limitBytes=limit)
         return content
+
+    async def lend(self, contents: Sequence[tuple[str, bytes]]) -> list[str]:
+        """Put copies of files where the browser can read them, for as long as it runs; their paths."""
+        return await anyio.to_thread.run_sync(self._lent, contents)
+
+    def _lent(self, contents: Sequence[tuple[str, bytes]]) -> list[str]:
+        """Nothing is followed on the way: the browser may write in this folder, and put links there."""
+        places: list[str] = []
+        for name, content in contents:
+            place = self.folder / new_handle("lent")
+            place.mkdir(mode=0o700)
+            folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                with open(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
+                    file.write(content)
+            finally:
+                os.close(folder)
+            places.append(str(place / name))
+        return places
 
     async def aclose(self) -> None:
         """End it, gently and then firmly, and leave nothing behind."""

@@ -1,6 +1,7 @@
 """Aims: what an act is meant for, found afresh, and the point at which a click would reach it."""
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Self
 
@@ -23,6 +24,12 @@ from computer_linker.providers.ui.selector import Selector
 
 _FOCUS_S = 0.5
 _STEP_S = 0.01
+_FRAME_S = 0.017
+_STILL_S = 0.04
+"""Two frames and a bit: an animation moves a window with every frame."""
+_RESTORED_S = 0.25
+_MOVES_S = 2.0
+_TRIES = 3
 _CLIPS = frozenset({"scroll-pane", "viewport", "document-web"})
 
 
@@ -61,6 +68,8 @@ class Aim:
     """The title of its window."""
     point: Point | None = None
     name: str = ""
+    seen: tuple[str, Point] | None = None
+    """The frame in which a bare point was seen, and where in its picture."""
 
     @property
     def app_id(self) -> str | None:
@@ -90,7 +99,7 @@ class Aiming:
             place = Point(x=given.x, y=given.y)
             found = await self.frames.locate(given.frame_id, place, scope=self.scope.id, computer=self.computer)
             await self._refuse_excluded(found)
-            return Aim(point=found)
+            return Aim(point=found, seen=(given.frame_id, place))
         if given.selector is not None:
             view, line = await pick_one(self.computer, self.scope, self.references, given.selector, given.route)
             known = self.references.find(self.scope.id, view.refs[line.element.id])
@@ -130,15 +139,46 @@ class Aiming:
         """
         if aim.point is not None:
             return aim.point
-        if await self._covered_by(aim, await self._visible_middle(aim)) is not None:
+        own = await self.window(aim)
+        if own is not None and not own.is_visible:
+            # Restored: a window manager may take a quarter of a second to move it to its place, and says so nowhere.
             await self._to_front(aim)
-            if aim.element is not None:
-                aim.element = await self.computer.accessibility.element(aim.element.id)
+            await self._stand_still(aim, _RESTORED_S)
+        elif await self._covered_by(aim, await self._visible_middle(aim)) is not None:
+            await self._to_front(aim)
+        await self._stand_still(aim, _STILL_S)
         place = await self._visible_middle(aim)
         cover = await self._covered_by(aim, place)
         if cover is not None:
             raise Conflict("Another window covers the element.", coveredBy=cover.title)
         return place
+
+    async def still_there(self, aim: Aim, place: Point) -> bool:
+        """Whether a click at this place would reach the aim at this moment: asked right before every act.
+
+        Raises:
+            StaleReference: what was seen at a bare point is no longer there.
+        """
+        if aim.seen is not None:
+            frame, seen = aim.seen
+            return await self.frames.locate(frame, seen, scope=self.scope.id, computer=self.computer) == place
+        if aim.element is None:
+            return True
+        now = await self.computer.accessibility.element(aim.element.id)
+        return now.bounds == aim.element.bounds and await self._covered_by(aim, place) is None
+
+    async def reach(self, aim: Aim, ready: Callable[[Point], Awaitable[None]]) -> Point:
+        """The point to act at, checked once more after `ready` prepared the act there.
+
+        Raises:
+            Conflict: the aim keeps moving away.
+        """
+        for _ in range(_TRIES):
+            place = await self.point(aim)
+            await ready(place)
+            if await self.still_there(aim, place):
+                return place
+        raise Conflict("The element keeps moving, so nothing was pressed.", ref=aim.ref)
 
     async def bring_to_front(self, aim: Aim) -> None:
         """Give the aim's window the keyboard."""
@@ -159,7 +199,7 @@ class Aiming:
             return
         if await self.computer.accessibility.focus(one.id) and await self._until_focused(one):
             return
-        await self.computer.pointer.click(await self.point(aim))
+        await self.computer.pointer.click(await self.reach(aim, self.computer.pointer.move))
         if not await self._until_focused(one):
             raise Conflict("The element did not take the keyboard focus, so nothing was typed.", ref=aim.ref)
 
@@ -189,6 +229,26 @@ class Aiming:
         window = await self.window(aim)
         if window is not None:
             await self.computer.windows.focus(window.id)
+
+    async def _stand_still(self, aim: Aim, seconds: float) -> None:
+        """Wait until neither the element nor its window has moved for so long.
+
+        Raises:
+            Conflict: they never stood still.
+        """
+        assert aim.element is not None
+        deadline, since, was = time.monotonic() + _MOVES_S, time.monotonic(), None
+        while True:
+            window = await self.window(aim)
+            aim.element = await self.computer.accessibility.element(aim.element.id)
+            now = (aim.element.bounds, None if window is None else (window.frame, window.is_visible))
+            if now != was:
+                since, was = time.monotonic(), now
+            elif time.monotonic() - since >= seconds:
+                return
+            if time.monotonic() > deadline:
+                raise Conflict("The element keeps moving, so nothing was pressed.", ref=aim.ref)
+            await anyio.sleep(_FRAME_S)
 
     async def _visible_middle(self, aim: Aim) -> Point:
         one = aim.element

@@ -1,30 +1,52 @@
-"""Whether two captures of the same area differ, and where."""
+"""Which parts of the same area differ between two captures."""
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.model.geometry import Rect
 
-_CARET_WIDTH = 3
-"""A blinking text caret is no effect."""
+Tiles = frozenset[tuple[int, int]]
+"""Squares of the area by column and row, so that a clock in one corner does not hide or feign a change in another."""
+TILE = 16
+_NEAR = (-2, -1, 0, 1, 2)
 
 
-def changed_area(before: Pixmap, after: Pixmap) -> Rect | None:
-    """The desktop rectangle around all differences; None when there are none worth the name."""
+def changed_tiles(before: Pixmap, after: Pixmap) -> Tiles | None:
+    """The squares that differ; None when the two are not of the same area and size."""
     if (before.width, before.height, before.stride, before.area) != (
         after.width,
         after.height,
         after.stride,
         after.area,
     ):
-        return after.area
+        return None
     if before.data == after.data:
-        return None
-    rows = [row for row in range(after.height) if _row(before, row) != _row(after, row)]
-    columns = [_edges(_row(before, row), _row(after, row)) for row in rows]
-    left, right = min(edge[0] for edge in columns), max(edge[1] for edge in columns)
-    if right - left < _CARET_WIDTH:
-        return None
-    shape = Rect(x=left, y=rows[0], width=right - left + 1, height=rows[-1] - rows[0] + 1)
-    return _on_desktop(after, shape)
+        return frozenset()
+    found: set[tuple[int, int]] = set()
+    for row in range(after.height):
+        was, is_ = _row(before, row), _row(after, row)
+        if was != is_:
+            found |= {(column, row // TILE) for column in _columns(was, is_)}
+    return frozenset(found)
+
+
+def tiles_of(pixmap: Pixmap, bounds: Rect, margin: int) -> Tiles:
+    """The squares that a desktop rectangle touches, with a margin around it."""
+    across, down = pixmap.width / pixmap.area.width, pixmap.height / pixmap.area.height
+    left, top = (bounds.x - margin - pixmap.area.x) * across, (bounds.y - margin - pixmap.area.y) * down
+    right, bottom = left + (bounds.width + 2 * margin) * across, top + (bounds.height + 2 * margin) * down
+    columns = range(int(left // TILE), int(right // TILE) + 1)
+    rows = range(int(top // TILE), int(bottom // TILE) + 1)
+    return frozenset((column, row) for column in columns for row in rows)
+
+
+def apart(tiles: Tiles, restless: Tiles) -> Tiles:
+    """Those squares that do not hang together with restless ones: what moves across the screen is elsewhere each time."""
+    left, spreading = set(tiles), list(restless)
+    while spreading and left:
+        column, row = spreading.pop()
+        near = {(column + across, row + down) for across in _NEAR for down in _NEAR} & left
+        left -= near
+        spreading += near
+    return frozenset(left)
 
 
 def _row(pixmap: Pixmap, row: int) -> bytes:
@@ -32,27 +54,8 @@ def _row(pixmap: Pixmap, row: int) -> bytes:
     return pixmap.data[start : start + pixmap.width * 4]
 
 
-def _edges(before: bytes, after: bytes) -> tuple[int, int]:
-    """The first and last pixel that differ in a row that does."""
-    return _first(before, after) // 4, (len(after) - 1 - _first(before[::-1], after[::-1])) // 4
-
-
-def _first(before: bytes, after: bytes) -> int:
-    low, high = 0, len(after)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if before[low:middle] != after[low:middle]:
-            high = middle
-        else:
-            low = middle
-    return low
-
-
-def _on_desktop(pixmap: Pixmap, shape: Rect) -> Rect:
-    across, down = pixmap.area.width / pixmap.width, pixmap.area.height / pixmap.height
-    return Rect(
-        x=pixmap.area.x + int(shape.x * across),
-        y=pixmap.area.y + int(shape.y * down),
-        width=max(1, round(shape.width * across)),
-        height=max(1, round(shape.height * down)),
-    )
+def _columns(was: bytes, is_: bytes) -> list[int]:
+    step = TILE * 4
+    return [
+        start // step for start in range(0, len(is_), step) if was[start : start + step] != is_[start : start + step]
+    ]

@@ -57,10 +57,14 @@ async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
         await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
         if await aiming.computer.accessibility.perform(aim.element.id, number):
             return "action"
-    place = await aiming.point(aim)
-    await aiming.computer.pointer.move(place)
-    await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
-    await aiming.presses.let_pass(aim.element, aim.app)
+
+    async def ready(place: Point) -> None:
+        # The pointer first: what it is over looks different, and that is no effect.
+        await aiming.computer.pointer.move(place)
+        await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
+        await aiming.presses.let_pass(aim.element, aim.app)
+
+    place = await aiming.reach(aim, ready)
     await aiming.computer.pointer.click(place, button=how.button, count=how.count, modifiers=how.modifiers)
     aiming.presses.note(aim.app_id)
     return "pointer"
@@ -71,17 +75,26 @@ async def drag(
 ) -> Method:
     """Press at one aim and release at another."""
     refuse_disabled(start)
-    path = [await aiming.point(start), await aiming.point(end)]
-    await watch.begin(None, start.app_id, await area_of(aiming, start))
-    await aiming.computer.pointer.drag(path, button=button, modifiers=modifiers)
+
+    async def ready(_place: Point) -> None:
+        await watch.begin(None, start.app_id, await area_of(aiming, start))
+
+    target = await aiming.point(end)
+    origin = await aiming.reach(start, ready)
+    if not await aiming.still_there(end, target):
+        raise Conflict("The place to drag to moved, so nothing was pressed.", ref=end.ref)
+    await aiming.computer.pointer.drag([origin, target], button=button, modifiers=modifiers)
     return "pointer"
 
 
 async def scroll(aiming: Aiming, aim: Aim, dx: int, dy: int, modifiers: Sequence[Modifier], watch: Witness) -> Method:
     """Turn the wheel over an aim."""
-    place = await aiming.point(aim)
-    await aiming.computer.pointer.move(place)
-    await watch.begin(None, aim.app_id, await area_of(aiming, aim))
+
+    async def ready(place: Point) -> None:
+        await aiming.computer.pointer.move(place)
+        await watch.begin(None, aim.app_id, await area_of(aiming, aim))
+
+    place = await aiming.reach(aim, ready)
     await aiming.computer.pointer.scroll(place, dx=dx, dy=dy, modifiers=modifiers)
     return "pointer"
 

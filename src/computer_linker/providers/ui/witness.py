@@ -1,4 +1,7 @@
-"""What came of an act: read back from the element, from what its application says, and from the pixels."""
+"""What came of an act: read back from the element, from what its application says, and from the pixels.
+
+A change is evidence when it belongs to the act: the element's own, or one of something that does not change by itself.
+"""
 
 import time
 from collections.abc import AsyncIterator
@@ -8,20 +11,27 @@ from dataclasses import dataclass, field
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.accessibility import Change, Changes, Element
-from computer_linker.computer.facets.screen import Pixmap
-from computer_linker.errors import LinkError
+from computer_linker.computer.facets.accessibility import Change, Changes, Element, ElementId
+from computer_linker.errors import ElementNotFound, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.model.geometry import Rect
-from computer_linker.providers.ui.pixels import changed_area
+from computer_linker.providers.ui.canvas import Canvas
 from computer_linker.providers.ui.presses import ENTRIES
-from computer_linker.providers.ui.roles import CHECKED, TEXTS
+from computer_linker.providers.ui.restless import Key, Restless, key_of
+from computer_linker.providers.ui.roles import TEXTS
 
 SETTLE_S = 0.8
 """GTK 4 acts on an accessibility action about a quarter of a second late."""
+SLOW_S = 8.0
+"""An application that does not answer for so long is taken for frozen."""
+CALM_S = 1.15
+"""What changed with an act must then keep still for so long, unless it is known to: a clock ticks again by then."""
+_BURST_S = 0.3
+"""Changes of one element this near to each other are one change."""
 _LOOK_AGAIN_S = 0.1
-_STILL_S = 0.4
-_FRAME_S = 0.017
+_WINDOWS = frozenset("frame dialog window alert".split())
+_MUST_SHOW = frozenset("check-box radio-button check-menu-item radio-menu-item".split())
+_OWN_STATES = frozenset("checked pressed selected expanded enabled sensitive showing".split())
 _MEANT = (
     "object:text-changed",
     "object:children-changed",
@@ -36,16 +46,16 @@ _MEANT = (
     "object:state-changed:showing",
     "object:state-changed:enabled",
     "object:state-changed:sensitive",
-    "object:state-changed:modal",
-    "window:create",
-    "window:destroy",
-    "document:load-complete",
 )
+_SURE = ("window:create", "window:destroy", "document:load-complete", "object:state-changed:modal")
+"""A window that opens or closes does so because somebody did something."""
 _HOVERED = ("object:selection-changed", "object:state-changed:selected", "object:active-descendant-changed")
 _MEANT_BY_ENTRY = tuple(kind for kind in _MEANT if kind not in _HOVERED)
 """A menu selects what the pointer is over, so that says nothing of a click."""
+_ACTIVATED = ("window:activate", "window:deactivate", "object:state-changed:active")
+"""All of a window looks different when it becomes the active one."""
+_MAX_REFOCUSED = 4
 _REACHED = ("object:state-changed:pressed", "object:state-changed:armed", "object:state-changed:focused")
-_HOVER_MARGIN = 8
 
 
 @dataclass(slots=True)
@@ -53,107 +63,167 @@ class Witness:
     """Watches one act. `chatter` are the elements that were talking anyway before it began."""
 
     computer: Computer
+    restless: Restless
     changes: Changes | None
-    chatter: set[tuple[str, str]] = field(default_factory=set)
-    area: Rect | None = None
-    before: Pixmap | None = None
+    chatter: set[Key] = field(default_factory=set)
+    canvas: Canvas | None = None
     element: Element | None = None
     app: str | None = None
+    _first: dict[Key, float] = field(default_factory=dict)
+    """When each element that may be evidence first changed."""
+    _again: set[Key] = field(default_factory=set)
+    _reached: bool = False
+    _refocused: dict[Key, None] = field(default_factory=dict)
+    """What gained or lost the keyboard focus, which changes its looks."""
+    _activated: bool = False
+    _answered: float | None = None
+    _is_gone: bool = False
 
     async def begin(self, element: Element | None, app: str | None, area: Rect | None) -> None:
         """Note how things are, just before the act."""
-        self.element, self.app, self.area = element, app, area
+        self.element, self.app = element, app
+        self.canvas = Canvas(self.computer, self.restless, area)
+        await self.canvas.begin()
         if self.changes is not None:
-            self.chatter |= {(change.app, change.path) for change in self.changes.taken()}
-        self.before = await self._still()
+            self.chatter |= {key_of(change) for change in self.changes.taken()}
 
     async def verdict(self, settle_s: float = SETTLE_S) -> Known:
         """What is known of the effect; returns as soon as it is confirmed."""
-        deadline = time.monotonic() + settle_s
-        reached = False
-        while True:
-            heard = [] if self.changes is None else self.changes.taken()
-            if await self._is_confirmed(heard):
-                return "confirmed"
-            reached = reached or any(self._is_ours(change) and change.kind.startswith(_REACHED) for change in heard)
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            await self._pause(min(left, _LOOK_AGAIN_S))
-        if self._is_checkable:
-            return "suspected_noop"
-        changed = await self._pixels_changed()
-        if changed is None or (not changed and reached):
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._probe)
+            is_confirmed = await self._is_confirmed(settle_s)
+            group.cancel_scope.cancel()
+        if is_confirmed or await self._own_changed():
+            return "confirmed"
+        if self.app is not None and (self._answered is None or not await self._answers(1.0)):
             return "unverifiable"
-        return "confirmed" if changed else "suspected_noop"
+        if self.element is not None and self.element.role in _MUST_SHOW:
+            # A radio button that is on already stays so.
+            is_on = "radio" in self.element.role and "checked" in self.element.states
+            return "unverifiable" if is_on else "suspected_noop"
+        changed = await self._looks_changed()
+        if changed:
+            return "confirmed"
+        can_tell = changed is False and self._answered is not None and not self._reached and not self._again
+        return "suspected_noop" if can_tell and not self._is_text else "unverifiable"
 
     @property
-    def _is_checkable(self) -> bool:
-        return self.element is not None and self.element.role in CHECKED
+    def _is_text(self) -> bool:
+        return self.element is not None and self.element.role in TEXTS
 
-    async def _is_confirmed(self, heard: list[Change]) -> bool:
-        if self.element is not None and (self._is_checkable or self.element.role in TEXTS):
-            return await self._state_changed()
+    async def _is_confirmed(self, settle_s: float) -> bool:
+        started = time.monotonic()
+        while True:
+            if self._is_gone or any(
+                self._is_sure(change) for change in ([] if self.changes is None else self.changes.taken())
+            ):
+                return True
+            if self._is_text or (self.element is not None and self.element.role in _MUST_SHOW):
+                if await self._own_changed():
+                    return True
+            elif self._kept_still():
+                return True
+            left = self._deadline(started, settle_s) - time.monotonic()
+            if left <= 0:
+                return False
+            await self._pause(min(left, _LOOK_AGAIN_S))
+
+    def _deadline(self, started: float, settle_s: float) -> float:
+        """The time to settle begins when the application answers: until then it has not come to the act."""
+        if self.app is not None and self._answered is None:
+            return started + SLOW_S
+        waiting = [at + CALM_S + _LOOK_AGAIN_S for key, at in self._first.items() if key not in self._again]
+        return max((self._answered or started) + settle_s, *waiting, started)
+
+    def _is_sure(self, change: Change) -> bool:
+        """Whether this change alone shows the effect; one that may is remembered."""
+        if self.app is not None and change.app != self.app:
+            return False
+        key = key_of(change)
+        is_own = self.element is not None and key == (self.element.id.app, self.element.id.path)
+        if change.kind.startswith("object:state-changed:focused"):
+            self._refocused[key] = None
+        self._activated = self._activated or change.kind.lower().startswith(_ACTIVATED)
+        if change.kind.startswith(_REACHED):
+            self._reached = self._reached or is_own or key not in self.chatter
         meant = _MEANT_BY_ENTRY if self.element is not None and self.element.role in ENTRIES else _MEANT
-        return any(self._is_ours(change) and change.kind.startswith(meant) for change in heard)
+        if change.kind.startswith(_SURE) and key not in self.chatter:
+            return True
+        if not change.kind.startswith(meant) or self._is_text:
+            return False
+        if is_own:
+            return self.element is not None and self.element.role not in _MUST_SHOW
+        if key not in self.chatter and not self.restless.is_restless(key):
+            self._note(key)
+        return False
 
-    def _is_ours(self, change: Change) -> bool:
-        return (self.app is None or change.app == self.app) and (change.app, change.path) not in self.chatter
+    def _note(self, key: Key) -> None:
+        now = time.monotonic()
+        if now - self._first.setdefault(key, now) > _BURST_S:
+            self._again.add(key)
 
-    async def _state_changed(self) -> bool:
-        assert self.element is not None
+    def _kept_still(self) -> bool:
+        """Whether something changed with the act and is known, or was seen, to keep still otherwise."""
+        now = time.monotonic()
+        for key, at in self._first.items():
+            if key in self._again:
+                continue
+            if self.restless.is_calm(key):
+                return True
+            if now - at >= CALM_S:
+                self.restless.trust(key)
+                return True
+        return False
+
+    async def _own_changed(self) -> bool:
+        """Whether the element itself is different now; a text field takes the focus, for that is what a click there is for."""
+        if self.element is None:
+            return False
         try:
             now = await self.computer.accessibility.element(self.element.id)
-        except LinkError:
+        except ElementNotFound:
             # It went away with the act, as a menu's entry does.
             return True
-        watched = ("focused",) if self.element.role in TEXTS else ("checked", "pressed", "selected")
-        was, is_ = set(self.element.states), set(now.states)
-        if self.element.role in TEXTS:
-            return "focused" in is_
-        return any((state in was) != (state in is_) for state in watched)
-
-    async def _pixels_changed(self) -> bool | None:
-        """Whether something else than the control itself looks different; None when that cannot be told."""
-        after = await self._capture()
-        if self.before is None or after is None or self.area is None:
-            return None
-        changed = changed_area(self.before, after)
-        if changed is None:
-            return False
-        if self.element is None or self.element.bounds is None:
-            return True
-        # A pointer over a control, or the focus on it, changes its looks: only what changed elsewhere tells.
-        own = self.element.bounds
-        wide = Rect(
-            x=own.x - _HOVER_MARGIN,
-            y=own.y - _HOVER_MARGIN,
-            width=own.width + 2 * _HOVER_MARGIN,
-            height=own.height + 2 * _HOVER_MARGIN,
-        )
-        return changed.intersection(wide) != changed
-
-    async def _still(self) -> Pixmap | None:
-        """The pixels once they stand still; None when they never do, for then they cannot tell anything."""
-        deadline = time.monotonic() + _STILL_S
-        seen = await self._capture()
-        while seen is not None:
-            await anyio.sleep(_FRAME_S)
-            again = await self._capture()
-            if again is not None and again.data == seen.data:
-                return again
-            if time.monotonic() > deadline:
-                return None
-            seen = again
-        return None
-
-    async def _capture(self) -> Pixmap | None:
-        if self.area is None or self.area.is_empty or not self.computer.capabilities().has("screen"):
-            return None
-        try:
-            return await self.computer.screen.capture(self.area)
         except LinkError:
+            return False
+        was, is_ = set(self.element.states), set(now.states)
+        if self._is_text:
+            return "focused" in is_ - was
+        return bool((was ^ is_) & _OWN_STATES) or (now.name, now.value) != (self.element.name, self.element.value)
+
+    async def _looks_changed(self) -> bool | None:
+        """Whether more looks different than the control, and than what the keyboard focus came to or left."""
+        if self.canvas is None or self._activated:
             return None
+        own = [] if self.element is None or self.element.bounds is None else [self.element.bounds]
+        for app, path in list(self._refocused)[:_MAX_REFOCUSED]:
+            try:
+                one = await self.computer.accessibility.element(ElementId(app, path))
+            except LinkError:
+                continue
+            # A window that holds everything is no control.
+            own += [] if one.bounds is None or one.role in _WINDOWS else [one.bounds]
+        return await self.canvas.changed(own)
+
+    async def _probe(self) -> None:
+        """Ask the application something until it answers."""
+        if self.app is not None and await self._answers(SLOW_S):
+            self._answered = time.monotonic()
+        elif self.app is not None:
+            # It ended with the act, as a dialog that is a program of its own does.
+            self._is_gone = not await self.is_running()
+
+    async def is_running(self) -> bool:
+        """Whether the application is there, be it silent."""
+        apps = await self.computer.accessibility.applications()
+        return any(app.id == self.app for app in apps)
+
+    async def _answers(self, timeout_s: float) -> bool:
+        assert self.app is not None
+        try:
+            return await self.computer.accessibility.is_alive(self.app, timeout_s=timeout_s)
+        except LinkError:
+            return False
 
     async def _pause(self, seconds: float) -> None:
         if self.changes is None:
@@ -163,19 +233,14 @@ class Witness:
 
 
 @asynccontextmanager
-async def witness(computer: Computer, *, wanted: bool) -> AsyncIterator[Witness]:
+async def witness(computer: Computer, restless: Restless, *, wanted: bool) -> AsyncIterator[Witness]:
     """A witness that listens from now on, so that what chatters anyway is known before the act begins."""
-    if not wanted or not computer.capabilities().has("accessibility"):
-        yield Witness(computer, None)
+    if not wanted:
+        yield Witness(computer, restless, None)
         return
+    changes = await restless.listen(computer)
     try:
-        listening = computer.accessibility.changes()
-        changes = await listening.__aenter__()
-    except LinkError:
-        # No accessibility bus: pixels are all there is.
-        yield Witness(computer, None)
-        return
-    try:
-        yield Witness(computer, changes)
+        yield Witness(computer, restless, changes)
     finally:
-        await listening.__aexit__(None, None, None)
+        with anyio.CancelScope(shield=True):
+            await restless.rest(computer)

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from computer_linker.computer.facets.accessibility import Element
 from computer_linker.computer.text_check import Expected, expect, read_back
 from computer_linker.computer.text_entry import enter_text
-from computer_linker.errors import Conflict
+from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.providers.ui.aim import Aim, Aiming
-from computer_linker.providers.ui.roles import TEXTS
+from computer_linker.providers.ui.cells import CELLS, write_cell
+from computer_linker.providers.ui.fields import refuse_uncleared, refuse_unwritable
 
 Method = Literal["set_text", "paste", "keys"]
 _NEVER_SET = frozenset({"chromium", "gecko"})
@@ -22,18 +22,25 @@ class Written:
 
     method: Method
     effect: Known
+    has_focus: bool = True
+    """False for a field whose text was set although it did not take the keyboard: keys would go elsewhere."""
 
 
 async def write(aiming: Aiming, aim: Aim, text: str, *, clear: bool) -> Written:
-    """Enter text in a field, at its caret or instead of all it holds."""
+    """Enter text in a field, at its caret or instead of all it holds. The field has the keyboard afterwards."""
     one = aim.element
     assert one is not None
     refuse_unwritable(one)
+    if one.role in CELLS and "EditableText" not in one.interfaces:
+        return Written(*await write_cell(aiming, aim, text, clear=clear))
     reader = aiming.computer.accessibility
     before = await expect(reader, one, text, clear=clear)
     wanted = text if before.wanted is None else before.wanted
-    if _can_set(aim, before, clear) and await reader.set_text(one.id, wanted, caret=before.caret):
-        return Written("set_text", await read_back(reader, one, before))
+    if _can_set(aim, before, clear):
+        # Focused first: GTK 3 selects all of a field that takes the focus, and the caret is set with the text.
+        has_focus = await _took_focus(aiming, aim)
+        if await reader.set_text(one.id, wanted, caret=before.caret):
+            return Written("set_text", await read_back(reader, one, before), has_focus)
     written = await _enter(aiming, aim, text, before, clear=clear)
     if written.effect == "suspected_noop" and written.method == "paste":
         # An application that has just started may miss its first paste. The field is as it was, so once more is safe.
@@ -41,11 +48,21 @@ async def write(aiming: Aiming, aim: Aim, text: str, *, clear: bool) -> Written:
     return written
 
 
+async def _took_focus(aiming: Aiming, aim: Aim) -> bool:
+    try:
+        await aiming.give_focus(aim)
+    except LinkError:
+        # The text can be set all the same.
+        return False
+    return True
+
+
 async def _enter(aiming: Aiming, aim: Aim, text: str, before: Expected, *, clear: bool) -> Written:
     one = aim.element
     assert one is not None
     await aiming.give_focus(aim)
     if clear and (before.length is None or before.length > 0):
+        await refuse_uncleared(aiming.computer.accessibility, one)
         await aiming.computer.keyboard.press(["ctrl", "a"])
         if not text:
             await aiming.computer.keyboard.press(["delete"])
@@ -56,21 +73,19 @@ async def _enter(aiming: Aiming, aim: Aim, text: str, before: Expected, *, clear
     return Written(entered.method, entered.effect)
 
 
-async def write_blindly(aiming: Aiming, text: str) -> Written:
-    """Enter text where the focus is, when no application tells what that is."""
+async def write_blindly(aiming: Aiming, text: str, *, clear: bool) -> Written:
+    """Enter text where the focus is, when no application tells what that is.
+
+    Raises:
+        Conflict: something was to be cleared; keys that select all could clear anything there.
+    """
+    if clear:
+        raise Conflict(
+            "No application describes a text field where the keyboard is, so clearBefore is refused and nothing was "
+            "typed. Clear it with desktop.hotkey and look, then type without clearBefore."
+        )
     entered = await enter_text(aiming.computer, text)
     return Written(entered.method, entered.effect)
-
-
-def refuse_unwritable(one: Element) -> None:
-    """Raise Conflict for an element that takes no text."""
-    if (
-        not ({"EditableText"} & one.interfaces or "editable" in one.states or one.role in TEXTS)
-        or "read-only" in one.states
-    ):
-        raise Conflict("The element takes no text.", role=one.role)
-    if not {"enabled", "sensitive"}.intersection(one.states):
-        raise Conflict("The element is disabled.", role=one.role)
 
 
 def _can_set(aim: Aim, before: Expected, clear: bool) -> bool:

@@ -42,7 +42,7 @@ from computer_linker.computer.local.linux.atspi.names import (
 from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
 from computer_linker.computer.local.linux.atspi.places import Places
 from computer_linker.computer.local.linux.atspi.reading import Reading
-from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get
+from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get, silent
 from computer_linker.errors import ElementNotFound
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ class AtspiAccessibility:
     async def _read(self, wire: Wire, app: Application, root: ElementId, reading: Reading) -> list[Element]:
         elements = await reading.run(root)
         if not elements:
-            raise ElementNotFound("The element is gone, or its application does not answer.")
+            if not await self.is_alive(app.id):
+                raise silent()
+            raise ElementNotFound("The element is gone.")
         if elements[0].parent is None and root != app.root:
             above = (await wire.ask_all([get(root, ACCESSIBLE, "Parent")], reading.left_s()))[0]
             elements[0].parent = None if isinstance(above, Fault) else element_id(above)

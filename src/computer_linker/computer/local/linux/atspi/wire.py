@@ -151,10 +151,13 @@ def fault_error(fault: Fault, request: Request) -> LinkError:
     if fault.is_gone:
         return ElementNotFound("The element is gone.")
     if fault.name == "timeout":
-        return TimedOut(
-            "The application does not answer its accessibility calls; it may be frozen.", member=request.member
-        )
+        return silent(member=request.member)
     return ElementNotFound(f"The application refused {request.member}: {fault.text[:120] or fault.name}.")
+
+
+def silent(**details: str) -> TimedOut:
+    """The failure of an application that does not answer."""
+    return TimedOut("The application does not answer its accessibility calls; it may be frozen.", **details)
 
 
 class _Batch:

@@ -1,0 +1,41 @@
+"""browser.check: switch a box, switch or radio button of the open page on or off."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.errors import Conflict
+from computer_linker.model.base import Model
+from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed
+from computer_linker.operations.browser.definition import page_act
+from computer_linker.providers.browser.page import look
+from computer_linker.registry import Context, Example
+
+_BOXES = frozenset({"checkbox", "switch", "menuitemcheckbox"})
+_RADIOS = frozenset({"radio", "menuitemradio"})
+
+
+class CheckInput(Model):
+    checked: Annotated[bool, Field(description="What it shall be; one that is so already is left alone.")] = True
+
+
+@page_act("browser.check", Example("Agree to the terms.", {"target": "e7.k3f9"}, runs=False))
+async def browser_check(
+    ctx: Context, target: str, input: CheckInput = CheckInput(), options: PageActOptions = PageActOptions()
+) -> PageActed:
+    """Switch a box, switch or radio button on or off, by its reference from browser.snapshot, and read it back."""
+    verb = "check" if input.checked else "uncheck"
+    async with aimed(ctx, verb, target, options) as aim:
+        role = aim.on.role
+        if role not in _BOXES | _RADIOS:
+            raise Conflict(f"A {role} can be neither on nor off.", role=role)
+        if role in _RADIOS and not input.checked:
+            raise Conflict("A radio button goes off when another of its group goes on. Check that one.", role=role)
+        (enabled,) = await aim.session.ask(("is", "enabled", aim.at))
+        if enabled.get("enabled") is False or "disabled" in aim.before.seen[aim.at[1:]].element.states:
+            raise Conflict("The element is disabled.", role=role)
+        _, now = await aim.session.ask((verb, aim.at), ("is", "checked", aim.at))
+        is_so = now.get("checked") is input.checked
+        ctx.effect = ("confirmed" if is_so else "suspected_noop") if options.verify else "unverifiable"
+        return await acted(ctx, aim, await look(aim.session, ctx.scope), options)
+    raise AssertionError("the body returns")

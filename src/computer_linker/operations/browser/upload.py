@@ -1,0 +1,74 @@
+"""browser.upload: give files of the scope to a file field of the open page."""
+
+import json
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.errors import Conflict, LimitExceeded
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Known
+from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
+from computer_linker.operations.browser.definition import page_act
+from computer_linker.providers.browser.focus import focus
+from computer_linker.providers.browser.page import look
+from computer_linker.registry import Context, Example
+
+_MAX_BYTES = 50 << 20
+
+
+class UploadInput(Model):
+    files: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=4096)]],
+        Field(min_length=1, max_length=20, description="Paths inside the scope."),
+    ]
+
+
+@page_act(
+    "browser.upload",
+    Example("Attach a report.", {"target": "e7.k3f9", "input": {"files": ["report.pdf"]}}, runs=False),
+    also_needs=Capability.FS_READ,
+)
+async def browser_upload(
+    ctx: Context, target: str, input: UploadInput, options: PageActOptions = PageActOptions()
+) -> PageActed:
+    """Put files of the scope into a file field of the open page, by its reference from browser.snapshot, and read it back.
+
+    Each file is read by the scope's rules, as file.read does, and the page gets a copy under the file's own name.
+    """
+    paths = [ctx.path(name) for name in input.files]
+    async with aimed(ctx, "upload", target, options) as aim:
+        await _refuse(aim, len(paths))
+        contents: list[tuple[str, bytes]] = []
+        for path in paths:
+            room = _MAX_BYTES - sum(len(content) for _, content in contents)
+            if room <= 0:
+                raise LimitExceeded(f"The files are larger than {_MAX_BYTES} bytes together.", limitBytes=_MAX_BYTES)
+            content, _stat = await ctx.computer.files.read_whole(path, room)
+            contents.append((path.parts[-1], content))
+        places = await aim.session.lend(contents)
+        ctx.note(files=len(paths), bytes=sum(len(content) for _, content in contents))
+        await aim.session.ask(("upload", aim.at, *places))
+        ctx.effect = await _known(aim, contents) if options.verify else "unverifiable"
+        return await acted(ctx, aim, await look(aim.session, ctx.scope), options)
+    raise AssertionError("the body returns")
+
+
+async def _refuse(aim: Aim, number: int) -> None:
+    found = None if aim.on.role != "button" else await focus(aim.session, aim.at)
+    if found is None or (found.tag, found.type) != ("INPUT", "file") or found.is_fixed:
+        raise Conflict("The element is no file field that takes files now.", role=aim.on.role)
+    if number > 1 and not found.is_multiple:
+        raise Conflict("The field takes one file only.")
+
+
+async def _known(aim: Aim, contents: list[tuple[str, bytes]]) -> Known:
+    told = await aim.session.ask(
+        ("eval", "JSON.stringify([...document.activeElement.files].map(f => [f.name, f.size]))")
+    )
+    wanted = [[name, len(content)] for name, content in contents]
+    try:
+        return "confirmed" if json.loads(str(told[0].get("result"))) == wanted else "partial"
+    except ValueError:
+        return "unverifiable"

@@ -1,0 +1,130 @@
+"""What changes by itself on a desktop, learnt before, between and after acts, so that it is no evidence for one."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.accessibility import Change, Changes
+from computer_linker.errors import LinkError
+from computer_linker.model.geometry import Rect
+from computer_linker.providers.ui.pixels import Tiles
+
+Key = tuple[str, str]
+"""An application and one of its elements."""
+_KEPT = 2_000
+_AREAS = 64
+_BETWEEN_S = 20.0
+_LATE_S = 1.5
+"""So long after an act, a change may still be its effect."""
+_APART_S = 0.25
+_OFTEN = 2
+
+
+def key_of(change: Change) -> Key:
+    return change.app, change.path
+
+
+@dataclass(slots=True)
+class _Ear:
+    """Listening that goes on for a while after an act."""
+
+    context: AbstractAsyncContextManager[Changes]
+    changes: Changes
+    acted_at: float = 0.0
+    ends: asyncio.TimerHandle | None = None
+
+
+class Restless:
+    """Elements and parts of the screen that change although nothing was done, and elements known to keep still."""
+
+    def __init__(self, own: Computer | None = None) -> None:
+        self._own = own
+        self._talkers: dict[Key, tuple[int, float]] = {}
+        self._calm: dict[Key, None] = {}
+        self._tiles: dict[Rect, Tiles] = {}
+        self._ears: dict[Computer, _Ear] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def open(cls, services: Any) -> Self:
+        return cls(services.use(Computer))
+
+    async def listen(self, computer: Computer) -> Changes | None:
+        """What applications say from now on; what they said since the last act is learnt. None where nobody says anything."""
+        ear = self._ears.get(computer)
+        if ear is None:
+            if not computer.capabilities().has("accessibility"):
+                return None
+            context = computer.accessibility.changes()
+            try:
+                ear = self._ears[computer] = _Ear(context, await context.__aenter__())
+            except LinkError:
+                # No accessibility bus: pixels are all there is.
+                return None
+        if ear.ends is not None:
+            ear.ends.cancel()
+        self.saw(change for change in ear.changes.taken() if change.at > ear.acted_at + _LATE_S)
+        return ear.changes
+
+    async def rest(self, computer: Computer) -> None:
+        """An act has ended: go on listening for a while on this machine, to learn what changes without one."""
+        ear = self._ears.get(computer)
+        if ear is not None and computer is not self._own:
+            await self._close(computer)
+        elif ear is not None:
+            loop = asyncio.get_running_loop()
+            ear.acted_at = loop.time()
+            ear.ends = loop.call_later(_BETWEEN_S, self._end, computer)
+
+    def saw(self, changes: Iterable[Change]) -> None:
+        """Learn of changes that no act caused. Once is chance; what changes again and again is restless."""
+        for change in changes:
+            key = key_of(change)
+            times, last = self._talkers.pop(key, (0, 0.0))
+            self._talkers[key] = (times + (change.at - last > _APART_S), change.at)
+        _bound(self._talkers, _KEPT)
+
+    def trust(self, key: Key) -> None:
+        """Learn that an element changed with an act and then kept still."""
+        self._calm[key] = None
+        _bound(self._calm, _KEPT)
+
+    def is_restless(self, key: Key) -> bool:
+        return self._talkers.get(key, (0, 0.0))[0] >= _OFTEN
+
+    def is_calm(self, key: Key) -> bool:
+        return key in self._calm and not self.is_restless(key)
+
+    def saw_tiles(self, area: Rect, tiles: Tiles) -> None:
+        """Learn which parts of an area change by themselves."""
+        self._tiles[area] = self._tiles.pop(area, frozenset()) | tiles
+        _bound(self._tiles, _AREAS)
+
+    def tiles(self, area: Rect) -> Tiles:
+        return self._tiles.get(area, frozenset())
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        for computer in list(self._ears):
+            await self._close(computer)
+
+    def _end(self, computer: Computer) -> None:
+        task = asyncio.ensure_future(self._close(computer))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _close(self, computer: Computer) -> None:
+        ear = self._ears.pop(computer, None)
+        if ear is not None:
+            if ear.ends is not None:
+                ear.ends.cancel()
+            with suppress(LinkError):
+                await ear.context.__aexit__(None, None, None)
+
+
+def _bound(kept: dict[Key, tuple[int, float]] | dict[Key, None] | dict[Rect, Tiles], at_most: int) -> None:
+    while len(kept) > at_most:
+        del kept[next(iter(kept))]  # type: ignore[arg-type]  # one of three dicts, whose own key it is

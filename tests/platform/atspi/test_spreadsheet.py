@@ -1,0 +1,115 @@
+"""Cells of a real spreadsheet: one is written or emptied, and the saved file says that all others stayed as they were."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import anyio
+import pytest
+
+from computer_linker.computer.local.probe import this_computer
+from support.desktop import Desktop, missing
+from support.road import Road, computer_scope
+
+pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
+
+_OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+_TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+ROWS = [["alpha", "keep B1", "keep C1"], ["keep A2", "keep B2", "keep C2"]]
+
+
+@dataclass
+class Sheet:
+    """A document open in LibreOffice Calc. `cells` is what its file holds, never what the service says."""
+
+    road: Road
+    file: Path
+
+    async def ref(self, name: str) -> str:
+        condition = {"selectorExists": {"role": "cell", "name": name}}
+        found = await self.road.data(
+            "desktop.wait_until",
+            {"app": "soffice"},
+            scope="desk",
+            input={"condition": condition},
+            options={"timeoutSeconds": 30},
+        )
+        return str(found["elements"][0]["ref"])
+
+    def cells(self) -> list[list[str]]:
+        rows = ElementTree.fromstring(self.file.read_text("utf-8")).iter(f"{{{_TABLE}}}table-row")
+        return [[_text_of(cell) for cell in row.iter(f"{{{_TABLE}}}table-cell")] for row in rows]
+
+    async def saved(self, fits: Callable[[list[list[str]]], bool]) -> list[list[str]]:
+        """Save with the application's own shortcut and give the cells of the file once it was written."""
+        written = self.file.stat().st_mtime_ns
+        await self.road.data("desktop.hotkey", scope="desk", input={"keys": ["ctrl", "s"]}, options={"verify": False})
+        with anyio.move_on_after(20):
+            while self.file.stat().st_mtime_ns == written or not _is_whole(self.file) or not fits(self.cells()):
+                await anyio.sleep(0.05)
+        return self.cells()
+
+
+def _text_of(cell: ElementTree.Element) -> str:
+    return "\n".join("".join(part.itertext()) for part in cell.iter(f"{{{_TEXT}}}p"))
+
+
+def _is_whole(file: Path) -> bool:
+    return file.read_text("utf-8").rstrip().endswith("</office:document>")
+
+
+def _document(rows: list[list[str]]) -> str:
+    cells = ["".join(f'<table:table-cell office:value-type="string"><text:p>{one}</text:p></table:table-cell>' for one in row) for row in rows]  # fmt: skip
+    body = "".join(f"<table:table-row>{row}</table:table-row>" for row in cells)
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document xmlns:office="{_OFFICE}" xmlns:table="{_TABLE}" xmlns:text="{_TEXT}" office:version="1.3" '
+        'office:mimetype="application/vnd.oasis.opendocument.spreadsheet"><office:body><office:spreadsheet>'
+        f'<table:table table:name="Data">{body}</table:table></office:spreadsheet></office:body></office:document>'
+    )
+
+
+@pytest.fixture
+async def sheet(tmp_path: Path, desktop: Desktop) -> AsyncIterator[Sheet]:
+    if lack := missing("soffice"):
+        pytest.skip(f"not installed: {', '.join(lack)} (libreoffice-calc and libreoffice-gtk3)")
+    computer = this_computer(desktop.env)
+    await computer.accessibility.applications()
+    file = tmp_path / "sheet.fods"
+    file.write_text(_document(ROWS))
+    async with Road.open(tmp_path, scopes=[computer_scope()], computer=computer) as road:
+        place = f"-env:UserInstallation=file://{desktop.folder / 'office'}"
+        process = desktop.launch("soffice", place, "--norestore", "--nologo", "--nolockcheck", str(file))
+        yield Sheet(road, file)
+        desktop.end(process)
+
+
+async def test_emptying_one_cell_leaves_the_others(sheet: Sheet) -> None:
+    cell = await sheet.ref("A1")
+    reply = await sheet.road.call(
+        "desktop.type_text", cell, scope="desk", input={"text": ""}, options={"clearBefore": True}
+    )
+    assert reply.get("effect") == "confirmed", reply.get("error", reply)
+    assert await sheet.saved(lambda rows: rows[0][0] == "") == [["", "keep B1", "keep C1"], ROWS[1]]
+
+
+async def test_a_cell_is_replaced_and_added_to(sheet: Sheet) -> None:
+    cell = await sheet.ref("B1")
+    # The column holds a text that begins alike: completion must not change what was asked for.
+    reply = await sheet.road.call(
+        "desktop.type_text", cell, scope="desk", input={"text": "keep 你好\nZoë"}, options={"clearBefore": True}
+    )
+    assert reply.get("effect") == "confirmed", reply.get("error", reply)
+    reply = await sheet.road.call("desktop.type_text", await sheet.ref("C1"), scope="desk", input={"text": " more"})
+    assert reply.get("effect") == "confirmed", reply.get("error", reply)
+    rows = await sheet.saved(lambda rows: rows[0][2] == "keep C1 more")
+    assert rows == [["alpha", "keep 你好\nZoë", "keep C1 more"], ROWS[1]]
+
+
+async def test_the_sheet_itself_is_not_cleared(sheet: Sheet) -> None:
+    await sheet.road.data("desktop.click", await sheet.ref("A1"), scope="desk")
+    # Without a target the focused element is the table, not a text field.
+    reply = await sheet.road.call("desktop.type_text", scope="desk", input={"text": ""}, options={"clearBefore": True})
+    assert reply["error"]["code"] == "conflict", reply
+    assert await sheet.saved(lambda rows: True) == ROWS

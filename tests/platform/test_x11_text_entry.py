@@ -1,0 +1,78 @@
+"""Text entry on applications of the distribution: nothing is cleared blindly, and keys follow the text."""
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from computer_linker.computer.local.probe import this_computer
+from support.desktop import Desktop, missing
+from support.road import Road, computer_scope
+
+pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
+
+
+@pytest.fixture
+async def road(tmp_path: Path, desktop: Desktop) -> AsyncIterator[Road]:
+    computer = this_computer(desktop.env)
+    await computer.accessibility.applications()
+    async with Road.open(tmp_path, scopes=[computer_scope()], computer=computer) as opened:
+        yield opened
+
+
+async def _window(road: Road, title: str) -> None:
+    await road.data("desktop.wait_until", scope="desk", input={"condition": {"windowTitle": title}})
+
+
+async def test_nothing_is_cleared_where_no_field_is_described(road: Road, desktop: Desktop, tmp_path: Path) -> None:
+    if lacking := missing("xterm"):
+        pytest.skip(f"not installed: {lacking}")
+    file = tmp_path / "typed.txt"
+    process = desktop.launch("xterm", "-T", "Blind", "-e", "sh", "-c", f"cat > {file}")
+    await _window(road, "Blind")
+    await road.data("desktop.type_text", scope="desk", input={"text": "first\n"})
+    refused = await road.call(
+        "desktop.type_text", scope="desk", input={"text": "second\n"}, options={"clearBefore": True}
+    )
+    assert refused["error"]["code"] == "conflict", refused
+    await road.data("desktop.type_text", scope="desk", input={"text": "third\n"})
+    with anyio.fail_after(10):
+        while "third" not in (file.read_text() if file.exists() else ""):
+            await anyio.sleep(0.02)
+    assert file.read_text() == "first\nthird\n"
+    desktop.end(process)
+
+
+async def test_keys_after_text_reach_the_same_field(road: Road, desktop: Desktop, tmp_path: Path) -> None:
+    if lacking := missing("zenity"):
+        pytest.skip(f"not installed: {lacking}")
+    answer = tmp_path / "answer.txt"
+    program = "import subprocess,sys; open(sys.argv[1],'wb').write(subprocess.run(sys.argv[2:],stdout=-1).stdout)"
+    form = ["zenity", "--forms", "--title=Two fields", "--text=x", "--add-entry=First", "--add-entry=Second"]
+    desktop.launch(sys.executable, "-c", program, str(answer), *form)
+    await _window(road, "Two fields")
+    condition = {"selectorExists": {"role": "textbox"}}
+    found = await road.data("desktop.wait_until", {"app": "zenity"}, scope="desk", input={"condition": condition})
+    fields = [one["ref"] for one in found["elements"]]
+    # The lower one: the upper has the focus from the start.
+    bounds = {ref: await _top(road, ref) for ref in fields}
+    lower = max(fields, key=lambda ref: bounds[ref])
+    typed = await road.call(
+        "desktop.type_text", lower, scope="desk", input={"text": "Zoë 你好"}, options={"clearBefore": True}
+    )
+    assert (typed["effect"], typed["warnings"]) == ("confirmed", []), typed
+    await road.data("desktop.press", scope="desk", input={"key": "z"})
+    ok = {"selector": {"role": "button", "name": "OK"}, "route": {"app": "zenity"}}
+    await road.data("desktop.click", ok, scope="desk")
+    with anyio.fail_after(10):
+        while not answer.exists() or not answer.read_text():
+            await anyio.sleep(0.02)
+    assert answer.read_text() == "|Zoë 你好z\n"
+
+
+async def _top(road: Road, ref: str) -> float:
+    tree = await road.data("ui.tree", "zenity", scope="desk", options={"maxDepth": 32})
+    (top,) = [one["bounds"]["y"] for one in tree["nodes"] if one["ref"] == ref]
+    return float(top)
