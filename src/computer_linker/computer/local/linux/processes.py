@@ -16,21 +16,16 @@ from typing import Any
 
 import anyio
 
-from computer_linker.computer.facets.ending import Ending
 from computer_linker.computer.facets.processes import (
     Child,
     Ended,
     Launch,
-    NamesChanged,
-    PtySize,
-    SignalName,
-    Usage,
 )
+from computer_linker.computer.local.linux.child import LinuxChild, Ready
 from computer_linker.computer.local.linux.child_endings import ended_of, reason_of
-from computer_linker.computer.local.linux.child_streams import Streams, set_size
+from computer_linker.computer.local.linux.child_streams import Streams
 from computer_linker.computer.local.linux.launcher_words import SYNC
 from computer_linker.computer.local.linux.orders import send_order
-from computer_linker.computer.local.linux.usage import usage_of
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
 _SOURCE = Path(__file__).parents[4]
@@ -54,10 +49,10 @@ class LinuxProcesses:
         self._control: socket.socket | None = None
         self._launcher: subprocess.Popen[bytes] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._ready: deque[_Ready] = deque()
-        self._ahead: dict[int, _Ready] = {}
+        self._ready: deque[Ready] = deque()
+        self._ahead: dict[int, Ready] = {}
         """Those at work ahead of their order."""
-        self._wanted: deque[tuple[str, asyncio.Future[_Ready]]] = deque()
+        self._wanted: deque[tuple[str, asyncio.Future[Ready]]] = deque()
         self._children: dict[int, LinuxChild] = {}
         self._forking: Counter[str] = Counter()
         """Children of each client that are being forked."""
@@ -77,7 +72,7 @@ class LinuxProcesses:
 
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
-        ready = launch.ahead if isinstance(launch.ahead, _Ready) else await self._next_ready(launch.client)
+        ready = launch.ahead if isinstance(launch.ahead, Ready) else await self._next_ready(launch.client)
         self._ahead.pop(ready.id, None)
         if ready.ended is not None:
             raise ExecutionFailed(f"The program could not be started: {ready.ended}.")
@@ -109,7 +104,7 @@ class LinuxProcesses:
             await child.is_staged()
         return child
 
-    def sync_ahead(self, fd: int, client: str = "") -> "_Ready | None":
+    def sync_ahead(self, fd: int, client: str = "") -> Ready | None:
         """Have a child that waits for an order of this client sync this file first; None when none waits."""
         ready = self._take_ready(client)
         if ready is None:
@@ -122,7 +117,7 @@ class LinuxProcesses:
             ready.ended = error.strerror or "its process was ended"
         return ready
 
-    def give_back(self, ready: "_Ready") -> None:
+    def give_back(self, ready: Ready) -> None:
         """A child that waits for an order again."""
         if self._ahead.pop(ready.id, None) is not None and ready.ended is None:
             self._ready.append(ready)
@@ -145,21 +140,21 @@ class LinuxProcesses:
             with contextlib.suppress(OSError):
                 self._control.send(marshal.dumps(message))
 
-    async def _next_ready(self, client: str) -> "_Ready":
+    async def _next_ready(self, client: str) -> Ready:
         """A child that waits for an order of this client; another is forked in its place once it has ended."""
         self._start()
         ready = self._take_ready(client)
         if ready is not None:
             return ready
         assert self._loop is not None
-        wanted: asyncio.Future[_Ready] = self._loop.create_future()
+        wanted: asyncio.Future[Ready] = self._loop.create_future()
         self._wanted.append((client, wanted))
         # One that is being forked ahead serves too: another would wait for nobody.
         if self._forking[client] < sum(1 for other, _ in self._wanted if other == client):
             self._fork(client)
         return await wanted
 
-    def _take_ready(self, client: str) -> "_Ready | None":
+    def _take_ready(self, client: str) -> Ready | None:
         for ready in self._ready:
             if ready.client == client:
                 self._ready.remove(ready)
@@ -214,7 +209,7 @@ class LinuxProcesses:
         match message["event"]:
             case "ready":
                 link = socket.socket(fileno=fds[0])
-                self._has_ready(_Ready(self, message["id"], message["pid"], link, message["client"]))
+                self._has_ready(Ready(self, message["id"], message["pid"], link, message["client"]))
             case "staged":
                 self._has_staged(message["id"], fds[0])
             case "failed" if not message["id"]:
@@ -244,7 +239,7 @@ class LinuxProcesses:
             # After the waiter for this one has gone on.
             asyncio.get_running_loop().call_soon(self._fork_ahead, client)
 
-    def _has_ready(self, ready: "_Ready") -> None:
+    def _has_ready(self, ready: Ready) -> None:
         self._forking[ready.client] -= 1
         while (wanted := self._next_wanted(ready.client)) is not None:
             if not wanted.done():
@@ -252,7 +247,7 @@ class LinuxProcesses:
                 return
         self._ready.append(ready)
 
-    def _next_wanted(self, client: str) -> "asyncio.Future[_Ready] | None":
+    def _next_wanted(self, client: str) -> asyncio.Future[Ready] | None:
         for entry in self._wanted:
             if entry[0] == client:
                 self._wanted.remove(entry)
@@ -320,97 +315,3 @@ class LinuxProcesses:
         for child in list(self._children.values()):
             child.has_ended(Ended(128 + signal.SIGKILL, "SIGKILL", reason=reason))
         self._children.clear()
-
-
-class _Ready:
-    """A forked child that waits for its order at `link`."""
-
-    def __init__(self, owner: LinuxProcesses, number: int, pid: int, link: socket.socket, client: str) -> None:
-        self._owner = owner
-        self.client = client
-        self.id = number
-        self.pid = pid
-        self.link = link
-        self.failure: str | None = None
-        self.ended: str | None = None
-        """Why it can take no order any more."""
-
-    def give_back(self) -> None:
-        """There was no order for it after all."""
-        self._owner.give_back(self)
-
-
-class LinuxChild(Ending):
-    """One process the launcher holds."""
-
-    def __init__(self, owner: LinuxProcesses, ready: _Ready, launch: Launch, streams: "Streams") -> None:
-        super().__init__()
-        self.id = ready.id
-        self.pid = ready.pid
-        self.client = ready.client
-        self._gate: socket.socket | None = ready.link
-        self.stdin, self.stdout, self.stderr = streams.stdin, streams.stdout, streams.stderr
-        self.failure: str | None = None
-        self.names_changed = False
-        self.namespace: int | None = None
-        """The mounts of its root. We are the last to let go of them, in a thread, so that nobody waits for it."""
-        self._staged: asyncio.Future[Ended | None] | None = None
-        self._streams = streams
-        self._owner = owner
-        self._wrapped = launch.wrapped
-        self._is_pty = launch.pty is not None
-        self.is_tunnel = launch.is_tunnel
-
-    async def is_staged(self) -> None:
-        """Return once its root stands; raises, and nothing of it has run, when that cannot be."""
-        self._staged = asyncio.get_running_loop().create_future()
-        try:
-            ended = await self._staged
-        except BaseException:
-            self.kill()
-            self._streams.close_ours()
-            raise
-        if ended is None:
-            return
-        self._streams.close_ours()
-        if self.names_changed:
-            raise NamesChanged
-        raise ExecutionFailed(f"The program could not be started: {ended.reason or 'its process was ended'}.")
-
-    def has_staged(self, ended: Ended | None) -> None:
-        """Tell the one who waits; with how it ended, if that came first."""
-        if self._staged is not None and not self._staged.done():
-            self._staged.set_result(ended)
-
-    def go(self) -> None:
-        gate, self._gate = self._gate, None
-        if gate is not None:
-            with gate, contextlib.suppress(OSError):
-                gate.send(b"g")
-
-    def has_ended(self, ended: Ended) -> None:
-        """Tell everyone who waits; called once by the launcher's side."""
-        gate, self._gate = self._gate, None
-        if gate is not None:
-            gate.close()
-        self.has_staged(ended)
-        super().has_ended(ended)
-        namespace, self.namespace = self.namespace, None
-        if namespace is not None:
-            asyncio.get_running_loop().run_in_executor(None, os.close, namespace)
-
-    def signal(self, name: SignalName) -> None:
-        if self.ended is None:
-            number = int(signal.Signals["SIG" + name.upper()])
-            self._owner.tell({"do": "signal", "id": self.id, "number": number, "wrapped": self._wrapped})
-
-    def kill(self) -> None:
-        if self.ended is None:
-            self._owner.tell({"do": "kill", "id": self.id})
-
-    def usage(self) -> Usage | None:
-        return usage_of(self.pid) if self.ended is None else None
-
-    def resize(self, size: PtySize) -> None:
-        if self._is_pty:
-            set_size(self.stdout, size)

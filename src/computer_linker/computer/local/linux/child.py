@@ -1,0 +1,116 @@
+"""One process the launcher holds, as the service sees it: waiting for its order, and then running."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from typing import Any, Protocol
+
+from computer_linker.computer.facets.ending import Ending
+from computer_linker.computer.facets.processes import Ended, Launch, NamesChanged, PtySize, SignalName, Usage
+from computer_linker.computer.local.linux.child_streams import Streams, set_size
+from computer_linker.computer.local.linux.usage import usage_of
+from computer_linker.errors import ExecutionFailed
+
+
+class Owner(Protocol):
+    """The connection to the launcher."""
+
+    def tell(self, message: dict[str, Any]) -> None: ...
+
+    def give_back(self, ready: "Ready") -> None: ...
+
+
+class Ready:
+    """A forked child that waits for its order at `link`."""
+
+    def __init__(self, owner: Owner, number: int, pid: int, link: socket.socket, client: str) -> None:
+        self._owner = owner
+        self.client = client
+        self.id = number
+        self.pid = pid
+        self.link = link
+        self.failure: str | None = None
+        self.ended: str | None = None
+        """Why it can take no order any more."""
+
+    def give_back(self) -> None:
+        """There was no order for it after all."""
+        self._owner.give_back(self)
+
+
+class LinuxChild(Ending):
+    """One process the launcher holds."""
+
+    def __init__(self, owner: Owner, ready: Ready, launch: Launch, streams: Streams) -> None:
+        super().__init__()
+        self.id = ready.id
+        self.pid = ready.pid
+        self.client = ready.client
+        self._gate: socket.socket | None = ready.link
+        self.stdin, self.stdout, self.stderr = streams.stdin, streams.stdout, streams.stderr
+        self.failure: str | None = None
+        self.names_changed = False
+        self.namespace: int | None = None
+        """The mounts of its root. We are the last to let go of them, in a thread, so that nobody waits for it."""
+        self._staged: asyncio.Future[Ended | None] | None = None
+        self._streams = streams
+        self._owner = owner
+        self._wrapped = launch.wrapped
+        self._is_pty = launch.pty is not None
+        self.is_tunnel = launch.is_tunnel
+
+    async def is_staged(self) -> None:
+        """Return once its root stands; raises, and nothing of it has run, when that cannot be."""
+        self._staged = asyncio.get_running_loop().create_future()
+        try:
+            ended = await self._staged
+        except BaseException:
+            self.kill()
+            self._streams.close_ours()
+            raise
+        if ended is None:
+            return
+        self._streams.close_ours()
+        if self.names_changed:
+            raise NamesChanged
+        raise ExecutionFailed(f"The program could not be started: {ended.reason or 'its process was ended'}.")
+
+    def has_staged(self, ended: Ended | None) -> None:
+        """Tell the one who waits; with how it ended, if that came first."""
+        if self._staged is not None and not self._staged.done():
+            self._staged.set_result(ended)
+
+    def go(self) -> None:
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            with gate, contextlib.suppress(OSError):
+                gate.send(b"g")
+
+    def has_ended(self, ended: Ended) -> None:
+        """Tell everyone who waits; called once by the launcher's side."""
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            gate.close()
+        self.has_staged(ended)
+        super().has_ended(ended)
+        namespace, self.namespace = self.namespace, None
+        if namespace is not None:
+            asyncio.get_running_loop().run_in_executor(None, os.close, namespace)
+
+    def signal(self, name: SignalName) -> None:
+        if self.ended is None:
+            number = int(signal.Signals["SIG" + name.upper()])
+            self._owner.tell({"do": "signal", "id": self.id, "number": number, "wrapped": self._wrapped})
+
+    def kill(self) -> None:
+        if self.ended is None:
+            self._owner.tell({"do": "kill", "id": self.id})
+
+    def usage(self) -> Usage | None:
+        return usage_of(self.pid) if self.ended is None else None
+
+    def resize(self, size: PtySize) -> None:
+        if self._is_pty:
+            set_size(self.stdout, size)
