@@ -84,7 +84,7 @@ if os.fork() == 0:
 _MEASURE = "sandbox-measure"
 _WITH_NETWORK = ("pathSockets", "abstractSockets")
 _SMALL = ProcessLimits(processes=64, memory_bytes=128 << 20, file_bytes=1 << 20)
-_GONE_WITHIN_S = 3.0
+_GONE_WITHIN_S = 10.0
 
 
 async def measured(sandbox: "Sandbox", boundary: Boundary) -> dict[str, bool]:
