@@ -173,6 +173,33 @@ async def test_text_is_not_typed_into_a_window_that_took_the_keyboard_meanwhile(
     assert all("secret" not in window.typed() for window in world(road).windows)
 
 
+@pytest.mark.parametrize(("clears", "ok"), [(True, True), (False, False)])
+async def test_a_field_whose_text_is_replaced_anyway_is_not_held_to_that_text(
+    road: Road, clears: bool, ok: bool
+) -> None:
+    """Two clients that fill one field in turn do not stop each other; text put after other text is another act."""
+    field = world(road).windows[0].controls[1]
+    given = {"target": {"selector": {"byRole": "text", "titleContains": "amount"}}, "text": "20"}
+    answers: list[dict[str, Any]] = []
+    wanted = {"op": "desktop.type_text", "input": given, "options": {"clearBefore": clears}}
+    issued = await road.data("confirm.issue", scope="desk", input=wanted)
+    assert people(road).answer(issued["approvalId"], "yes")
+    token = {"token": issued["token"]}
+
+    async def act() -> None:
+        answers.append(
+            await road.call("desktop.type_text", scope="desk", input=given, options=wanted["options"], confirm=token)
+        )
+
+    async with held(road) as let_go, anyio.create_task_group() as group:
+        group.start_soon(act)
+        await queued(road)
+        field.text = "10000"
+        let_go()
+    assert answers[0]["ok"] is ok, answers
+    assert field.text == ("20" if ok else "10000")
+
+
 @pytest.mark.parametrize("op", ["window.close", "window.focus"])
 async def test_a_window_act_is_held_to_the_window_that_was_shown(road: Road, op: str) -> None:
     window = world(road).windows[0]

@@ -111,4 +111,4 @@ async def test_what_cannot_be_found_is_said_and_nothing_is_shown(road: Road, for
     await road.call("desktop.click", aim(form, "button", "No such button"), scope="desk")
     [asked] = people(road).waiting()
     assert asked.about is not None and asked.picture is None
-    assert asked.about.lines[0].startswith("It cannot be shown now: ")
+    assert asked.about.lines[0].startswith("It cannot be shown now, and so not be allowed: ")

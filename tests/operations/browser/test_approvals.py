@@ -34,4 +34,4 @@ async def test_a_reference_that_holds_no_longer_is_said_so_to_the_person(tmp_pat
         await road.call("browser.click", send)
         [asked] = road.app.services.use(Approvals).waiting()
         assert asked.about is not None
-        assert asked.about.lines[0].startswith("It cannot be shown now: ")
+        assert asked.about.lines[0].startswith("It cannot be shown now, and so not be allowed: ")

@@ -28,7 +28,8 @@ async def show_act(
     at = aim_at(target, None if input is None else input.target, needed=False)
     aiming = aiming_of(ctx)
     aim = await aiming.focused() if at is None else await aiming.take(at)
-    seen = await seen_at_focus(ctx.computer) if aim is None else await _seen(ctx, aiming, aim)
+    is_replaced = at is not None and getattr(options, "clear_before", False) is True
+    seen = await seen_at_focus(ctx.computer) if aim is None else await _seen(ctx, aiming, aim, is_replaced=is_replaced)
     if at is None and aim is not None:
         seen.lines.insert(0, "Where the keyboard is:")
     if isinstance(to := getattr(input, "to", None), AimAt):
@@ -54,12 +55,12 @@ def about(ctx: Context, seen: Seen) -> About:
     return About(tuple(seen.lines), seen.holds, photograph)
 
 
-async def _seen(ctx: Context, aiming: Aiming, aim: Aim) -> Seen:
+async def _seen(ctx: Context, aiming: Aiming, aim: Aim, *, is_replaced: bool = False) -> Seen:
     if aim.point is not None:
         return await seen_at(ctx.computer, aim.point)
     assert aim.element is not None, "an aim is an element or a point"
     seen = Seen()
-    seen.add_element(await ctx.computer.accessibility.element(aim.element.id), aim.name)
+    seen.add_element(await ctx.computer.accessibility.element(aim.element.id), aim.name, is_replaced=is_replaced)
     seen.add_window(await aiming.window(aim), aim.title)
     return seen
 

@@ -1,6 +1,6 @@
 """What a person is shown of a place on the desktop, the window and the element there, with the digests that hold an act to it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.accessibility import Application, Element, TreeLimits
@@ -28,11 +28,11 @@ class Seen:
         self.lines.append(f'in the window "{name}"{of}' if name else f"in a window without a name{of}")
         self.holds["window"] = window_digest(window, title)
 
-    def add_element(self, one: Element, name: str = "") -> None:
-        """The element, as `Accessibility.element` tells of it."""
+    def add_element(self, one: Element, name: str = "", *, is_replaced: bool = False) -> None:
+        """The element, as `Accessibility.element` tells of it. What it holds does not count for an act that replaces that."""
         self.bounds = None if one.bounds is None or one.bounds.is_empty else one.bounds
         self.lines.append(f'{one.role} "{(name or one.name)[:_NAME]}"{_place(self.bounds)}')
-        self.holds["element"] = element_digest(one, name)
+        self.holds["element"] = element_digest(replace(one, value=None) if is_replaced else one, name)
 
 
 def window_digest(window: Window | None, title: str = "") -> str:
