@@ -128,7 +128,7 @@ async def test_a_started_process_is_held_by_the_rights_of_whoever_started_it(tmp
 
 async def test_names_in_the_folder_are_not_told_by_how_a_command_fails(tmp_path: Path) -> None:
     async with road_under(tmp_path, "bubblewrap") as road:
-        tool = road.root / "tool"
+        tool = road.root / "tool-a"
         tool.write_text("#!/bin/sh\n")
         tool.chmod(0o755)
         (road.root / "sub").mkdir()
@@ -137,10 +137,10 @@ async def test_names_in_the_folder_are_not_told_by_how_a_command_fails(tmp_path:
             (await road.call("command.run", ".", input={"command": [str(road.root / name)]}, principal=who)).get(
                 "error"
             )
-            for name in ("tool", "gone")
+            for name in ("tool-a", "tool-b")
         ]
         assert [each and each["code"] for each in told] == ["not_found", "not_found"]
-        assert told[0]["message"].replace("tool", "gone") == told[1]["message"]
+        assert told[0]["message"].replace("tool-a", "tool-b") == told[1]["message"]
         for target in ("sub", "gone"):
             ran = await road.data("command.run", target, input={"command": ["true"]}, principal=who)
             assert ran["exitCode"] == 0

@@ -126,7 +126,7 @@ async def test_a_call_that_reports_its_progress_ends_with_the_session_too(servic
     """Such a call runs in the SDK's own task, which the end of the request alone would not reach."""
     begun, ended = service.root / f"begun-{mode}", service.root / f"ended-{mode}"
     browser, before = Browser(service.base), len(_outcomes(service))
-    client_id, issued = tokens(browser, scope=["app"], group=["linker:read", "linker:run"])
+    client_id, issued = tokens(browser, scope=["app"], group=["linker:read", "linker:write", "linker:run"])
     script = f"open('{begun.name}','w').close();import time;time.sleep(4);open('{ended.name}','w').close()"
     given = {"scope": "app", "op": "command.run", "target": ".", "input": {"command": [sys.executable, "-c", script]}}
 

@@ -96,7 +96,7 @@ def test_what_cannot_be_ended_is_said_and_nothing_ends(tmp_path: Path) -> None:
 
 def test_a_call_under_way_ends_with_its_session(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN) as service:
-        _, issued = tokens(Browser(service.base), group=["linker:read", "linker:run"])
+        _, issued = tokens(Browser(service.base), group=["linker:read", "linker:write", "linker:run"])
         (session,) = listed(service.home)
         marker = service.root / "began"
         command = {"command": ["/bin/sh", "-c", "touch began; sleep 300; touch ended"]}
@@ -124,7 +124,7 @@ def test_a_call_under_way_ends_with_its_session(tmp_path: Path) -> None:
 def test_what_a_session_left_running_ends_with_it(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN) as service:
         browser = Browser(service.base)
-        _, issued = tokens(browser, group=["linker:read", "linker:run"])
+        _, issued = tokens(browser, group=["linker:read", "linker:write", "linker:run"])
         (session,) = listed(service.home)
         command = {"command": ["sleep", "60.7303"]}
         params = {
