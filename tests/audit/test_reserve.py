@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio import to_thread
+from anyio import create_task_group, to_thread
 
 from computer_linker.audit import prune as pruning
 from computer_linker.audit.layout import list_segments
@@ -266,3 +266,15 @@ def test_small_shares_lose_nothing_and_large_ones_give_alike() -> None:
     assert excess(usage, 1000) == {Share("a", "reads"): 700, Share("b", "reads"): 400}
     assert excess({}, 10) == {}
     assert excess(usage, 10_000) == {}
+
+
+async def test_pages_read_while_records_move_are_never_called_changed(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    await furnished(store)
+    for _ in range(6):
+        await flood(store, 150)
+        async with create_task_group() as group:
+            group.start_soon(partial(pruned, tmp_path, max_bytes=CAP))
+            for _ in range(4):
+                assert not [one for one in await told(store) if one["outcome"] == "changed"]
+    await store.aclose()

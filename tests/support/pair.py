@@ -46,7 +46,7 @@ class Pair:
 async def events_of(road: Road, op: str) -> list[dict[str, Any]]:
     """What the owner's history tells of one operation, also of what has no scope."""
     found = await answer(
-        road.app.services.use(AuditStore), view="timeline", scopes=None, limit=500, query=None, cursor=None
+        road.app.services.use(AuditStore), view="timeline", visible=None, limit=500, query=None, cursor=None
     )
     return [event for event in found["events"] if event["op"] == op]
 

@@ -36,16 +36,17 @@ def page(
     limit = max(1, min(limit, MAX_LIMIT))
     if found.nothing:
         return Page([], None)
+    after = from_cursor(cursor, found.reader, index.key)
     with index.reading() as database:
-        rows = _rows(
-            database,
-            found,
-            newest_first=newest_first,
-            limit=limit + 1,
-            after=from_cursor(cursor, found.reader, index.key),
-        )
+        rows = _rows(database, found, newest_first=newest_first, limit=limit + 1, after=after)
     with _Segments(index) as segments:
         events = [segments.event(row, running) for row in rows[:limit]]
+        if segments.is_behind:
+            # Pruned just now: the records lie elsewhere, or are gone.
+            index.catch_up()
+            with index.reading() as database:
+                rows = _rows(database, found, newest_first=newest_first, limit=limit + 1, after=after)
+            events = [segments.event(row, running) for row in rows[:limit]]
     if found.reader is not None:
         events = [event | {"number": None} for event in events]
     return Page(events, to_cursor(rows[limit - 1][0], found.reader, index.key) if len(rows) > limit else None)
@@ -81,6 +82,8 @@ class _Segments:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._handles: dict[int, int] = {}
+        self.is_behind = False
+        """True once a file was missing that the index names."""
 
     def __enter__(self) -> "_Segments":
         return self
@@ -110,6 +113,7 @@ class _Segments:
             try:
                 handle = os.open(segment_path(self._index.folder, segment), os.O_RDONLY | PRIVATE)
             except FileNotFoundError:
+                self.is_behind = True
                 return None
             self._handles[segment] = handle
         return read_line(handle, self._index.key, offset, length, previous)
