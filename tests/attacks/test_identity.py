@@ -173,3 +173,43 @@ def test_the_key_is_closed_to_files_and_commands_where_the_state_lies_in_a_root(
         if sandbox == "auto":
             assert key.read_bytes().hex() not in json.dumps(ran)
         link.close()
+
+
+_SOCKETS = """
+import ctypes, json, socket
+def tried(act):
+    try:
+        act()
+        return 0
+    except OSError as error:
+        return error.errno
+def uring():
+    if ctypes.CDLL(None, use_errno=True).syscall(425, 1, ctypes.create_string_buffer(120)) < 0:
+        raise OSError(ctypes.get_errno(), "")
+print(json.dumps({
+    "unix": tried(lambda: socket.socket(socket.AF_UNIX)),
+    "pair": tried(lambda: socket.socketpair()),
+    "packets": tried(lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)),
+    "datagrams": tried(lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)),
+    "raw": tried(lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)),
+    "tcp": tried(lambda: socket.socket(socket.AF_INET)),
+    "uring": tried(uring),
+    "name": socket.gethostbyname("localhost"),
+}))
+"""
+
+
+@pytest.mark.parametrize("network", ["cut", "net"])
+def test_under_landlock_no_path_can_be_connected_to_and_the_network_is_as_granted(tmp_path: Path, network: str) -> None:
+    """B2: Landlock does not hold connect() to a path."""
+    with serving(tmp_path, token=TOKEN, **ground(tmp_path, "landlock")) as service:
+        link = service.http()
+        command = {"command": ["/usr/bin/python3", "-I", "-c", _SOCKETS]}
+        ran = link.control("computer_operation", scope=network, op="command.run", target=".", input=command)["data"]
+        link.close()
+    assert ran["boundary"].startswith("landlock"), ran
+    found = json.loads(ran["stdout"])
+    assert found == {
+        "unix": 1, "pair": 0, "packets": 0, "datagrams": 1, "raw": 1, "tcp": 1 if network == "cut" else 0, "uring": 1,
+        "name": "127.0.0.1",
+    }  # fmt: skip

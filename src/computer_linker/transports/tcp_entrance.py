@@ -7,7 +7,7 @@ import anyio
 from anyio import to_thread
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.local.linux.tcp_callers import Commands, TcpCallers
+from computer_linker.computer.local.linux.tcp_callers import Address, Commands, TcpCallers
 from computer_linker.transports.refusals import RefusalNotes
 
 STARTED_HERE = "started_by_the_service"
@@ -31,21 +31,25 @@ class TcpEntrance:
         """False while no command has been started: then there is nobody to refuse."""
         return self._callers is not None and self._callers.is_needed
 
-    def at_once(self, link: socket.socket) -> bool | None:
+    def at_once(self, here: Address, there: Address | None) -> bool | None:
         """Whether a connection may come in; None when that has to be found out by `after_a_look`."""
-        return self._callers.at_once(link) if self._callers is not None else True
+        return self._callers.at_once(here, there) if self._callers is not None else True
 
-    async def after_a_look(self, link: socket.socket) -> bool:
+    async def after_a_look(self, here: Address, there: Address) -> bool:
         """Whether a connection may come in, by a look at what every process has open."""
         if self._callers is None:
             return True
-        return await to_thread.run_sync(self._callers.after_a_look, link, limiter=self._limiter)
+        return await to_thread.run_sync(self._callers.after_a_look, here, there, limiter=self._limiter)
 
     async def admits(self, link: socket.socket, peer: str) -> bool:
         """Whether a connection may come in; one that may not is in the history."""
-        found = self.at_once(link) if self.is_needed else True
+        try:
+            here, there = link.getsockname(), link.getpeername()
+        except OSError:
+            return False
+        found = self.at_once(here, there) if self.is_needed else True
         if found is None:
-            found = await self.after_a_look(link)
+            found = await self.after_a_look(here, there)
         if not found:
             self.note(peer)
         return found

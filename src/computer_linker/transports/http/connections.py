@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from typing import Any, ClassVar
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from computer_linker.computer.local.linux.tcp_callers import Address
 from computer_linker.transports.tcp_entrance import TcpEntrance
 
 _MAX_CONNECTIONS = 512
@@ -86,18 +85,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _look(self, entrance: TcpEntrance, transport: asyncio.Transport) -> None:
         """Find out whether this connection may come in."""
-        link = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
-        self._may_enter = entrance.at_once(link)
+        here, there = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+        self._may_enter = entrance.at_once(here, there)
         if self._may_enter is None:
-            self._looking = self.loop.create_task(self._decide(entrance, link))
-            return
-        link.close()
-        if not self._may_enter:
+            self._looking = self.loop.create_task(self._decide(entrance, here, there))
+        elif not self._may_enter:
             entrance.note(self._from)
 
-    async def _decide(self, entrance: TcpEntrance, link: socket.socket) -> None:
-        with link:
-            self._may_enter = await entrance.after_a_look(link)
+    async def _decide(self, entrance: TcpEntrance, here: Address, there: Address) -> None:
+        self._may_enter = await entrance.after_a_look(here, there)
         if not self._may_enter:
             entrance.note(self._from)
         held, self._held = self._held, b""
