@@ -1,15 +1,14 @@
 """A command inside bubblewrap: namespaces of its own, and a root that was staged for it from held descriptors."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from computer_linker.computer.facets.processes import GATE_FD, STAGED_PATH, KernelRules
-from computer_linker.providers.sandbox.boundary import Confinement, SpawnPlan
-from computer_linker.providers.sandbox.looks import Looks
-from computer_linker.providers.sandbox.new_root import NewRoot, new_root
-from computer_linker.providers.sandbox.placeholders import Placeholders
+from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.closed_names import ClosedNames
+from computer_linker.providers.sandbox.new_root import new_root
 
 _ISOLATED = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
@@ -23,11 +22,9 @@ def wrap(
     bwrap: str,
     argv: tuple[str, ...],
     confinement: Confinement,
-    placeholders: Placeholders,
-    looks: Looks,
+    names: Mapping[Folder, ClosedNames],
     *,
     pty: bool,
-    look: Callable[[Confinement], Awaitable[None]],
 ) -> SpawnPlan:
     """The plan that runs `argv` inside bubblewrap. The argv itself is passed on untouched."""
     network = () if confinement.network else ("--unshare-net",)
@@ -41,21 +38,15 @@ def wrap(
     )  # fmt: skip
     plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=KernelRules(confine_signals=True))
 
-    async def look_again() -> None:
-        await look(confinement)
-        _plan_root(plan, new_root(confinement, placeholders, looks), placeholders)
-
-    plan.look_again = look_again
-    _plan_root(plan, new_root(confinement, placeholders, looks), placeholders)
+    plan_root(plan, confinement, names)
     return plan
 
 
-def _plan_root(plan: SpawnPlan, root: NewRoot, placeholders: Placeholders) -> None:
-    plan.staging = root.staging()
-    plan.warnings = root.warnings
-    plan.is_partial = root.is_partial
+def plan_root(plan: SpawnPlan, confinement: Confinement, names: Mapping[Folder, ClosedNames]) -> None:
+    """Plan the root of the command, or plan it anew after another look at the names in its folders."""
+    root = new_root(confinement, names)
+    plan.staging, plan.warnings, plan.is_partial = root.staging(), root.warnings, root.is_partial
     plan.closes += root.opened
-    plan.releases.append(lambda: placeholders.let_go(root.held))
 
 
 @lru_cache(maxsize=1)

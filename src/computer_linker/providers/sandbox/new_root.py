@@ -1,14 +1,13 @@
 """The root a sandboxed command sees, as a list of mounts made from held descriptors: nothing is there that is not granted."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from computer_linker.computer.facets.processes import Mount, Staging
 from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder
-from computer_linker.providers.sandbox.closed_names import ClosedNames, closed_names
-from computer_linker.providers.sandbox.looks import Looks
-from computer_linker.providers.sandbox.placeholders import Held, Placeholders
+from computer_linker.providers.sandbox.closed_names import ClosedNames
 from computer_linker.providers.sandbox.places import (
     SYSTEM_FACTS,
     depth,
@@ -32,7 +31,6 @@ class NewRoot:
     opened: list[int] = field(default_factory=list)
     """Descriptors of its own; those of the confinement's folders belong to the caller."""
     closed: dict[str, Mount] = field(default_factory=dict)
-    held: list[Held] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
 
@@ -55,22 +53,19 @@ class NewRoot:
         return Staging(tuple(mount for _, _, mount in ordered), tuple(self.fds), _room_bytes())
 
 
-def new_root(confinement: Confinement, placeholders: Placeholders, looks: Looks) -> NewRoot:
-    """What the confinement grants, and what it closes inside that."""
+def new_root(confinement: Confinement, names: Mapping[Folder, ClosedNames]) -> NewRoot:
+    """What the confinement grants, and what is closed inside that."""
     root = NewRoot()
     try:
         _system(root, confinement)
         _tools(root, confinement)
-        for folder in confinement.readable:
-            _folder(root, folder, confinement, closed_names(folder, looks, placeholders, is_writable=False))
-        for folder in confinement.writable:
-            _folder(root, folder, confinement, closed_names(folder, looks, placeholders, is_writable=True))
+        for folder in (*confinement.readable, *confinement.writable):
+            _folder(root, folder, confinement, names[folder])
         for folder in confinement.own:
             root.show(6, folder.fd, folder.path, read_only=False)
         for path in confinement.hidden:
             _hidden(root, path, confinement)
     except BaseException:
-        placeholders.let_go(root.held)
         for fd in root.opened:
             os.close(fd)
         raise
@@ -106,7 +101,6 @@ def _tools(root: NewRoot, confinement: Confinement) -> None:
 
 
 def _folder(root: NewRoot, folder: Folder, confinement: Confinement, names: ClosedNames) -> None:
-    root.held += names.held
     root.warnings += names.warnings
     root.is_partial = root.is_partial or names.is_partial
     root.show(3, folder.fd, folder.path, read_only=folder in confinement.readable)

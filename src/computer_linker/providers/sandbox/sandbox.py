@@ -13,10 +13,11 @@ import anyio
 from computer_linker.computer.base import Computer
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
-from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Kind, SpawnPlan
+from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, Kind, SpawnPlan
+from computer_linker.providers.sandbox.closed_names import ClosedNames, closed_names
 from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.masks import look_at
-from computer_linker.providers.sandbox.placeholders import Placeholders
+from computer_linker.providers.sandbox.placeholders import Held, Placeholders
 from computer_linker.providers.sandbox.places import SYSTEM
 
 
@@ -101,11 +102,7 @@ class Sandbox:
         """The plan and the environment that run exactly `argv` inside the boundary."""
         match boundary.kind:
             case "bubblewrap":
-                assert self._bwrap is not None
-                confinement = self._without_state(confinement)
-                plan = bubblewrap.wrap(
-                    self._bwrap, tuple(argv), confinement, self._placeholders, self._looks, pty=pty, look=self.look
-                )
+                plan = self._in_bubblewrap(tuple(argv), self._without_state(confinement), pty=pty)
             case "landlock":
                 self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)
@@ -117,6 +114,32 @@ class Sandbox:
                 return SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd), env
         plan.boundary = boundary.named(network_cut=not confinement.network)
         return plan, env
+
+    def _in_bubblewrap(self, argv: tuple[str, ...], confinement: Confinement, *, pty: bool) -> SpawnPlan:
+        assert self._bwrap is not None
+        held: list[Held] = []
+        try:
+            plan = bubblewrap.wrap(self._bwrap, argv, confinement, self._closed(confinement, held), pty=pty)
+        except BaseException:
+            self._placeholders.let_go(held)
+            raise
+
+        async def look_again() -> None:
+            await self.look(confinement)
+            bubblewrap.plan_root(plan, confinement, self._closed(confinement, held))
+
+        plan.look_again = look_again
+        plan.releases.append(lambda: self._placeholders.let_go(held))
+        return plan
+
+    def _closed(self, confinement: Confinement, held: list[Held]) -> dict[Folder, ClosedNames]:
+        """What to close in each folder of a command, as it is now."""
+        names: dict[Folder, ClosedNames] = {}
+        for folder in (*confinement.readable, *confinement.writable):
+            is_writable = folder in confinement.writable
+            names[folder] = closed_names(folder, self._looks, self._placeholders, is_writable=is_writable)
+            held += names[folder].held
+        return names
 
     def _refuse_state_inside(self, confinement: Confinement) -> None:
         """Landlock takes nothing away from what a root gives, so the state must not lie in one."""
