@@ -59,7 +59,7 @@ def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
         _system(root, confinement)
         _tools(root, confinement)
         for folder in (*confinement.readable, *confinement.writable):
-            _folder(root, folder, confinement, masks.get(folder, Masks()))
+            _folder(root, folder, confinement, masks[folder])
         for folder in confinement.own:
             root.show(6, folder.fd, folder.path, read_only=False)
         for path in confinement.hidden:

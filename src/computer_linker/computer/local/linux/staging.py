@@ -218,6 +218,9 @@ def _hide(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) ->
 
 def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, bool]:
     """The entry the service saw (any, where it gives no number); None when there is none, or only one of ours."""
+    if not at:
+        # The root itself cannot be covered: it is what everything else is found from.
+        raise Unstaged(errno.EINVAL, "mount")
     try:
         point = open_path(root.fd, at)
     except FileNotFoundError:
