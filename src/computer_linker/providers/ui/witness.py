@@ -170,6 +170,7 @@ class Witness:
             heard = time.monotonic()
             if heard - self._first.setdefault(key, heard) > _BURST_S:
                 self._again.add(key)
+                self.restless.saw([change])
         return False
 
     def _kept_still(self) -> bool:
