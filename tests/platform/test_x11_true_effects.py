@@ -68,7 +68,7 @@ async def test_a_clock_is_no_evidence_for_a_dead_button(ticking: Session) -> Non
 
 async def test_a_live_button_is_confirmed_beside_a_clock(ticking: Session) -> None:
     replies = [await _clicked(ticking, "Live") for _ in range(6)]
-    assert [one["effect"] for one in replies] == ["confirmed"] * 6
+    assert [one["effect"] for one in replies] == ["confirmed"] * 6, replies
     assert len(ticking.form.events("clicked")) == 6
 
 

@@ -15,7 +15,7 @@ from computer_linker.providers.ui.restless import Restless
 
 _STILL_S = 0.4
 _FRAME_S = 0.017
-_WATCH_S = 1.15
+_WATCH_S = 2.2
 _STEP_S = 0.1
 _HOVER_MARGIN = 8
 

@@ -1,6 +1,7 @@
 """What changes by itself on a desktop, learnt before, between and after acts, so that it is no evidence for one."""
 
 import asyncio
+import time
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ _LATE_S = 1.5
 """So long after an act, a change may still be its effect."""
 _APART_S = 0.25
 _OFTEN = 2
+_ENOUGH_S = 4.0
 
 
 def key_of(change: Change) -> Key:
@@ -44,6 +46,8 @@ class Restless:
         self._own = own
         self._talkers: dict[Key, tuple[int, float]] = {}
         self._calm: dict[Key, None] = {}
+        self._quiet_s = 0.0
+        """How long was listened while nothing was done."""
         self._tiles: dict[Rect, Tiles] = {}
         self._ears: dict[Computer, _Ear] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -66,7 +70,10 @@ class Restless:
                 return None
         if ear.ends is not None:
             ear.ends.cancel()
-        self.saw(change for change in ear.changes.taken() if change.at > ear.acted_at + _LATE_S)
+        quiet_from = ear.acted_at + _LATE_S
+        if ear.acted_at:
+            self._quiet_s += max(0.0, time.monotonic() - quiet_from)
+        self.saw(change for change in ear.changes.taken() if change.at > quiet_from)
         return ear.changes
 
     async def rest(self, computer: Computer) -> None:
@@ -75,9 +82,8 @@ class Restless:
         if ear is not None and computer is not self._own:
             await self._close(computer)
         elif ear is not None:
-            loop = asyncio.get_running_loop()
-            ear.acted_at = loop.time()
-            ear.ends = loop.call_later(_BETWEEN_S, self._end, computer)
+            ear.acted_at = time.monotonic()
+            ear.ends = asyncio.get_running_loop().call_later(_BETWEEN_S, self._end, computer)
 
     def saw(self, changes: Iterable[Change]) -> None:
         """Learn of changes that no act caused. Once is chance; what changes again and again is restless."""
@@ -96,7 +102,9 @@ class Restless:
         return self._talkers.get(key, (0, 0.0))[0] >= _OFTEN
 
     def is_calm(self, key: Key) -> bool:
-        return key in self._calm and not self.is_restless(key)
+        """True for one that kept still after an act, or was never heard in enough time without one."""
+        is_known = key in self._calm or (self._quiet_s >= _ENOUGH_S and key not in self._talkers)
+        return is_known and not self.is_restless(key)
 
     def saw_tiles(self, area: Rect, tiles: Tiles) -> None:
         """Learn which parts of an area change by themselves."""

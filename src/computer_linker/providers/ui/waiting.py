@@ -167,7 +167,7 @@ class Waiting:
             found = self._fitting([line for line in lines if line.is_showing])
             if not found or not await self._is_within(place, at):
                 return None
-        except ElementNotFound:
+        except (ElementNotFound, TimedOut):
             return None
         refs = self.references.give(self.scope.id, place.app, tree.elements, from_window=False)
         return Outcome(len(found), View(place, lines, refs, ()), found)
@@ -204,6 +204,10 @@ class Waiting:
             # The application or window is not there yet, or no longer.
             self._place = None
             return Outcome(0) if wanted.selector_gone is not None else None
+        except TimedOut:
+            # It is busy, as while it starts; that says nothing of what it shows.
+            self._place = None
+            return None
         self._place = view.place
         showing = [line for line in view.lines if line.is_showing]
         if wanted.selector_gone is not None:

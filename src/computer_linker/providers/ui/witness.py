@@ -24,11 +24,13 @@ SETTLE_S = 0.8
 """GTK 4 acts on an accessibility action about a quarter of a second late."""
 SLOW_S = 8.0
 """An application that does not answer for so long is taken for frozen."""
-CALM_S = 1.15
-"""What changed with an act must then keep still for so long, unless it is known to: a clock ticks again by then."""
-_BURST_S = 0.3
+CALM_S = 2.2
+"""What changed with an act must then keep still for so long, unless it is known to: a clock ticks again by then, twice."""
+_BURST_S = 0.5
 """Changes of one element this near to each other are one change."""
 _LOOK_AGAIN_S = 0.1
+_STALL_S = 0.25
+"""An application that takes longer than this to answer is busy."""
 _WINDOWS = frozenset("frame dialog window alert".split())
 _MUST_SHOW = frozenset("check-box radio-button check-menu-item radio-menu-item".split())
 _OWN_STATES = frozenset("checked pressed selected expanded enabled sensitive showing".split())
@@ -77,11 +79,17 @@ class Witness:
     """What gained or lost the keyboard focus, which changes its looks."""
     _activated: bool = False
     _answered: float | None = None
+    """When it last answered after it had not for a while: from then on the effect has time to show."""
+    _asked: float | None = None
+    """Since when a question waits for its answer."""
     _is_gone: bool = False
 
     async def begin(self, element: Element | None, app: str | None, area: Rect | None) -> None:
         """Note how things are, just before the act."""
         self.element, self.app = element, app
+        if self.changes is not None and app is not None:
+            # An answer shows that it has also heard that somebody listens; before, it tells of nothing.
+            await self._answers(1.0)
         self.canvas = Canvas(self.computer, self.restless, area)
         await self.canvas.begin()
         if self.changes is not None:
@@ -124,13 +132,18 @@ class Witness:
             elif self._kept_still():
                 return True
             left = self._deadline(started, settle_s) - time.monotonic()
-            if left <= 0:
+            if left <= 0 and (time.monotonic() > started + SLOW_S or await self._is_free()):
                 return False
-            await self._pause(min(left, _LOOK_AGAIN_S))
+            await self._pause(min(max(left, _STALL_S), _LOOK_AGAIN_S))
+
+    async def _is_free(self) -> bool:
+        """Whether the application answers at once: it may have come to the act only now."""
+        return self.app is None or await self._answers(_STALL_S)
 
     def _deadline(self, started: float, settle_s: float) -> float:
         """The time to settle begins when the application answers: until then it has not come to the act."""
-        if self.app is not None and self._answered is None:
+        is_busy = self._asked is not None and time.monotonic() - self._asked > _STALL_S
+        if self.app is not None and (self._answered is None or is_busy):
             return started + SLOW_S
         waiting = [at + CALM_S + _LOOK_AGAIN_S for key, at in self._first.items() if key not in self._again]
         return max((self._answered or started) + settle_s, *waiting, started)
@@ -154,13 +167,11 @@ class Witness:
         if is_own:
             return self.element is not None and self.element.role not in _MUST_SHOW
         if key not in self.chatter and not self.restless.is_restless(key):
-            self._note(key)
+            heard = time.monotonic()
+            if heard - self._first.setdefault(key, heard) > _BURST_S:
+                self._again.add(key)
+                self.restless.saw([change])
         return False
-
-    def _note(self, key: Key) -> None:
-        now = time.monotonic()
-        if now - self._first.setdefault(key, now) > _BURST_S:
-            self._again.add(key)
 
     def _kept_still(self) -> bool:
         """Whether something changed with the act and is known, or was seen, to keep still otherwise."""
@@ -206,12 +217,18 @@ class Witness:
         return await self.canvas.changed(own)
 
     async def _probe(self) -> None:
-        """Ask the application something until it answers."""
-        if self.app is not None and await self._answers(SLOW_S):
-            self._answered = time.monotonic()
-        elif self.app is not None:
-            # It ended with the act, as a dialog that is a program of its own does.
-            self._is_gone = not await self.is_running()
+        """Ask the application something all the while: it may come to the act only after it answered once."""
+        while self.app is not None:
+            self._asked = time.monotonic()
+            if not await self._answers(SLOW_S):
+                # It may have ended with the act, as a dialog that is a program of its own does.
+                self._is_gone = not await self.is_running()
+                return
+            now = time.monotonic()
+            if self._answered is None or now - self._asked > _STALL_S:
+                self._answered = now
+            self._asked = None
+            await anyio.sleep(_LOOK_AGAIN_S)
 
     async def is_running(self) -> bool:
         """Whether the application is there, be it silent."""
