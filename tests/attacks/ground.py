@@ -48,7 +48,6 @@ class Ground:
                     if entry not in (self.root / "sub", self.repo / "sub"):
                         _clear(entry)
                 else:
-                    # A placeholder of a command that just ended may go by itself.
                     entry.unlink(missing_ok=True)
         for folder in (self.root / "sub", self.repo / "sub", Path(f"{self.root}_evil"), Path(f"{self.mark}.d")):
             _clear(folder)
