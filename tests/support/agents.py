@@ -72,7 +72,9 @@ async def road_with(tmp_path: Path, environ: dict[str, str], scopes: list[dict[s
     """The road of a service that was started with this environment."""
     async with Road.open(tmp_path, scopes) as road:
         services = road.app.services
-        services.provide(Preparation, Preparation(services.use(Computer), services.use(Sandbox), environ))
+        computer, sandbox = services.use(Computer), services.use(Sandbox)
+        prepared = Preparation(computer, sandbox, environ, scopes=lambda: services.config.scopes)
+        services.provide(Preparation, prepared)
         yield road
 
 

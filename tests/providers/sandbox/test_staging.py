@@ -397,16 +397,6 @@ async def test_a_place_of_its_own_opens_inside_what_is_closed(tmp_path: Path) ->
         assert (own / "login").read_text() == "new\n"
 
 
-async def test_a_root_is_found_by_the_path_its_owner_wrote(tmp_path: Path) -> None:
-    real = tmp_path / "real" / "root"
-    real.mkdir(parents=True)
-    (real / "note").write_text("here")
-    (tmp_path / "link").symlink_to("real")
-    async with Road.open(tmp_path, [folder_scope(tmp_path / "link" / "root", allowedCommands=["*"])]) as road:
-        ran = await road.data("command.run", ".", input={"command": ["cat", f"{tmp_path}/link/root/note"]})
-    assert ran["stdout"] == "here"
-
-
 _AS_ANOTHER = """
 import sys
 from pathlib import Path

@@ -18,6 +18,7 @@ from computer_linker.providers.sandbox.places import (
     tool_folders,
 )
 
+_MAX_LINKS = 8
 _STRICTNESS = ("held", "read_only", "hidden")
 
 
@@ -87,7 +88,8 @@ def _system(root: NewRoot, confinement: Confinement) -> None:
 
 def _tools(root: NewRoot, confinement: Confinement) -> None:
     """The tools of the home and the program's own places; a link among them is shown as the link it is, and not followed."""
-    for path in dict.fromkeys((*tool_folders(), *confinement.programs)):
+    links = (link for path in confinement.programs for link in _links_from(path))
+    for path in dict.fromkeys((*tool_folders(), *confinement.programs, *links)):
         fd = hold(path)
         if fd is None:
             continue
@@ -97,6 +99,19 @@ def _tools(root: NewRoot, confinement: Confinement) -> None:
             root.add(2, Mount("link", path, target=link))
         else:
             root.show(2, fd, path, read_only=True)
+
+
+def _links_from(path: str) -> list[str]:
+    """The links between a program's name and its file, as in `python -> python3 -> python3.11`; only links, nothing they show."""
+    found: list[str] = []
+    while len(found) < _MAX_LINKS:
+        try:
+            path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))  # noqa: PTH115, PTH118, PTH120
+        except OSError:
+            break
+        found.append(path)
+    # The last one is the file itself, which is a place of its own where it has to be shown.
+    return found[:-1]
 
 
 def _folder(root: NewRoot, folder: Folder, confinement: Confinement, masks: Masks) -> None:

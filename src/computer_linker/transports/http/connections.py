@@ -79,6 +79,12 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.pause_reading()
         elif not self._is_answered:
             self._is_answered = True
+            # Only now: a connection that asked for nothing, such as a probe of the port, is no event.
+            entrance = type(self).entrance
+            if entrance is not None:
+                entrance.note(self._from)
+            if self.transport.is_closing():
+                return
             self.transport.write(_NOT_ANSWERED)
             # Not closed at once: whoever still sends would lose the answer. The deadline closes it.
             self.transport.write_eof()
@@ -89,18 +95,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self._may_enter = entrance.at_once(here, there)
         if self._may_enter is None:
             self._looking = self.loop.create_task(self._decide(entrance, here, there))
-        elif not self._may_enter:
-            entrance.note(self._from)
 
     async def _decide(self, entrance: TcpEntrance, here: Address, there: Address) -> None:
         self._may_enter = await entrance.after_a_look(here, there)
-        if not self._may_enter:
-            entrance.note(self._from)
         held, self._held = self._held, b""
         if not self.transport.is_closing():
             self.transport.resume_reading()
-            if held:
-                self.data_received(held)
+        elif self._may_enter:
+            return
+        if held:
+            self.data_received(held)
 
     @property
     def _from(self) -> str:
