@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import socket
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -89,7 +90,7 @@ _GONE_WITHIN_S = 10.0
 
 async def measured(sandbox: "Sandbox", boundary: Boundary) -> dict[str, bool]:
     """What holds, by name: True where a program inside could not do it. The boundary must have been probed."""
-    with _ground(sandbox.state) as place:
+    with _ground() as place:
         found = await _tried(sandbox, boundary, place, network=False)
         _lay(place["inside"])
         with_network = await _tried(sandbox, boundary, place, network=True)
@@ -173,9 +174,10 @@ def _told(place: dict[str, Any], boundary: Boundary) -> dict[str, Any]:
 
 
 @contextmanager
-def _ground(state: Path) -> Iterator[dict[str, Any]]:
+def _ground() -> Iterator[dict[str, Any]]:
     """A folder to be inside of, and things outside that are not to be reached."""
-    base = Path(os.path.realpath(state)) / f"sandbox-measure-{os.getpid()}"
+    # A short path, which fits into a socket's address however long the state folder's is.
+    base = Path(tempfile.mkdtemp(prefix="computer-linker-measure-", dir=os.path.realpath("/tmp")))  # noqa: S108
     inside, outside = base / "inside", base / "outside"
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, base, ignore_errors=True)
