@@ -30,7 +30,6 @@ TOOL_PATHS = places("tool", "home-tool")
 SENSITIVE_PATHS = places("secret")
 LOGIN_PATHS = places("login")
 
-_GIT_INTERNALS = frozenset({"objects", "refs", "hooks"})
 
 SENSITIVE_NAMES = frozenset(
     """
@@ -104,11 +103,6 @@ def _is_login(names: Path) -> bool:
         return True
     # Submodules and worktrees have such a file of their own, at any depth of `.git`.
     return len(names) > 1 and names[-1] in _GIT_SETTINGS and ".git" in names[:-1]
-
-
-def looks_like_git_folder(names: frozenset[str]) -> bool:
-    """True for a folder whose entries make git treat it as a repository (an embedded bare one has another name)."""
-    return "HEAD" in names and len(_GIT_INTERNALS & names) >= 2
 
 
 def _has_path(names: Path, by_first: dict[str, tuple[Path, ...]]) -> bool:

@@ -8,7 +8,7 @@ from computer_linker import home as places
 from computer_linker.computer.local.linux.lineage import comes_from_below
 from computer_linker.computer.local.linux.proc import process_name
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.transports.refusals import RefusalNotes
+from computer_linker.transports.refusals import STARTED_BY_SERVICE, RefusalNotes
 
 STARTED_HERE = (
     "This program was started by the service itself (through a command, an agent or an application), or has ended: "
@@ -32,7 +32,7 @@ class LocalCallers:
             await self.note(link, "another_user")
             return ""
         if comes_from_below(link, os.getpid()):
-            await self.note(link, "started_by_the_service")
+            await self.note(link, STARTED_BY_SERVICE)
             return STARTED_HERE
         return None
 

@@ -6,6 +6,8 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import PermissionDenied
 from computer_linker.model.principal import Principal
 
+STARTED_BY_SERVICE = "started_by_the_service"
+"""The rule of a refusal because this service started the process, at any depth."""
 _PER_MINUTE = 30
 
 

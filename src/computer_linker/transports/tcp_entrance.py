@@ -8,9 +8,8 @@ from anyio import to_thread
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.local.linux.tcp_callers import Address, Commands, TcpCallers
-from computer_linker.transports.refusals import RefusalNotes
+from computer_linker.transports.refusals import STARTED_BY_SERVICE, RefusalNotes
 
-STARTED_HERE = "started_by_the_service"
 _AT_ONCE = 2
 """Looks under way at a time: a command that opens many connections must not keep the service busy."""
 
@@ -56,6 +55,6 @@ class TcpEntrance:
 
     def note(self, peer: str) -> None:
         """Have a refusal written to the history."""
-        task = asyncio.get_running_loop().create_task(self._notes.note(peer, STARTED_HERE))
+        task = asyncio.get_running_loop().create_task(self._notes.note(peer, STARTED_BY_SERVICE))
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)

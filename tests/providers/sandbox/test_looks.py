@@ -13,7 +13,7 @@ from computer_linker.policy.names import is_protected, is_sensitive
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.judge import may_matter
 from computer_linker.providers.sandbox.looks import Looks
-from computer_linker.providers.sandbox.masks import Masks, known_masks, masks_of
+from computer_linker.providers.sandbox.masks import Masks, known_masks
 from computer_linker.providers.sandbox.tree import MAX_FOLDERS, Tree
 
 NOBODY = 65534
@@ -33,7 +33,8 @@ class Ground:
             self.tree.close()
 
     def masks(self, *, is_writable: bool = True, most: int = 512) -> Masks:
-        return masks_of(self.folder, self.looks, is_writable=is_writable, most=most)
+        self.tree.look(self.folder.fd)
+        return known_masks(self.folder, self.tree, is_writable=is_writable, most=most)
 
     def closed(self, **parts: bool | int) -> dict[str, str]:
         masks = self.masks(**parts)  # type: ignore[arg-type]  # keywords of `masks`

@@ -11,8 +11,8 @@ from computer_linker.model.paths import PathRules
 from computer_linker.policy.names import PROTECTED_NAMES
 from computer_linker.providers.sandbox import seatbelt
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
-from computer_linker.providers.sandbox.looks import Looks
-from computer_linker.providers.sandbox.masks import masks_of
+from computer_linker.providers.sandbox.masks import known_masks
+from computer_linker.providers.sandbox.tree import Tree
 
 
 @pytest.fixture
@@ -38,9 +38,10 @@ def test_the_network_is_opened_only_when_asked(folder: Folder) -> None:
 def test_secrets_protected_names_and_the_state_are_closed_after_the_root(folder: Folder) -> None:
     (Path(folder.path) / ".env").write_text("x")
     (Path(folder.path) / ".git").mkdir()
-    looks = Looks()
-    masks = {folder: masks_of(folder, looks, is_writable=True)}
-    looks.close()
+    tree = Tree(folder)
+    tree.look(folder.fd)
+    masks = {folder: known_masks(folder, tree, is_writable=True)}
+    tree.close()
     profile = seatbelt.profile(Confinement(writable=(folder,), hidden=("/home/me/state",)), "/p", masks)
     opened = profile.index("(allow file-read* file-write*")
     for closed in (

@@ -1,7 +1,6 @@
 """What a person sees of an act on a page before they say yes: the element and the page, for a reference says nothing to them."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
 
 import anyio
 
@@ -17,7 +16,7 @@ from computer_linker.providers.refs.store import References
 from computer_linker.registry import Context
 
 
-async def show_page_act(ctx: Context, target: str, input: Any = None, options: Any = None) -> About:
+async def show_page_act(ctx: Context, target: str, input: object = None, options: object = None) -> About:
     """The element an act is for as the page shows it now. The yes holds for that element on that page."""
     session = ctx.use(Browsers).find(ctx.scope, ctx.principal)
     async with _busy(session):
@@ -29,7 +28,7 @@ async def show_page_act(ctx: Context, target: str, input: Any = None, options: A
     return About(lines, holds)
 
 
-async def show_dialog(ctx: Context, target: str, input: Any = None) -> About:
+async def show_dialog(ctx: Context, target: str, input: object = None) -> About:
     """The dialog of the page as it stands."""
     session = ctx.use(Browsers).find(ctx.scope, ctx.principal)
     async with _busy(session):

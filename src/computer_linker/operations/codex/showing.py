@@ -1,6 +1,6 @@
 """What a person sees of an agent's turn before they say yes: which agent, where, how much it may, and what instructs it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from computer_linker.errors import LinkError
 from computer_linker.policy.confirm import About
@@ -15,7 +15,7 @@ _INSTRUCTIONS = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.m
 
 
 async def show_turn(
-    ctx: Context, input: "AgentInput", target: str = ".", options: "AgentOptions | Any" = None
+    ctx: Context, input: "AgentInput", target: str = ".", options: "AgentOptions | None" = None
 ) -> About:
     """The turn as it would be ordered. The prompt itself is in the request."""
     from computer_linker.operations.codex.asking import found

@@ -1,12 +1,12 @@
 """What a person sees of a command before they say yes: the command line, its folder, and the files of the scope it names."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from computer_linker.errors import LinkError
 from computer_linker.policy.confirm import About
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.fingerprints import Fingerprints
-from computer_linker.providers.packages.manifests import with_arguments
+from computer_linker.providers.packages.manifests import Source, with_arguments
 from computer_linker.providers.packages.project import MANIFESTS, read_project
 from computer_linker.providers.processes.named import MOST, named_in
 from computer_linker.registry import Context
@@ -25,15 +25,15 @@ class _Script(Protocol):
     @property
     def args(self) -> list[str]: ...
     @property
-    def source(self) -> Any: ...
+    def source(self) -> Source | None: ...
 
 
-async def show_command(ctx: Context, input: _Command, target: str = ".", options: Any = None) -> About:
+async def show_command(ctx: Context, input: _Command, target: str = ".", options: object = None) -> About:
     """The scripts and programs of the scope that the command names, by digest."""
     return await about_command(ctx, input.command, target)
 
 
-async def show_script(ctx: Context, input: _Script, target: str = ".", options: Any = None) -> About:
+async def show_script(ctx: Context, input: _Script, target: str = ".", options: object = None) -> About:
     """What the script stands for, and the manifests and files that say what it does, by digest."""
     folder = ctx.path(target or ".")
     script = (await read_project(ctx.computer, folder)).script(input.script, input.source)

@@ -1,7 +1,5 @@
 """What a person sees of a change to a repository before they say yes: what is staged, or what would be."""
 
-from typing import Any
-
 from computer_linker.errors import LinkError
 from computer_linker.operations.git.staging import PathsInput
 from computer_linker.policy.confirm import About
@@ -17,7 +15,7 @@ _SHOWN = 60
 _MOST = 500
 
 
-async def show_staged(ctx: Context, input: Any, target: str = ".", options: Any = None) -> About:
+async def show_staged(ctx: Context, input: object, target: str = ".", options: object = None) -> About:
     """The files in the index that differ from the head, each by the blob that would be committed."""
 
     def work(run: GitRun) -> tuple[str, list[str]]:

@@ -9,7 +9,6 @@ from typing import Literal
 from computer_linker.providers.sandbox.boundary import Closed, Folder
 from computer_linker.providers.sandbox.budget import Whole, escalated
 from computer_linker.providers.sandbox.judge import Entry, Parts
-from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.pace import Pace
 from computer_linker.providers.sandbox.steps import open_below
 from computer_linker.providers.sandbox.tree import Tree
@@ -31,19 +30,10 @@ class Masks:
     """True when the folder holds more than was looked at."""
 
 
-def masks_of(
-    folder: Folder, looks: Looks, *, is_writable: bool, hide_sockets: bool = True, most: int = MAX_CLOSED
-) -> Masks:
-    """What exists in the root and must stay closed. Looks at what changed, so it belongs in a worker thread."""
-    tree = looks.tree(folder)
-    tree.look(folder.fd)
-    return known_masks(folder, tree, is_writable=is_writable, hide_sockets=hide_sockets, most=most)
-
-
 def known_masks(
     folder: Folder, tree: Tree, *, is_writable: bool, hide_sockets: bool = True, most: int = MAX_CLOSED
 ) -> Masks:
-    """The same by what the last look found; worked out once for each."""
+    """What the last look found that must stay closed; computed once for each version of the tree."""
     key = (is_writable, hide_sockets, most)
     kept: tuple[int, Masks] | None = tree.kept.get(key)
     if kept is None or kept[0] != tree.version:

@@ -8,7 +8,7 @@ Where neither can be had, commands are held by resource limits alone (see launch
 import os
 import time
 
-from computer_linker.computer.local.linux.proc_files import SIGKILL, children, read, send, write
+from computer_linker.computer.local.linux.proc_files import SIGKILL, children, origin_of, read, send, write
 
 TOP = "/sys/fs/cgroup"
 _PREFIX = "computer-linker-"
@@ -182,8 +182,8 @@ def _name(pid: int) -> str:
 
 
 def _started(pid: int) -> int:
-    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return int(fields[19]) if len(fields) > 19 else 0
+    origin = origin_of(pid)
+    return 0 if origin is None else origin[1]
 
 
 def _remove_old(above: str) -> None:

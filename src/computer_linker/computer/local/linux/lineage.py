@@ -11,14 +11,14 @@ import select
 import socket
 import struct
 
-from computer_linker.computer.local.linux.proc_files import read
+from computer_linker.computer.local.linux.proc_files import origin_of, read
 
 _PEER_PIDFD = 77
 """SO_PEERPIDFD (Linux 6.5); no version of the standard library that we use names it."""
 _TRIES = 5
 _MOST_ABOVE = 4096
 _COMMANDS = re.compile(rb"/computer-linker-\d[\d-]*(?:/|$)", re.MULTILINE)
-"""A control group of commands, of this service or another one of this user (see crowd.py)."""
+"""A control group of commands, of this service or another one of this user (see control_groups.py)."""
 IS_KNOWN = bool(read("/proc/self/stat"))
 """Whether this system tells who started what."""
 
@@ -52,13 +52,6 @@ def is_below(pid: int, root: int) -> bool | None:
         if found is not None:
             return found
     return None
-
-
-def origin_of(pid: int) -> tuple[int, int] | None:
-    """A process's parent and when it started; None when it is gone. With the pid, the second names one process."""
-    # The program's name is in brackets and may itself hold spaces and brackets.
-    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return (int(fields[1]), int(fields[19])) if len(fields) > 19 else None
 
 
 def _walk(pid: int, root: int) -> bool | None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from computer_linker.computer.local.linux.proc_files import origin_of
 from computer_linker.model.titles import shown_title
 
 
@@ -21,9 +22,5 @@ def process_name(pid: int | None) -> str:
 
 def started_at(pid: int) -> int | None:
     """When a process started, in the kernel's ticks since boot; None when it is gone. With the pid it names one process."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    # The name in parentheses may hold anything, also parentheses: the fields after the last one are plain.
-    return int(stat.rpartition(")")[2].split()[19])
+    origin = origin_of(pid)
+    return None if origin is None else origin[1]

@@ -10,9 +10,20 @@ def children(pid: int) -> list[int]:
 
 
 def session_of(pid: int) -> int:
-    # The program's name is in brackets and may itself hold spaces and brackets.
-    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    fields = stat_fields(pid)
     return int(fields[3]) if len(fields) > 3 else 0
+
+
+def origin_of(pid: int) -> tuple[int, int] | None:
+    """A process's parent and start time; None when it is gone. Pid and start time together name one process."""
+    fields = stat_fields(pid)
+    return (int(fields[1]), int(fields[19])) if len(fields) > 19 else None
+
+
+def stat_fields(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat after the program's name; empty when the process is gone."""
+    # The name is in brackets and may itself hold spaces and brackets.
+    return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def write(path: str, text: str) -> bool:

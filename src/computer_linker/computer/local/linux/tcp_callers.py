@@ -13,7 +13,8 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from computer_linker.computer.local.linux.lineage import is_below, origin_of
+from computer_linker.computer.local.linux.lineage import is_below
+from computer_linker.computer.local.linux.proc import started_at
 from computer_linker.computer.local.linux.proc_files import children
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
@@ -91,7 +92,7 @@ class TcpCallers:
                 return False
             holder = _holder(found.inode)
             below = _is_command(holder[0], launcher, tunnels) if holder is not None else None
-            if holder is not None and below is not None and _start(holder[0]) == holder[1]:
+            if holder is not None and below is not None and started_at(holder[0]) == holder[1]:
                 self._remember(holder[:2], (not below, holder[2]))
                 return not below
         return False
@@ -101,7 +102,7 @@ class TcpCallers:
             remembered = list(self._known.items())
         for known, (may_enter, last_fd) in remembered:
             fd = _held_as(known[0], inode, last_fd)
-            if fd is not None and _start(known[0]) == known[1]:
+            if fd is not None and started_at(known[0]) == known[1]:
                 self._remember(known, (may_enter, fd))
                 return may_enter
         return None
@@ -181,7 +182,7 @@ def _holder(inode: int) -> tuple[int, int, str] | None:
     for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):  # noqa: PTH208
         fd = _held_as(pid, inode)
         if fd is not None:
-            start = _start(pid)
+            start = started_at(pid)
             if start is not None and _held_as(pid, inode, fd) is not None:
                 return pid, start, fd
     return None
@@ -204,8 +205,3 @@ def _link(path: str) -> str:
         return os.readlink(path)  # noqa: PTH115
     except OSError:
         return ""
-
-
-def _start(pid: int) -> int | None:
-    found = origin_of(pid)
-    return None if found is None else found[1]

@@ -135,9 +135,6 @@ class Wire:
         """Call `heard` with every message that arrives."""
         self._bus.add_message_handler(heard)
 
-    def unlisten(self, heard: Callable[["Message"], None]) -> None:
-        self._bus.remove_message_handler(heard)
-
     async def aclose(self) -> None:
         """Let both connections go."""
         for bus in (self._bus, self._session):
