@@ -11,7 +11,7 @@ _LEAST = 30
 def shown_lines(item: dict[str, Any], columns: int) -> Iterator[tuple[str, str | None]]:
     """Each line with its colour, none wider than the terminal."""
     width = max(_LEAST, columns) - 2
-    who = item["client"] or item["principal"]
+    who = f"{item['client']} ({item['principal']})" if item["client"] else item["principal"]
     yield f"{item['op']} in {item['scope']}", "bold"
     yield from _indented(f"asked by {who}; {item['secondsLeft']} s left; {item['id']}", width, None)
     for line in item["details"]:

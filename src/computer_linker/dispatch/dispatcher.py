@@ -189,6 +189,7 @@ class Dispatcher:
         if verdict.decision == "ask":
             look = partial(op.look, self._context(op, scope, caller, event, None, call.cargo), arguments)
             yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, look)
+            self._judge_again(ctx, op)
             if yes is not None and yes.about is not None:
                 hold_to(ctx, yes, look)
         if op.instant and not call.options and intent is None:
@@ -256,7 +257,7 @@ class Dispatcher:
         raise AssertionError("a lane that ends its body raises")
 
     def _judge_again(self, ctx: Context, op: Operation) -> None:
-        """Refuse what the owner took away while the call waited its turn."""
+        """Refuse what the owner took away while the call waited, for a person or for its turn."""
         scope = find_scope(self.services.config, ctx.scope.id, ctx.principal)
         if scope is not ctx.scope:
             refuse(judge(scope, op, ctx.principal), op)

@@ -12,11 +12,12 @@ from typing import Literal
 
 from computer_linker.errors import ConfirmRequired, Conflict, ElementNotFound, LinkError, StaleReference
 from computer_linker.model.principal import NO_SESSION, Principal
+from computer_linker.policy.preview import escaped
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
 
 DIALOG_CHARACTERS = 2600
-"""A client's dialog is trusted to show so much of a request."""
+"""A client's dialog is trusted to show so much of a question."""
 _MAX_WAITING = 200
 _MAX_WRONG_TOKENS = 10
 _MAX_CHARACTERS = 64_000_000
@@ -64,6 +65,18 @@ class Asked:
     def bound(self) -> tuple[str, str, str]:
         """Whose yes it will be: `Principal.bound` of the caller."""
         return (self.principal, self.session, self.connection)
+
+    @property
+    def asker(self) -> str:
+        """Who asks, for a person: the name that the client gives itself, and who it is known to be."""
+        principal = escaped(self.principal)
+        return principal if self.client is None else f"{self.client} ({principal})"
+
+    @property
+    def text(self) -> str:
+        """The whole question for a place of plain text: what it would change or touch, then the exact request."""
+        lines = () if self.about is None else self.about.lines
+        return "\n".join([*lines, "", self.preview]) if lines else self.preview
 
 
 class Ledger:
@@ -122,6 +135,12 @@ class Ledger:
         count = len(self._standing)
         self._standing.clear()
         return count
+
+    def forget_principal(self, principal: str) -> None:
+        """Drop what this caller asked for and was allowed: it may come back with other rights."""
+        self._standing = {standing for standing in self._standing if standing[0] != principal}
+        for asked in [asked for asked in self._asked.values() if asked.principal == principal]:
+            self._forget(asked)
 
     def spend_token(self, token: str, who: Principal, digest: str, now: float) -> Asked:
         """Use up a token for exactly this request; the yes. Raises ConfirmRequired for any difference."""
@@ -239,8 +258,8 @@ def check_unchanged(asked: Asked, now: About | None) -> None:
 
 
 def fits_a_dialog(asked: Asked) -> bool:
-    """True when a client's dialog is taken to show the whole request; how much of a long text it shows, it does not say."""
-    return len(asked.preview) <= DIALOG_CHARACTERS
+    """True when a client's dialog is taken to show the whole question; how much of a long text it shows, it does not say."""
+    return len(asked.text) <= DIALOG_CHARACTERS
 
 
 def counts_as_a_yes(who: Principal, asked: Asked) -> bool:

@@ -119,6 +119,12 @@ class Approvals:
             self._announce()
         return asked
 
+    async def end_of(self, principal: str) -> int:
+        """Forget what a caller asked for and was allowed; it is nothing that runs."""
+        self.ledger.forget_principal(principal)
+        self._announce()
+        return 0
+
     def waiting(self) -> list[Asked]:
         """What waits for a person now."""
         return self.ledger.waiting(time.monotonic())

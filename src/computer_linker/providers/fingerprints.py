@@ -80,9 +80,13 @@ class Fingerprints:
         for entry in tree.entries:
             below = entry["path"].removeprefix(path.shown).strip("/") if path.parts else entry["path"]
             digest = ""
-            if entry["type"] == "file" and entry["size"] <= self._bytes and self._files > 0:
+            place = path.child(*below.split("/"))
+            if entry["type"] == "symlink":
+                digest = await self._link(place)
+            elif entry["type"] == "file" and entry["size"] <= self._bytes and self._files > 0:
                 try:
-                    digest = await self.files.sha256(path.child(*below.split("/")))
+                    # With the mode: a yes to a text is none to a program.
+                    digest = f"{await self.files.sha256(place)} {(await self.files.stat(place)).mode:o}"
                     self._bytes, self._files = self._bytes - entry["size"], self._files - 1
                 except LinkError:
                     unread += 1
@@ -99,3 +103,10 @@ class Fingerprints:
             self.lines.append(f"Not checked beyond {len(tree.entries)} entries.")
         if unread:
             self.lines.append(f"{unread} files were not read: they are held by their size only.")
+
+    async def _link(self, place: RootedPath) -> str:
+        """Which link it is: one that leads elsewhere is another, however long its target."""
+        try:
+            return repr((await self.files.stat(place)).mark)
+        except LinkError:
+            return MISSING

@@ -80,10 +80,11 @@ class Door:
                 await _refuse(link, reason)
                 return
             challenge = places.CHALLENGE + secrets.token_hex(32).encode()
-            async with asyncio.timeout(_GREETING_DEADLINE_S):
-                await asyncio.get_running_loop().sock_sendall(link, challenge + b"\n")
-                line, descriptors = await _greeting(link)
+            descriptors: list[int] = []
             try:
+                async with asyncio.timeout(_GREETING_DEADLINE_S):
+                    await asyncio.get_running_loop().sock_sendall(link, challenge + b"\n")
+                    line = await _greeting(link, descriptors)
                 greeting, _, given = line.rpartition(b" ")
                 if compare_digest(given, places.proof(self._key, challenge, greeting)):
                     await self._serve(link, greeting, descriptors)
@@ -175,9 +176,12 @@ async def _refuse(link: socket.socket, reason: str) -> None:
             await asyncio.get_running_loop().sock_sendall(link, places.REFUSED + reason.encode() + b"\n")
 
 
-async def _greeting(link: socket.socket) -> tuple[bytes, list[int]]:
-    """The first line, empty when none came, and the descriptors that came with it. A client waits before it sends more."""
-    line, descriptors = b"", list[int]()
+async def _greeting(link: socket.socket, descriptors: list[int]) -> bytes:
+    """The first line, empty when none came. A client waits before it sends more.
+
+    What comes with it is added to `descriptors`, which the caller closes, also when the line is never ended.
+    """
+    line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_GREETING:
         try:
             data, more, flags, _ = socket.recv_fds(link, _MAX_GREETING, 2)
@@ -190,7 +194,7 @@ async def _greeting(link: socket.socket) -> tuple[bytes, list[int]]:
         line += data
         if not data:
             break
-    return line.rstrip(b"\n"), descriptors
+    return line.rstrip(b"\n")
 
 
 async def _readable(link: socket.socket) -> None:

@@ -4,7 +4,7 @@ from computer_linker.computer.facets.notifications import Questions
 from computer_linker.errors import Aborted, TimedOut
 from computer_linker.model.principal import Principal
 from computer_linker.policy.confirm import Asked
-from computer_linker.policy.preview import beginning, escaped
+from computer_linker.policy.preview import beginning
 from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.service.app import App
 
@@ -38,8 +38,8 @@ class NoticeApprover:
         return ask
 
     async def _ask(self, notices: Questions, asked: Asked) -> Answer | None:
-        summary = f"{asked.client or escaped(asked.principal)} wants {asked.op} in {asked.scope}"
-        if len(asked.preview) > _MAX_SHOWN:
+        summary = f"{asked.asker} wants {asked.op} in {asked.scope}"
+        if len(asked.text) > _MAX_SHOWN:
             return await self._ask_to_refuse(notices, asked, summary)
         try:
             # Nobody else acts on the desktop meanwhile: a client must not press the button itself.
@@ -47,24 +47,15 @@ class NoticeApprover:
             async with lane, notices.question() as question:
                 if question is None:
                     return None
-                return _ANSWERS.get(await question.ask(summary, _body(asked), _ACTIONS))
+                return _ANSWERS.get(await question.ask(summary, asked.text, _ACTIONS))
         except (Aborted, TimedOut):
             return None
         raise AssertionError("a lane that ends its body raises")
 
     async def _ask_to_refuse(self, notices: Questions, asked: Asked, summary: str) -> Answer | None:
         """Tell of a long request. A client that presses this button refuses itself, so the desktop stays free."""
-        text = f"{beginning(asked.preview, _MAX_SHOWN)} It can be allowed with: computer-linker approvals"
+        text = f"{beginning(asked.text, _MAX_SHOWN)} It can be allowed with: computer-linker approvals"
         async with notices.question() as question:
             if question is None:
                 return None
             return "no" if await question.ask(summary, text, _ACTIONS[1:]) == "deny" else None
-
-
-def _body(asked: Asked) -> str:
-    """The request, after what it would touch as far as there is room for that."""
-    lines, room = [] if asked.about is None else list(asked.about.lines), _MAX_SHOWN - len(asked.preview)
-    told = "\n".join(lines)
-    if len(told) > room:
-        told = "What it would change is shown by: computer-linker approvals" if lines else ""
-    return f"{told}\n\n{asked.preview}" if told else asked.preview

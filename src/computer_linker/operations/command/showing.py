@@ -36,11 +36,13 @@ async def show_command(ctx: Context, input: _Command, target: str = ".", options
 async def show_script(ctx: Context, input: _Script, target: str = ".", options: object = None) -> About:
     """What the script stands for, and the manifests and files that say what it does, by digest."""
     folder = ctx.path(target or ".")
-    script = (await read_project(ctx.computer, folder)).script(input.script, input.source)
+    project = await read_project(ctx.computer, folder)
+    script = project.script(input.script, input.source)
     argv = with_arguments(script, input.args)
-    lines = [f"{script.source} says {script.name}: {script.command}"] if script.command else []
+    around = project.around(script)
+    lines = [f"{each.source} says {each.name}: {each.command}" for each in around if each.command]
     named = [folder.child(name).shown for name in MANIFESTS]
-    named += named_in(script.command, folder, ctx.scope.roots) if script.command else []
+    named += [name for each in around if each.command for name in named_in(each.command, folder, ctx.scope.roots)]
     about = await about_command(ctx, list(argv), target, tuple(named))
     return About((*lines, *about.lines), {**about.holds, "script": digest_of_parts(*argv)})
 

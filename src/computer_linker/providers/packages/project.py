@@ -44,6 +44,14 @@ class Project:
             scripts=[script.name for script in self.scripts][:50],
         )
 
+    def around(self, script: Script) -> list[Script]:
+        """The script with those that its manager runs before and after it by their names, in that order."""
+        names = [script.name]
+        if script.source == "package.json":
+            names = [f"pre{script.name}", script.name, f"post{script.name}"]
+        by_name = {each.name: each for each in self.scripts if each.source == script.source}
+        return [by_name[name] for name in names if name in by_name]
+
 
 async def read_project(computer: Computer, folder: RootedPath) -> Project:
     """Read the folder's own manifests. Raises NotFound when it has none."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.command_line import ShellNeeded, to_argv
 
-MOST = 64
+MOST = 256
 """Names that are looked at in one command."""
 
 _MAKE = ("GNUmakefile", "makefile", "Makefile")
@@ -33,6 +33,10 @@ _READ_BY_ITSELF: dict[str, tuple[str, ...]] = {
 """What a program takes from the folder it works in, without its being named; also when it comes to be there only later."""
 
 _WORD = re.compile(r"[\w@%+:,./~-]+")
+_TO_MODULE = re.compile(r"-[A-Za-z]*m")
+_JOINED_MODULE = re.compile(r"-[A-Za-ln-z]*m([A-Za-z_][\w.]*)")
+_MOST_LETTERS = 4
+"""Options of one letter that are looked for in front of a value joined to the last of them."""
 
 
 def named_in(command: str | Sequence[str], cwd: RootedPath, roots: Sequence[str]) -> list[str]:
@@ -60,17 +64,35 @@ def _words(command: str | Sequence[str]) -> tuple[list[str], str]:
 def _spread(words: list[str], own: tuple[str, ...]) -> Iterator[str]:
     """Each word as a path, the value of an option, a module, and the files its tool finds by itself."""
     yield from own
+    entered = [words[place] for place in range(1, len(words)) if words[place - 1] == "cd"]
     for place, word in enumerate(words):
-        value = word.partition("=")[2] if word.startswith("-") else word
-        if words[place - 1] == "-m" and place:
-            module = word.replace(".", "/")
-            yield from (f"{module}.py", f"{module}/__main__.py", f"{module}/__init__.py")
-        elif place and value:
+        if place and _TO_MODULE.fullmatch(words[place - 1]):
+            yield from _module(word)
+            continue
+        if not place and "/" not in word:
+            continue
+        for value in _values(word) if place else (word,):
             yield value
-            if own and not value.startswith("-"):
+            yield from (f"{folder}/{value}" for folder in entered if not value.startswith("/"))
+            if place and own:
                 yield from (f"{value}/{name}" for name in own)
-        elif "/" in word:
-            yield word
+        if (joined := _JOINED_MODULE.fullmatch(word)) is not None:
+            yield from _module(joined[1])
+
+
+def _values(word: str) -> Iterator[str]:
+    """What a word may name: itself, or the value of an option, behind `=` or joined to letters as in `-fother.mk`."""
+    if not word.startswith("-"):
+        yield word
+    elif "=" in word or word.startswith("--"):
+        yield word.partition("=")[2]
+    else:
+        yield from (word[at:] for at in range(2, min(len(word), 2 + _MOST_LETTERS)))
+
+
+def _module(name: str) -> Iterator[str]:
+    place = name.replace(".", "/")
+    yield from (f"{place}.py", f"{place}/__main__.py", f"{place}/__init__.py")
 
 
 def _target(word: str, cwd: RootedPath, roots: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ def closed_page() -> str:
 def _request(asked: Asked, csrf: str) -> str:
     hidden = f'<input type="hidden" name="csrf" value="{_text(csrf)}"><input type="hidden" name="id" value="{_text(asked.id)}">'
     return f"""<section><h2>{_text(asked.op)}</h2>
-<p>in <strong>{_text(asked.scope)}</strong>, asked by {_text(asked.client or asked.principal)}</p>
+<p>in <strong>{_text(asked.scope)}</strong>, asked by {_text(asked.asker)}</p>
 <p class="quiet">{seconds_left(asked)} seconds left; silence means no.</p>
 {_about(asked)}<pre>{_lines(_fitting(asked))}</pre>
 <form method="post" action="/approve">{hidden}

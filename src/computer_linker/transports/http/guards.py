@@ -11,12 +11,15 @@ Headers = dict[bytes, bytes]
 MAX_BODY = 16 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _FORWARDING = (
-    b"forwarded", b"x-forwarded-", b"x-real-ip", b"via", b"cf-", b"cdn-", b"true-client-ip", b"x-client-ip", b"x-cluster-",
-    b"x-original-", b"x-envoy-", b"x-proxyuser-ip", b"fastly-", b"fly-", b"tailscale-", b"ngrok-", b"x-appengine-",
+    b"via", b"cf-", b"cdn-", b"true-client-ip", b"x-client-ip", b"x-cluster-",
+    b"x-original-", b"x-envoy-", b"fastly-", b"fly-", b"tailscale-", b"ngrok-", b"x-appengine-",
     b"client-ip", b"x-originating-", b"x-remote-", b"x-azure-", b"x-ms-", b"x-arr-", b"x-vercel-", b"cloudfront-", b"x-amz-cf-",
-    b"x-amzn-", b"x-cloud-trace-context", b"x-nf-", b"akamai-", b"x-akamai-", b"x-scheme", b"front-end-https", b"x-tunnel-",
+    b"x-amzn-", b"x-cloud-trace-context", b"x-nf-", b"akamai-", b"x-akamai-", b"x-scheme", b"front-end-https", b"x-real-",
+    b"x-host", b"x-rewrite-",
 )  # fmt: skip
 """How the headers begin that proxies and tunnels add on the way."""
+_BETWEEN = (b"forward", b"proxy", b"tunnel")
+"""What such a header has somewhere in its name, however it is spelt."""
 _UTF8 = (b"charset=utf-8", b'charset="utf-8"', b"charset=utf8")
 _SINGLE = frozenset(
     (
@@ -120,7 +123,8 @@ def base_of(config: Config, headers: Headers, *, is_public: bool) -> str:
 
 def came_through_a_proxy(headers: Headers) -> bool:
     """True when something forwarded this request: it is then never taken for a local one."""
-    return any(name.startswith(_FORWARDING) for name in headers)
+    names = [name.replace(b"_", b"-") for name in headers]
+    return any(name.startswith(_FORWARDING) or any(part in name for part in _BETWEEN) for name in names)
 
 
 def check_body_headers(headers: Headers) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from computer_linker.policy.confirm import DIALOG_CHARACTERS, Asked, fits_a_dialog
-from computer_linker.policy.preview import beginning, escaped
+from computer_linker.policy.preview import beginning
 from computer_linker.providers.approvals import Answer, NeedsInput
 
 KEY = "confirm"
@@ -23,16 +23,16 @@ def can_ask(capabilities: dict[str, Any] | None) -> bool:
 
 
 def question(asked: Asked) -> dict[str, Any]:
-    """The parameters of elicitation/create: the exact request, escaped, and three answers.
+    """The parameters of elicitation/create: what would change, the exact request, escaped, and three answers.
 
     A dialog gives no sign of how much of a text it shows, so a long request can only be refused there.
     """
-    choices, text = list(_CHOICES), asked.preview
+    choices, text = list(_CHOICES), asked.text
     if not fits_a_dialog(asked):
         choices = [name for name, answer in _CHOICES.items() if answer == "no"]
         text = f"{beginning(text, DIALOG_CHARACTERS)} It can be allowed where all of it is: computer-linker approvals."
     return {
-        "message": f"{asked.client or escaped(asked.principal)} wants {asked.op} in scope {asked.scope}:\n\n{text}",
+        "message": f"{asked.asker} wants {asked.op} in scope {asked.scope}:\n\n{text}",
         "requestedSchema": {
             "type": "object",
             "properties": {"decision": {"type": "string", "title": "Your decision", "enum": choices}},
