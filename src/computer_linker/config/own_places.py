@@ -33,4 +33,5 @@ def _both_ways(folders: Iterable[str]) -> tuple[str, ...]:
 
 def _is_of_a_project(folder: str) -> bool:
     # Installing there is a project's everyday work; a command of another scope does not look for programs in it.
-    return folder.endswith("/node_modules/.bin") or Path(folder).parent.joinpath("pyvenv.cfg").exists()
+    # By os.access: asking Path of a folder that this user may not enter raises.
+    return folder.endswith("/node_modules/.bin") or os.access(Path(folder).parent / "pyvenv.cfg", os.F_OK)

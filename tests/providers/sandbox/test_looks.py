@@ -181,6 +181,32 @@ def test_a_folder_that_cannot_be_read_is_hidden(tmp_path: Path) -> None:
         ground.close()
 
 
+@pytest.mark.parametrize("mode", [0, 0o300, 0o400, 0o600])
+def test_a_root_that_cannot_be_read_is_hidden_and_loses_nothing(tmp_path: Path, mode: int) -> None:
+    """What a command closed and opened again was there all the time: it is not taken for planted."""
+    if os.geteuid() != 0:
+        pytest.skip("becoming another user needs root")
+    root = tmp_path / "root"
+    put(root / ".env")
+    put(root / "sub" / ".git" / "config")
+    for path in (root, *root.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    ground = Ground(root)
+    os.seteuid(NOBODY)
+    try:
+        open_root = {".env": "hidden", "sub": "held", "sub/.git": "read_only"}
+        assert ground.closed() == open_root
+        ground.tree.running[object()] = ground.tree.number
+        os.mkdir("more", dir_fd=ground.folder.fd)
+        os.fchmod(ground.folder.fd, mode)
+        assert ground.closed() == ground.closed(is_writable=False) == {"": "hidden"}
+        os.fchmod(ground.folder.fd, 0o755)
+        assert ground.closed() == open_root and not ground.tree.fresh
+    finally:
+        os.seteuid(0)
+        ground.close()
+
+
 def test_a_root_that_is_read_only_needs_nothing_but_its_secrets_closed(tmp_path: Path) -> None:
     put(tmp_path / "root" / "a" / ".git" / "config")
     put(tmp_path / "root" / "a" / ".env")

@@ -59,7 +59,7 @@ class _Closing:
             for entry in self._tree.folders[parts].found:
                 self._close_entry((*parts, entry.name), entry)
         for parts in self._tree.unreadable():
-            self._close(parts, "hidden")
+            self._close_whole(parts, "hidden")
         self._close_named()
         self._close_second_names()
         self._leave_out_the_inside()
@@ -181,6 +181,10 @@ class _Closing:
                 "The scope's folder is too large to look through: protected names and secrets are not closed off in "
                 f"{_listed(missed)}."
             )
+        if () in self._tree.unreadable():
+            masks.warnings.append(
+                "The scope's folder cannot be read, so it is hidden from commands. Change its mode or owner."
+            )
         if self._links and self._is_writable:
             masks.warnings.append(
                 f"{len(self._links)} protected names here are links, which cannot be closed off: {_listed(self._links)}."
@@ -188,7 +192,7 @@ class _Closing:
 
 
 def _is_inside(parts: Parts, closed: dict[Parts, Closed], also_read_only: bool) -> bool:
-    above = (closed.get(parts[:size]) for size in range(1, len(parts)))
+    above = (closed.get(parts[:size]) for size in range(len(parts)))
     return any(each is not None and (each.how == "hidden" or also_read_only) for each in above)
 
 

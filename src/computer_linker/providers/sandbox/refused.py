@@ -17,6 +17,8 @@ _MAX_KEPT = 200
 _MAX_BYTES = 1 << 30
 _MAX_COPIED_BYTES = 64 << 20
 _MAX_COPIED = 10_000
+_MAX_DEPTH = 64
+"""Each level takes two descriptors while it is copied."""
 _SAME_NAME = 1_000
 _MAX_NAMES = 100_000
 
@@ -33,15 +35,15 @@ class Refused:
         self._next: dict[str, int] = {}
 
     def take(self, parent_fd: int, parts: Parts, command: str) -> str:
-        """Move an entry of an open folder away, whatever it is. Returns where it is kept; raises OSError when it stays.
+        """Take an entry of an open folder away, whatever it is. Returns where it is kept; raises OSError when it stays.
 
-        A link is moved as a link. Nothing that is there already is replaced.
+        A link is kept as a link. Nothing that is there already is replaced. No folder is ever moved into the state: a command
+        that stays in it would come along, and by `..` into the folders around it.
         """
         with _movable(parent_fd, parts[-1]):
             return self._taken(parent_fd, parts, command)
 
     def _taken(self, parent_fd: int, parts: Parts, command: str) -> str:
-        name = parts[-1]
         try:
             folder = self._fresh(command) / "/".join(parts[:-1])
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -49,11 +51,7 @@ class Refused:
         except OSError:
             return _aside(parent_fd, parts, command)
         try:
-            return str(folder / _moved(parent_fd, name, fd, name))
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            return self._copied(parent_fd, parts, command, folder, fd)
+            return _copied(parent_fd, parts, command, folder, fd)
         finally:
             os.close(fd)
             self._bytes.pop(command, None)
@@ -88,20 +86,20 @@ class Refused:
                 return place
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), command)
 
-    def _copied(self, parent_fd: int, parts: Parts, command: str, folder: Path, fd: int) -> str:
-        """Another disk: out of the way first, then copied and removed if it is not too much."""
-        aside = _aside_name(parts[-1], command)
-        aside = _moved(parent_fd, parts[-1], parent_fd, aside)
-        try:
-            name = _copy(parent_fd, aside, fd, parts[-1])
-        except (OSError, _TooMuchError):
-            return "/".join((*parts[:-1], aside))
-        _remove(parent_fd, aside)
-        return str(folder / name)
-
 
 class _TooMuchError(Exception):
     """More than is copied."""
+
+
+def _copied(parent_fd: int, parts: Parts, command: str, folder: Path, fd: int) -> str:
+    """Out of the way first, then copied and removed if it is not too much."""
+    aside = _moved(parent_fd, parts[-1], _aside_name(parts[-1], command))
+    try:
+        name = _copy(parent_fd, aside, fd, parts[-1])
+    except (OSError, _TooMuchError):
+        return "/".join((*parts[:-1], aside))
+    _remove(parent_fd, aside)
+    return str(folder / name)
 
 
 def put_link(parent_fd: int, name: str, target: str) -> None:
@@ -110,31 +108,31 @@ def put_link(parent_fd: int, name: str, target: str) -> None:
         os.symlink(target, name, dir_fd=parent_fd)
 
 
-def _moved(source_fd: int, source: str, fd: int, name: str) -> str:
-    """Move an entry to a name that is free."""
+def _moved(fd: int, source: str, name: str) -> str:
+    """Give an entry a name that is free."""
     for number in range(1, _SAME_NAME):
         wanted = name if number == 1 else f"{name}.{number}"
         try:
-            _rename(source_fd, source, fd, wanted)
+            _rename(fd, source, wanted)
         except FileExistsError:
             continue
         return wanted
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
 
-def _rename(source_fd: int, source: str, fd: int, name: str) -> None:
+def _rename(fd: int, source: str, name: str) -> None:
     try:
-        rename(source_fd, source, fd, name, flags=RENAME_NOREPLACE)
+        rename(fd, source, fd, name, flags=RENAME_NOREPLACE)
     except OSError as error:
         if error.errno not in (errno.ENOSYS, errno.EINVAL):
             raise
         if _lexists(fd, name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from error
-        os.rename(source, name, src_dir_fd=source_fd, dst_dir_fd=fd)
+        os.rename(source, name, src_dir_fd=fd, dst_dir_fd=fd)
 
 
 def _aside(parent_fd: int, parts: Parts, command: str) -> str:
-    return "/".join((*parts[:-1], _moved(parent_fd, parts[-1], parent_fd, _aside_name(parts[-1], command))))
+    return "/".join((*parts[:-1], _moved(parent_fd, parts[-1], _aside_name(parts[-1], command))))
 
 
 def _aside_name(name: str, command: str) -> str:
@@ -171,23 +169,25 @@ def _make_movable(parent_fd: int, name: str) -> None:
 
 
 def _copy(source_fd: int, source: str, fd: int, name: str) -> str:
-    """Copy a file, a link or a folder between open folders; sockets and devices are left out."""
+    """Make folders anew, and give all else in them a second name there, or a copy where the disk is another one."""
     room = [_MAX_COPIED_BYTES, _MAX_COPIED]
     while _lexists(fd, name):
         name += ".2"
     try:
-        _copy_entry(source_fd, source, fd, name, room)
+        _copy_entry(source_fd, source, fd, name, room, 0)
     except BaseException:
         _remove(fd, name)
         raise
     return name
 
 
-def _copy_entry(source_fd: int, source: str, fd: int, name: str, room: list[int]) -> None:
+def _copy_entry(source_fd: int, source: str, fd: int, name: str, room: list[int], depth: int) -> None:
     about = os.stat(source, dir_fd=source_fd, follow_symlinks=False)
     room[1] -= 1
-    if room[1] < 0:
+    if room[1] < 0 or depth > _MAX_DEPTH:
         raise _TooMuchError
+    if not stat.S_ISDIR(about.st_mode) and _linked(source_fd, source, fd, name):
+        return
     if stat.S_ISLNK(about.st_mode):
         os.symlink(os.readlink(source, dir_fd=source_fd), name, dir_fd=fd)
     elif stat.S_ISREG(about.st_mode):
@@ -199,11 +199,20 @@ def _copy_entry(source_fd: int, source: str, fd: int, name: str, room: list[int]
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
             try:
                 for entry in os.listdir(inner_source):  # noqa: PTH208  # by descriptor
-                    _copy_entry(inner_source, entry, inner, entry, room)
+                    _copy_entry(inner_source, entry, inner, entry, room, depth + 1)
             finally:
                 os.close(inner)
         finally:
             os.close(inner_source)
+
+
+def _linked(source_fd: int, source: str, fd: int, name: str) -> bool:
+    """Give a second name; no system gives one to a folder, whatever stands there by now."""
+    try:
+        os.link(source, name, src_dir_fd=source_fd, dst_dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _copy_file(source_fd: int, source: str, fd: int, name: str, room: list[int]) -> None:

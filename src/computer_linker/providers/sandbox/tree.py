@@ -13,7 +13,7 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -113,7 +113,7 @@ class Tree:
 
     def unreadable(self) -> list[Parts]:
         """Folders that cannot be read now. A command could change that: it has the same rights."""
-        return [parts for parts in self._again if parts and not self.folders[parts].is_readable]
+        return [parts for parts in self._again if not self.folders[parts].is_readable]
 
     def look(self, root_fd: int) -> None:
         """Find out what lies in the root now."""
@@ -169,13 +169,16 @@ class Tree:
             if error.errno in _GONE:
                 self._drop(parts)
             else:
-                # It may be opened to whoever may change its mode, which is what a command may.
                 is_shut = error.errno in (errno.EACCES, errno.EPERM)
-                self._take(parts, Seen(0, 0, 0, False, (), _NONE, array("Q"), 0, None, not is_shut, not is_shut))
+                self._take(parts, self._unread(parts, is_shut=is_shut))
             return
         try:
             old = self.folders.get(parts)
             about = os.fstat(fd)
+            if not about.st_mode & 0o100 and os.geteuid() != 0:
+                # Its names can be read, and nothing about them.
+                self._take(parts, self._unread(parts, is_shut=True))
+                return
             watch = old.watch if old is not None and (old.device, old.inode) == (about.st_dev, about.st_ino) else None
             if self._watches is not None and watch is None:
                 # Before its entries are read: what changes from here on is reported.
@@ -214,11 +217,20 @@ class Tree:
                         is_cut_short = True
                     else:
                         below[entry.name] = entry.inode()
-        is_usable = bool(about.st_mode & 0o100) or os.geteuid() == 0
         return Seen(
-            about.st_dev, about.st_ino, about.st_ctime_ns, is_old, tuple(found), below if is_usable else _NONE, files, size,
-            watch, is_usable, is_cut_short, is_inside,
+            about.st_dev, about.st_ino, about.st_ctime_ns, is_old, tuple(found), below, files, size, watch, True, is_cut_short,
+            is_inside,
         )  # fmt: skip
+
+    def _unread(self, parts: Parts, *, is_shut: bool) -> Seen:
+        """A folder that cannot be looked into. One that is shut may be opened by a command, which may change its mode.
+
+        What was seen in it before is not gone: back in sight, it would be taken for planted.
+        """
+        old = self.folders.get(parts)
+        if is_shut and old is not None:
+            return replace(old, is_settled=False, is_readable=False)
+        return Seen(0, 0, 0, False, (), _NONE, array("Q"), 0, None, not is_shut, not is_shut)
 
     def _is_inside(self, parts: Parts) -> bool:
         """True for a folder that is protected or lies in one that is."""

@@ -2,13 +2,14 @@
 
 import errno
 import os
+from contextlib import suppress
 
 from computer_linker.computer.facets.files import Changed, Keeper, Mark, Remove, Restore, Stat
 from computer_linker.computer.local.portable.files_judge import may_remove
 from computer_linker.computer.local.portable.files_keep import drop_kept, keep_file, remaking, removing, restoring
 from computer_linker.computer.local.portable.files_open import FOLDER, READ, Place, stat_of
 from computer_linker.computer.local.portable.files_stage import Bench, Staged, is_same, rename_new, temporary_name
-from computer_linker.computer.local.portable.files_trees import copy_bytes, copy_tree, remove_tree, scan_tree
+from computer_linker.computer.local.portable.files_trees import copy_bytes, copy_tree, link_tree, remove_tree, scan_tree
 from computer_linker.errors import Conflict, ExecutionFailed, InvalidRequest, NotFound
 from computer_linker.policy.paths import refuse_held
 
@@ -108,7 +109,12 @@ class StagedRemove(Staged):
         """Keep it by moving it away whole where that is one rename, else aside, to be emptied afterwards."""
         keeper, path = self.bench.keeper, self.place.path
         assert self.before is not None
-        if keeper is not None and self.bytes <= keeper.room and _device(keeper.folder) == self.before.device:
+        has_room = keeper is not None and self.bytes <= keeper.room and _device(keeper.folder) == self.before.device
+        if keeper is not None and has_room and self.bench.opener.roots.surround_state:
+            # A command that stays in the folder would come along with it, and by `..` into the state.
+            if self._linked(keeper):
+                return
+        elif keeper is not None and has_room:
             self.kept = keeper.new_name()
             self.steps = [restoring(path, self.kept, None, self.bytes)]
             return
@@ -118,6 +124,18 @@ class StagedRemove(Staged):
         self.aside = temporary_name()
         self.leave(path.parent.child(self.aside))
 
+    def _linked(self, keeper: Keeper) -> bool:
+        """Keep it under second names in folders made anew, and empty the old ones afterwards."""
+        copy = keeper.new_name()
+        try:
+            link_tree(self.place.folder, self.place.name, keeper.folder, copy, self.bench.halted)
+        except OSError:
+            with suppress(FileNotFoundError):
+                remove_tree(keeper.folder, copy)
+            return False
+        self._put_aside(copy)
+        return True
+
     def _copied(self, keeper: Keeper) -> bool:
         opened = os.open(self.place.name, READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.place.folder)
         try:
@@ -126,10 +144,13 @@ class StagedRemove(Staged):
             os.close(opened)
         if copy is None:
             return False
+        self._put_aside(copy)
+        return True
+
+    def _put_aside(self, copy: str) -> None:
         self.aside = temporary_name()
         self.leave(self.place.path.parent.child(self.aside))
         self.steps = [restoring(self.place.path, copy, None, self.bytes)]
-        return True
 
     def _is_kept(self, keeper: Keeper, kept: str) -> bool:
         place = self.place

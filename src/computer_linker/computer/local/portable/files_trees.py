@@ -1,8 +1,10 @@
 """Whole folders: counting what is in one, copying one, removing one; links are never followed."""
 
+import errno
 import os
 import stat as modes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from computer_linker.computer.local.portable.files_open import FOLDER, READ, walk_below
@@ -145,6 +147,59 @@ def _copy_one(source: int, target: int, parts: Parts, halted: Halted) -> None:
             os.close(made)
     finally:
         os.close(opened)
+
+
+def link_tree(folder: int, name: str, target: int, new_name: str, halted: Halted) -> None:
+    """Make a folder anew elsewhere on its disk, with second names for all files in it; or give one to what is no folder.
+
+    A second name is never given to a folder, so that none is moved, whatever is swapped meanwhile.
+    """
+    try:
+        source = os.open(name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        os.link(name, new_name, src_dir_fd=folder, dst_dir_fd=target, follow_symlinks=False)
+        return
+    try:
+        os.mkdir(new_name, 0o700, dir_fd=target)
+        made = os.open(new_name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
+        try:
+            _link_below(source, made, halted)
+        finally:
+            os.close(made)
+    finally:
+        os.close(source)
+
+
+def _link_below(source: int, target: int, halted: Halted) -> None:
+    folders: list[Parts] = [()]
+    for parts in folders:
+        if halted():
+            raise Aborted("The removal was stopped.")
+        if len(parts) > MAX_DEPTH:
+            raise LimitExceeded(f"The folder is more than {MAX_DEPTH} levels deep.", maxDepth=MAX_DEPTH)
+        with _opened(source, parts) as here, _opened(target, parts) as there, os.scandir(here) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    os.mkdir(entry.name, 0o700, dir_fd=there)
+                    folders.append((*parts, entry.name))
+                else:
+                    os.link(entry.name, entry.name, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
+    for parts in reversed(folders):
+        with _opened(source, parts) as here, _opened(target, parts) as there:
+            found = os.fstat(here)
+            os.fchmod(there, found.st_mode & 0o777)
+            os.utime(there, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+@contextmanager
+def _opened(folder: int, parts: Parts) -> Iterator[int]:
+    fd = open_below(folder, parts, FOLDER)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def copy_bytes(source: int, target: int, size: int, halted: Halted) -> None:

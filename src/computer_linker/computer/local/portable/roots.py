@@ -44,6 +44,11 @@ class Roots:
             return held
         return self._pin(path, held)
 
+    @property
+    def surround_state(self) -> bool:
+        """True when the service's state lies in a root in use: what is moved there stays within a command's mount."""
+        return any(root.closed is not None for root in list(self._held.values()))
+
     def protect(self, state: Path) -> None:
         """Never open the service's own state through a scope that contains it."""
         self._state = state
