@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 
 from computer_linker import home as places
 from computer_linker.cli.approval_text import shown_lines
@@ -16,6 +17,7 @@ from computer_linker.config.schema import Config
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.confirm import DIALOG_CHARACTERS, About, Asked, counts_as_a_yes
+from computer_linker.policy.digest import canonical_request
 from computer_linker.providers.approvals import Answer, Approvals, shown
 from computer_linker.service.app import open_app
 from computer_linker.transports.http.approval_html import list_page
@@ -205,6 +207,33 @@ async def test_what_the_owner_took_away_while_a_person_was_asked_is_not_done(tmp
 
     assert late["error"]["code"] == "permission_denied", late
     assert not (tmp_path / "root" / "a.txt").exists()
+
+
+ODD: dict[str, Any] = {
+    "controls": "".join(map(chr, range(0x21))) + '\x7f"\\/\u2028\ufeff\U0001f600',
+    "numbers": [0, -0.0, 1.0, 1e21, 1e-7, 0.1, 5e-324, 2**53 - 1, True, None],
+    "keys": {"\U0001f600": 1, "\ufb33": 2, "a": 3, "": 4, "\n": 5},
+    "nested": [[], {}, [{"b": [], "a": {}}]],
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_canonical_request_is_that_of_the_standard(name: str) -> None:
+    value = {"scope": "app", "op": "x", "target": ODD[name], "input": {"v": ODD[name]}, "options": {}}
+
+    assert canonical_request("app", "x", ODD[name], {"v": ODD[name]}, None) == rfc8785.dumps(value)
+
+
+def test_a_request_of_many_escapes_does_not_hold_up_the_service() -> None:
+    content = "a\n" * 1_000_000
+
+    def seconds(work: Callable[[], object]) -> float:
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+
+    plain = max(seconds(lambda: json.dumps(content, ensure_ascii=False)), 0.005)
+    assert seconds(lambda: canonical_request("app", "file.write", "a", {"content": content}, None)) < 20 * plain
 
 
 @pytest.fixture
