@@ -104,7 +104,7 @@ class Tree:
         return (*self._above, *parts)
 
     def is_quiet(self) -> bool:
-        """True when a look would find what it found before; False where only looking can tell."""
+        """True when a look would find what it found before; False where a look is needed to find out."""
         return self._watches is not None and not self._again and not self._waiting and self._watches.is_quiet()
 
     def not_looked_into(self) -> list[Parts]:
@@ -169,7 +169,7 @@ class Tree:
             if error.errno in _GONE:
                 self._drop(parts)
             else:
-                # It may be opened to whoever may change its mode, which is what a command may.
+                # A command has the same rights, so it could change the mode and open it.
                 is_shut = error.errno in (errno.EACCES, errno.EPERM)
                 self._take(parts, Seen(0, 0, 0, False, (), _NONE, array("Q"), 0, None, not is_shut, not is_shut))
             return

@@ -80,7 +80,7 @@ class BoundedProtocol(HttpToolsProtocol):
         elif not self._is_answered:
             self._is_answered = True
             self.transport.write(_NOT_ANSWERED)
-            # Not closed at once: whoever still sends would lose the answer. The deadline closes it.
+            # Not closed at once: a client that still sends would lose the answer. The deadline closes it.
             self.transport.write_eof()
 
     def _look(self, entrance: TcpEntrance, transport: asyncio.Transport) -> None:
