@@ -16,8 +16,8 @@ from computer_linker.config.schema import Config
 def build(store: History, config: Config | None, visible: Visible | None, found: Filter) -> dict[str, Any]:
     """Everything beside the events. It holds no contents, no output, no token, and only the scopes one may see.
 
-    Where folders lie is told to the owner alone (`visible` is None): a client names files by their place in a scope. So is the
-    size of the whole history; anybody else is told of the events it `found`.
+    Where folders lie is shown to the owner alone (`visible` is None): a client names files by their place in a scope. So is the
+    size of the whole history; every other caller gets a count of the events it `found`.
     """
     return {
         "versions": {

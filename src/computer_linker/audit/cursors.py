@@ -1,4 +1,4 @@
-"""Cursors: where a page goes on. Only the owner's tell a record's number, for numbers count what everybody did."""
+"""Cursors: where a page goes on. Only the owner's show a record's number, because numbers count the events of all principals."""
 
 import re
 import secrets

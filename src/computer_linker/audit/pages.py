@@ -29,9 +29,9 @@ class Page:
 def page(
     index: Index, found: Filter, *, newest_first: bool, limit: int, cursor: str | None, running: Callable[[str], bool]
 ) -> Page:
-    """One page. A cursor is an event's number, so that nothing is skipped or told twice while events arrive.
+    """One page. A cursor is an event's number, so that nothing is skipped or repeated while events arrive.
 
-    Anybody but the owner gets it sealed, and events without their number: both would count what others did.
+    Every other caller than the owner gets it sealed, and events without their number: both would count what others did.
     """
     limit = max(1, min(limit, MAX_LIMIT))
     if found.nothing:

@@ -15,7 +15,7 @@ _TIME = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:T\d\d(?::\d\d(?::\d\d(?:\.\d{1,3})?
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """What a caller other than the owner may see: its own events of some scopes, everybody's of others."""
+    """What a caller other than the owner may see: its own events of some scopes, all events of others."""
 
     principal: str
     """Compared with what `redact.label` makes of a principal."""

@@ -111,7 +111,7 @@ def _usage(moved: _Moved, before: str | None) -> Counter[Share]:
 
 
 class _Ages:
-    """Tells which records are too old; one without a time of its own is as old as the one before it."""
+    """Decides which records are too old; one without a time of its own is as old as the one before it."""
 
     def __init__(self, before: str | None) -> None:
         self._before = before

@@ -1,4 +1,4 @@
-"""Shares: how much of the reserve each principal may fill, with acts apart from reads, so that nobody pushes out another."""
+"""Shares: how much of the reserve each principal may fill, acts apart from reads, so that none pushes out another."""
 
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
@@ -17,7 +17,7 @@ class Share(NamedTuple):
 
 
 class Sorter:
-    """Tells the share of each record, in the order of the journal: an outcome belongs to its intent."""
+    """Finds the share of each record, in the order of the journal: an outcome belongs to its intent."""
 
     def __init__(self) -> None:
         self._intents: dict[str, Share] = {}

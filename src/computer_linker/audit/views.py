@@ -124,7 +124,7 @@ def _told(found: Page) -> dict[str, Any]:
 def _verified(store: History, question: Question) -> dict[str, Any]:
     result = asdict(verify(store.folder, store.key, store.index))
     if question.visible is not None:
-        # The chain is everybody's: how long it is and which operation was touched are for the owner.
+        # The chain holds the events of all principals: how long it is and which operation was touched are for the owner.
         result = dict.fromkeys(result) | {"ok": result["ok"], "problem": None if result["ok"] else _DAMAGED}
     wire = {"ok": "valid", "begins_at": "beginsAt", "first_bad": "firstBad", "operation_id": "operationId"}
     return {"events": [], "nextCursor": None} | {wire.get(name, name): value for name, value in result.items()}

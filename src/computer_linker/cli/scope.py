@@ -130,7 +130,7 @@ def _remove(scope_id: Id, as_json: Json = False) -> None:
 def _confirm(scope_id: Id, as_json: Json = False) -> None:
     """Take a scope's folders as they are now, after one was moved, replaced or became a link.
 
-    Until then such a folder is not opened: whoever can write beside it could have put another in its place.
+    Until then such a folder is not opened: any program that can write beside it could have replaced it.
     """
     home = state_home()
     found = _pin(home, scope_id)

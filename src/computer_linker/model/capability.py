@@ -24,7 +24,7 @@ class Capability(StrEnum):
     HISTORY_READ = "history:read"
     """The caller's own events."""
     HISTORY_ALL = "history:all"
-    """With `history:read`: everybody's events in the scope."""
+    """With `history:read`: the events of all principals in the scope."""
 
 
 IMPLIED: dict[Capability, frozenset[Capability]] = {

@@ -16,7 +16,7 @@ class PathRules:
     allow_protected: bool = False
     denied: tuple[str, ...] = ()
     read_only: tuple[tuple[str, ...], ...] = ()
-    """Sub-folders that nobody writes through this scope: a narrower scope without `fs:write` covers them, or `programs`."""
+    """Sub-folders that are read-only through this scope: a narrower scope without `fs:write` covers them, or `programs`."""
     programs: tuple[tuple[str, ...], ...] = ()
     """Those of them where this computer looks for programs, or that hold the service's own code."""
     held: tuple[tuple[str, ...], ...] = ()

@@ -37,7 +37,7 @@ class Principal:
         """True when a handle (a process, a session, an undo) of this principal may be used by this caller.
 
         Clients with the same credential are one principal: the MCP clients a user starts over stdio, for the kernel proves the
-        user and the client's name is its own word; all programs with the owner token.
+        user and the client's name is its own claim; all programs with the owner token.
         """
         return self.is_owner or principal_id == self.id
 

@@ -117,7 +117,7 @@ def judge_access(access: FolderAccess, *, boundary_holds: bool) -> None:
 
 
 def judge_program(program: Program, principal: Principal) -> None:
-    """Raise for a program that another scope could have replaced: whoever writes there would choose what runs here."""
+    """Raise for a program that another scope could have replaced: its writer would choose what runs here."""
     if program.writable_by is None:
         return
     # A caller learns only the names of scopes that it may use.

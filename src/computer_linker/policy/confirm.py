@@ -34,7 +34,7 @@ class About:
     photograph: Callable[[], Awaitable[bytes | None]] | None = None
     """Takes a picture (PNG) of where it would act; only for a person who is asked."""
     fault: LinkError | None = None
-    """Why it could not be looked at. A yes to what nobody could be shown is never used: ask again when it can be."""
+    """Why it could not be looked at. A yes to what could not be shown is never used: ask again when it can be."""
 
 
 @dataclass(slots=True)

@@ -141,7 +141,7 @@ def _programs_below(root: str, allow_protected: bool) -> tuple[Parts, ...]:
             *("/".join((home, *p)) for home in homes for p in HOME_PATHS),
         ]
     base = PurePath(root)
-    # A root that is such a folder itself is the owner's wish.
+    # A root that is such a folder itself is what the owner asked for.
     below = (PurePath(place) for place in wanted if place.startswith(root.rstrip("/") + "/"))
     return tuple(dict.fromkeys(place.relative_to(base).parts for place in below))
 

@@ -85,7 +85,7 @@ class Approvals:
         """Use up a person's yes to exactly this call, asking for it where there is none yet.
 
         What they were shown is held to right before the effect (`check_unchanged`), not here: a call may still wait its turn.
-        None where they allowed everything in this scope for this session. Raises ConfirmRequired when nobody said yes.
+        None where they allowed everything in this scope for this session. Raises ConfirmRequired without a yes.
         """
         call = with_its_token(call)
         fresh, canonical = _asked(call, op, who, WAIT_S)

@@ -53,7 +53,7 @@ class NoticeApprover:
         raise AssertionError("a lane that ends its body raises")
 
     async def _ask_to_refuse(self, notices: Questions, asked: Asked, summary: str) -> Answer | None:
-        """Tell of a long request. A client that presses this button refuses itself, so the desktop stays free."""
+        """Show that a long request waits. A client that presses this button refuses itself, so the desktop stays free."""
         text = f"{beginning(asked.text, _MAX_SHOWN)} It can be allowed with: computer-linker approvals"
         async with notices.question() as question:
             if question is None:

@@ -21,13 +21,13 @@ WRONG_KEY = (
 
 
 class LocalCallers:
-    """Tells the owner's programs from others, and keeps the refused ones in the history."""
+    """Distinguishes the owner's programs from others, and audits the refused ones."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._notes = RefusalNotes(dispatcher, "socket")
 
     async def refusal(self, link: socket.socket) -> str | None:
-        """Why the process at the other end is not answered, empty where it is to hear nothing; None when it is answered."""
+        """Why the process at the other end is not answered, empty where it gets no reply at all; None when it is answered."""
         if places.peer_uid(link) not in (os.getuid(), 0):
             await self.note(link, "another_user")
             return ""

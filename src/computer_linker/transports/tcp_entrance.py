@@ -27,7 +27,7 @@ class TcpEntrance:
 
     @property
     def is_needed(self) -> bool:
-        """False while no command has been started: then there is nobody to refuse."""
+        """False while no command has been started: then there is nothing to refuse."""
         return self._callers is not None and self._callers.is_needed
 
     def at_once(self, here: Address, there: Address | None) -> bool | None:

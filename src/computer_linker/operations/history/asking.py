@@ -62,7 +62,7 @@ class HistoryPage(Model):
 
 
 async def ask(ctx: Context, view: str, input: HistoryInput, options: HistoryOptions) -> dict[str, Any]:
-    """The view over this scope's events: the caller's own, everybody's with `history:all` and for the owner."""
+    """The view over this scope's events: the caller's own; all of them with `history:all` and for the owner."""
     from computer_linker.audit.query import Visible
     from computer_linker.audit.views import answer
 

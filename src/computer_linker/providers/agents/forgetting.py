@@ -16,7 +16,7 @@ _EVERY_S = 86_400.0
 
 
 def forget_old(place: Path, now: float) -> int:
-    """Remove sessions, and what the agents themselves logged, that nobody used for thirty days; how many things went."""
+    """Remove sessions, and what the agents themselves logged, not used for thirty days; how many things went."""
     gone = 0
     for session in _entries(place / "sessions"):
         if _age(session, now, inside="session.json") > KEEP_S:

@@ -95,7 +95,7 @@ class Confinement:
 
 
 class Watch(Protocol):
-    """Somebody who takes away the protected names that a process makes."""
+    """Removes the protected names that a process makes."""
 
     command: str
     """The operation or process that they are kept under."""
@@ -106,11 +106,11 @@ class Watch(Protocol):
         ...
 
     async def settle(self) -> list[str]:
-        """The process has ended: look a last time, and tell what was taken away."""
+        """The process has ended: look a last time. Returns a sentence for each name that was taken away."""
         ...
 
     def end(self, then: Callable[[], None]) -> None:
-        """The same where nobody waits for it; `then` is called afterwards."""
+        """The same in the background; `then` is called afterwards."""
         ...
 
 
@@ -160,7 +160,7 @@ class SpawnPlan:
             planting.end(then)
 
     async def settle_planting(self) -> list[str]:
-        """The process has ended: take away what it planted, and tell what was taken."""
+        """The process has ended: take away what it planted. Returns a sentence for each name."""
         refused = [] if self.planting is None else await self.planting.settle()
         self.planting = None
         return refused

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 _EVERY_S = 0.25
 _SHARE = 20
-"""Where only looking can tell, no more than a twentieth of a processor goes into it."""
+"""Without watches a look asks every folder; it may take at most one twentieth of a processor."""
 _ORPHANS_S = 0.3
 """How long what a command left behind may live on where no process namespace ends it."""
 _NAMED = 20
@@ -63,11 +63,11 @@ class Planting:
     is_over: bool = False
 
     async def settle(self) -> list[str]:
-        """The command has ended: look once more, and tell what was taken away."""
+        """The command has ended: look once more. Returns a sentence for each name that was taken away."""
         return await self.owner.settle(self)
 
     def end(self, then: Callable[[], None]) -> None:
-        """The same, where nobody waits for it."""
+        """The same in the background."""
         self.owner.end(self, then)
 
 

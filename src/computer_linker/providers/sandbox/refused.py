@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ class Refused:
         self._place = place
         self._bytes: dict[str, int] = {}
         self._next: dict[str, int] = {}
+        self._tidying = threading.Lock()
 
     def take(self, parent_fd: int, parts: Parts, command: str) -> str:
         """Take an entry of an open folder away, whatever it is. Returns where it is kept; raises OSError when it stays.
@@ -58,21 +60,22 @@ class Refused:
 
     def tidy(self, newest: str) -> None:
         """Delete what is too old or too much, the oldest first; never the newest."""
-        if not self._place.is_dir():
-            return
-        kept = sorted(self._place.iterdir(), key=lambda each: each.stat(follow_symlinks=False).st_mtime)
-        for each in kept:
-            if each.name not in self._bytes:
-                self._bytes[each.name] = _size_of(each)
-        total, oldest = sum(self._bytes.values()), time.time() - _KEPT_S
-        left = len(kept)
-        for each in kept:
-            is_old = each.stat(follow_symlinks=False).st_mtime < oldest
-            if each.name == newest or not (is_old or left > _MAX_KEPT or total > _MAX_BYTES):
-                continue
-            total, left = total - self._bytes.pop(each.name, 0), left - 1
-            self._next.pop(each.name, None)
-            shutil.rmtree(each, ignore_errors=True)
+        # Looks at different roots run in threads of their own and end here.
+        with self._tidying:
+            kept = _by_age(self._place)
+            sizes = [self._bytes.get(each.name) or self._measured(each) for _, each in kept]
+            total, left, oldest = sum(sizes), len(kept), time.time() - _KEPT_S
+            for (changed, each), size in zip(kept, sizes, strict=True):
+                if each.name == newest or not (changed < oldest or left > _MAX_KEPT or total > _MAX_BYTES):
+                    continue
+                total, left = total - size, left - 1
+                self._bytes.pop(each.name, None)
+                self._next.pop(each.name, None)
+                shutil.rmtree(each, ignore_errors=True)
+
+    def _measured(self, place: Path) -> int:
+        size = self._bytes[place.name] = _size_of(place)
+        return size
 
     def _fresh(self, command: str) -> Path:
         """A new folder for one name. What was kept before may hold links that lead anywhere, so nothing is put beside it."""
@@ -242,6 +245,16 @@ def _lexists(fd: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def _by_age(place: Path) -> list[tuple[float, Path]]:
+    """The entries of a folder with their change times, the oldest first; none when there is no such folder."""
+    found: list[tuple[float, Path]] = []
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for each in place.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                found.append((each.stat(follow_symlinks=False).st_mtime, each))
+    return sorted(found)
 
 
 def _size_of(place: Path) -> int:

@@ -104,7 +104,7 @@ class Tree:
         return (*self._above, *parts)
 
     def is_quiet(self) -> bool:
-        """True when a look would find what it found before; False where only looking can tell."""
+        """True when a look would find what it found before; False where a look is needed to find out."""
         return self._watches is not None and not self._again and not self._waiting and self._watches.is_quiet()
 
     def not_looked_into(self) -> list[Parts]:

@@ -1,4 +1,4 @@
-"""Watches: the kernel's own word (inotify) on which folders of a root changed, so that they need not all be asked."""
+"""Watches: the kernel's reports (inotify) of which folders of a root changed, so that they need not all be asked."""
 
 import ctypes
 import os
@@ -52,7 +52,7 @@ class Watches:
             os.close(fd)
             return None
         found = cls(fd, mounts)
-        # The first answer tells of everything before it was opened.
+        # The first answer reports everything before it was opened.
         found._poll.poll(0)
         return found
 
@@ -82,7 +82,7 @@ class Watches:
         return not ready and not self._remounted
 
     def changed(self) -> tuple[set[int], set[int]] | None:
-        """The watches whose folders changed, and those that are no more; None when only asking every folder can tell."""
+        """The watches whose folders changed, and those that are no more; None when every folder has to be asked."""
         found: set[int] = set()
         gone: set[int] = set()
         is_quiet = self.is_quiet()

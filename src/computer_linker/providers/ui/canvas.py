@@ -43,7 +43,7 @@ class Canvas:
         self.before = seen
 
     async def changed(self, own: Sequence[Rect]) -> bool | None:
-        """Whether something outside these controls looks different for good; None when that cannot be told."""
+        """Whether something outside these controls looks different for good; None when that cannot be decided."""
         after = await self._capture()
         tiles = None if self.before is None or after is None else changed_tiles(self.before, after)
         if tiles is None or after is None or self.area is None:

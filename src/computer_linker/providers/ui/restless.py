@@ -57,7 +57,7 @@ class Restless:
         return cls(services.use(Computer))
 
     async def listen(self, computer: Computer) -> Changes | None:
-        """What applications say from now on; what they said since the last act is learnt. None where nobody says anything."""
+        """Events from now on; those since the last act are learnt. None where no application sends any."""
         ear = self._ears.get(computer)
         if ear is None:
             if not computer.capabilities().has("accessibility"):

@@ -77,7 +77,7 @@ async def seen_at_focus(computer: Computer) -> Seen:
     if window is not None:
         seen.add_window(window)
     elif one is None:
-        seen.lines.append("no application tells what that is")
+        seen.lines.append("no application describes what that is")
         seen.holds["window"] = window_digest(None)
     return seen
 

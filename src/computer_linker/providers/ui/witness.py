@@ -50,7 +50,7 @@ _MEANT = (
     "object:state-changed:sensitive",
 )
 _SURE = ("window:create", "window:destroy", "document:load-complete", "object:state-changed:modal")
-"""A window that opens or closes does so because somebody did something."""
+"""Windows open and close because of an act, not by themselves."""
 _HOVERED = ("object:selection-changed", "object:state-changed:selected", "object:active-descendant-changed")
 _MEANT_BY_ENTRY = tuple(kind for kind in _MEANT if kind not in _HOVERED)
 """A menu selects what the pointer is over, so that says nothing of a click."""
@@ -88,7 +88,7 @@ class Witness:
         """Note how things are, just before the act."""
         self.element, self.app = element, app
         if self.changes is not None and app is not None:
-            # An answer shows that it has also heard that somebody listens; before, it tells of nothing.
+            # An answer shows that it knows of the listener; before that it sends no events.
             await self._answers(1.0)
         self.canvas = Canvas(self.computer, self.restless, area)
         await self.canvas.begin()

@@ -74,7 +74,7 @@ async def _enter(aiming: Aiming, aim: Aim, text: str, before: Expected, *, clear
 
 
 async def write_blindly(aiming: Aiming, text: str, *, clear: bool) -> Written:
-    """Enter text where the focus is, when no application tells what that is.
+    """Enter text where the focus is, when no application describes what that is.
 
     Raises:
         Conflict: something was to be cleared; keys that select all could clear anything there.

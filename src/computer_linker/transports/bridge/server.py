@@ -193,7 +193,7 @@ class Bridge:
 
 
 def refused(reason: str) -> bytes:
-    """What a process that is not answered hears instead."""
+    """The error line for a process that is refused."""
     return to_json(_failed(None, BridgeFault("DESKTOP_PERMISSION_MISSING", reason))) + b"\n"
 
 

@@ -86,7 +86,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if self.transport.is_closing():
                 return
             self.transport.write(_NOT_ANSWERED)
-            # Not closed at once: whoever still sends would lose the answer. The deadline closes it.
+            # Not closed at once: a client that still sends would lose the answer. The deadline closes it.
             self.transport.write_eof()
 
     def _look(self, entrance: TcpEntrance, transport: asyncio.Transport) -> None:

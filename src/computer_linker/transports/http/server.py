@@ -149,7 +149,7 @@ class HttpServer:
 
         from computer_linker.transports.http.connections import protocol
 
-        # Whoever ends with `ending` is a tunnel's.
+        # A server with an `ending` is a tunnel's.
         entrance = TcpEntrance(self._services.use(Computer), self._commands, for_tunnel=ending is not None)
 
         class Server(uvicorn.Server):

@@ -53,7 +53,7 @@ class LinuxChild(Ending):
         self.failure: str | None = None
         self.names_changed = False
         self.namespace: int | None = None
-        """The mounts of its root. We are the last to let go of them, in a thread, so that nobody waits for it."""
+        """The mounts of its root. Closed last, in a thread, because taking a namespace apart blocks."""
         self._staged: asyncio.Future[Ended | None] | None = None
         self._streams = streams
         self._owner = owner
@@ -78,7 +78,7 @@ class LinuxChild(Ending):
         raise ExecutionFailed(f"The program could not be started: {ended.reason or 'its process was ended'}.")
 
     def has_staged(self, ended: Ended | None) -> None:
-        """Tell the one who waits; with how it ended, if that came first."""
+        """Wake `is_staged`; with how the process ended, if that came first."""
         if self._staged is not None and not self._staged.done():
             self._staged.set_result(ended)
 
@@ -89,7 +89,7 @@ class LinuxChild(Ending):
                 gate.send(b"g")
 
     def has_ended(self, ended: Ended) -> None:
-        """Tell everyone who waits; called once by the launcher's side."""
+        """Wake all who wait for its end; called once by the connection to the launcher."""
         gate, self._gate = self._gate, None
         if gate is not None:
             gate.close()

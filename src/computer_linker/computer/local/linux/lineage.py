@@ -1,7 +1,7 @@
 """Whether a process was started by this service, directly or through anything it started. Such a process is never the owner.
 
 The launcher is a child subreaper, so a command's orphans stay below it, and a process that is below it stays so for life. The
-control group says the same where there is one, also of a process whose launcher was killed.
+control group shows the same where there is one, also for a process whose launcher was killed.
 """
 
 import errno
@@ -20,7 +20,7 @@ _MOST_ABOVE = 4096
 _COMMANDS = re.compile(rb"/computer-linker-\d[\d-]*(?:/|$)", re.MULTILINE)
 """A control group of commands, of this service or another one of this user (see control_groups.py)."""
 IS_KNOWN = bool(read("/proc/self/stat"))
-"""Whether this system tells who started what."""
+"""Whether this system shows the parents of processes."""
 
 
 def comes_from_below(link: socket.socket, root: int) -> bool:
@@ -44,7 +44,7 @@ def comes_from_below(link: socket.socket, root: int) -> bool:
 
 
 def is_below(pid: int, root: int) -> bool | None:
-    """Whether a process is a descendant of `root` (not `root` itself); None when that cannot be told, for processes ended."""
+    """Whether a process is a descendant of `root` (not `root` itself); None when processes ended before it was decided."""
     if _COMMANDS.search(read(f"/proc/{pid}/cgroup")) and not _COMMANDS.search(read(f"/proc/{root}/cgroup")):
         return pid != root
     for _ in range(_TRIES):

@@ -38,7 +38,7 @@ class Commands(Protocol):
 
 
 class TcpCallers:
-    """Tells a command's connections from others. Remembers a few programs, since a client connects again and again."""
+    """Distinguishes a command's connections from others. Remembers a few programs, since a client connects again and again."""
 
     def __init__(self, commands: Commands, *, for_tunnel: bool = False) -> None:
         """`for_tunnel`: at the tunnel's own port, where its program, which the launcher started too, is to come in."""
@@ -130,7 +130,10 @@ class _Socket(NamedTuple):
 
 
 def _far_end(here: Address, there: Address) -> _Socket | None:
-    """The socket at `there` that is connected to `here`; None when this machine has none. Raises OSError where none is told."""
+    """The socket at `there` that is connected to `here`; None when this machine has none.
+
+    Raises OSError where the kernel does not answer.
+    """
     family = _family(here[0])
     own, far = (_packed(family, address[0]) for address in (here, there))
     question = struct.pack("=BBBxI", family, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
@@ -147,7 +150,7 @@ def _far_end(here: Address, there: Address) -> _Socket | None:
 
 @lru_cache(maxsize=1)
 def _tells() -> bool:
-    """Whether this kernel tells of TCP sockets."""
+    """Whether this kernel reports TCP sockets (sock_diag)."""
     try:
         with (
             socket.create_server(("127.0.0.1", 0)) as listener,

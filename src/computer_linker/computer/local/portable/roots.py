@@ -68,7 +68,7 @@ class Roots:
             raise fault(error, "The scope's folder") from error
         now = os.fstat(descriptor)
         real = _place_of(descriptor, path)
-        # A folder made again in the same place is the owner's; a name that now leads elsewhere may be anybody's. The config
+        # A folder made again in the same place is the owner's; a name that now leads elsewhere may be an attacker's. The config
         # gives resolved paths, so one with a link in it has changed since it was read.
         expected = before.real if before is not None else path.rstrip("/") if self._state is not None else real
         if real != (expected or "/"):

@@ -51,7 +51,7 @@ class Listening:
         )
         older = [event for event, answer in zip(wanted, answers, strict=True) if isinstance(answer, Fault)]
         await self._wire.ask_all([Request(registry, REGISTRY, "RegisterEvent", "s", (event,)) for event in older])
-        # The registry tells applications after it answered. Once it answers the next question it has told them, so that
+        # The registry notifies applications after it answered. Once it answers the next question it has done so, and thus
         # a question to an application from now on comes after that.
         await self._wire.ask_all([Request(registry, REGISTRY, "GetRegisteredEvents")])
         self._registered.update(wanted)
