@@ -94,7 +94,12 @@ def opened(opener: Opener, root: Path, parts: tuple[str, ...]) -> str:
 
 @pytest.mark.skipif(not openat2_works(), reason="the kernel has no openat2, or a filter forbids it")
 @given(TREE, st.lists(st.lists(NAME, min_size=1, max_size=4).map(tuple), min_size=1, max_size=8))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_both_ways_of_opening_agree_with_the_model(
     tmp_path_factory: pytest.TempPathFactory, tree: list[tuple[list[str], str]], targets: list[tuple[str, ...]]
 ) -> None:

@@ -124,16 +124,13 @@ async def test_a_computer_that_sends_without_end_is_cut_off_and_leaves_nothing(p
 
 async def test_a_copy_from_afar_never_takes_the_last_of_the_disk(pair: Pair, tmp_path: Path) -> None:
     """The limit is the free disk: a small one of the test's own holds the desk's scope and its state."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
+    disk = pair.desk.root
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(disk)], capture_output=True, check=False
     )
     if mounted.returncode != 0:
         pytest.skip("mounting a tmpfs needs root and CAP_SYS_ADMIN")
     try:
-        pair.desk.root.rmdir()
-        pair.desk.root.symlink_to(disk)
         files = pair.desk.app.computer.files
         assert isinstance(files, LocalFiles)
         files.room.keep_for(disk)

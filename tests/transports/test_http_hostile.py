@@ -47,7 +47,9 @@ def test_an_honest_client_is_served_in_the_middle_of_a_hostile_crowd(service: Se
     assert memory < 250
     assert service.process.poll() is None
     assert service.log.count("Invalid HTTP request") < 30, "rubbish does not fill the log"
-    assert len(json.loads((service.home / "oauth-state.json").read_text())["clients"]) <= 200
+    # Of a connection that is closed before its answer nothing is done once commands have run, so there may be no registration.
+    state = service.home / "oauth-state.json"
+    assert not state.exists() or len(json.loads(state.read_text())["clients"]) <= 200
 
 
 def test_once_the_crowd_has_gone_everything_is_as_before(service: Service) -> None:
