@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: start test test-windows check bench soak lock docs debian clean help
+.PHONY: start test test-all coverage test-windows check bench soak lock docs debian clean help
 
 help:            ## Show what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -25,13 +25,23 @@ help:            ## Show what there is
 start: .venv/.base      ## Set up what is missing and serve a demo folder (FOLDER=path for your own)
 	@$(BIN)/computer-linker start $(if $(FOLDER),"$(FOLDER)")
 
-debian:          # Debian packages for the desktop and sandbox tests, where this user may install them
-	@sh tests/install-debian-packages.sh
+debian:          # Debian packages for the desktop and sandbox tests, where this user may install them; NO_APT=1 leaves the system as it is
+	@NO_APT="$(NO_APT)" sh tests/install-debian-packages.sh
 
-test: .venv/.dev debian  ## Set up and run every test
-	@# Three at a time, also on two cores: most tests wait for something. What fails on a crowded machine is run once more,
-	@# alone; a failure that stays is a failure.
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not soak" || $(PYTEST) --last-failed --last-failed-no-failures none -m "not soak"
+# Three at a time, also on two cores: most tests wait for something.
+PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+
+test: .venv/.dev debian  ## Set up and run every area's tests, without the long permutations (NO_APT=1 installs no Debian packages)
+	$(PYTEST) $(PARALLEL) -m "not soak and not long"
+
+test-all: .venv/.dev debian  ## Every test but the soaks
+	$(PYTEST) $(PARALLEL) -m "not soak"
+
+coverage: .venv/.dev debian  ## Coverage of src by every test, with its floor, or by one AREA, as tests/policy, without one
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(PARALLEL) -m "not soak" $(or $(AREA),tests)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered $(if $(AREA),--fail-under=0 --show-missing)
 
 test-windows: .venv/.dev debian  ## The Win32 facets in Windows Python, under wine
 	$(BIN)/python tests/windows/run.py
@@ -39,7 +49,7 @@ test-windows: .venv/.dev debian  ## The Win32 facets in Windows Python, under wi
 soak: .venv/.dev debian  ## The long fuzz, kill and race runs
 	$(PYTEST) -m soak --timeout 7200
 
-check: .venv/.dev        ## Format, lint, types, import contract
+check: .venv/.dev        ## Format, lint, types of source and tests, import contract, house rules
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy

@@ -13,7 +13,7 @@ import anyio
 from benchmarks.ratio import Ratio
 from computer_linker.audit.history import HistoryFolder
 from computer_linker.audit.index import Index
-from computer_linker.audit.journal import Journal
+from computer_linker.audit.journal import AuditJournal
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.views import Question, answer_now
 from computer_linker.model.event import Event
@@ -173,7 +173,7 @@ def _interleaved(ours: Callable[[], object], limit: Callable[[], object]) -> tup
 
 
 def _fill(folder: Path, count: int) -> None:
-    journal = Journal(folder)
+    journal = AuditJournal(folder)
     for start in range(0, count, 500):
         journal.append([_body(number, count) for number in range(start, min(start + 500, count))])
     Index(folder, journal.key).catch_up()

@@ -14,15 +14,15 @@ import uvloop
 from benchmarks.fleet_copy import Server, copied
 from benchmarks.ratio import Ratio
 from computer_linker.computer.facets.files import Stat
+from computer_linker.computer.local.portable.files import LocalFiles
 from computer_linker.computer.simulated.computer import SimulatedComputer
-from computer_linker.computer.simulated.files import SimulatedFiles
 from computer_linker.config.schema import Config
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.member import Member, Times
 from computer_linker.fleet.routes import FleetRoutes
 from computer_linker.fleet.seal import Signer
-from computer_linker.fleet.settings import AllowedHub, HubSettings, Joined, Place
+from computer_linker.fleet.settings import AllowedHub, HubSettings, Joined, ServerAddress
 from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
@@ -34,7 +34,6 @@ MACHINES = 200
 AWAY_S = 0.05
 """How far away each simulated machine is, there and back, as over the internet."""
 _ROUNDS = 15
-_ROOT = "/simulated"
 _OWNER = Principal(id="local:bench", proof="local_user", session="s", connection="c", client="bench")
 
 
@@ -46,7 +45,7 @@ class _Away(SimulatedComputer):
         self.provide("files", _AwayFiles(away_s), backend="simulated")
 
 
-class _AwayFiles(SimulatedFiles):
+class _AwayFiles(LocalFiles):
     def __init__(self, away_s: float) -> None:
         super().__init__()
         self._away_s = away_s
@@ -84,7 +83,7 @@ async def _measured(away_s: float) -> tuple[float, float]:
             signer = Signer(own_identity(home, "hub"))
             server = Server(Path(folder))
             stack.callback(server.close)
-            machines = Machines(HubSettings(place=Place(url=server.url)), signer.fingerprint, lambda _: None)
+            machines = Machines(HubSettings(place=ServerAddress(url=server.url)), signer.fingerprint, lambda _: None)
             hub = Hub(app.dispatcher, signer, machines)
             hub.start()
             stack.push_async_callback(hub.aclose)
@@ -122,9 +121,13 @@ async def _until_all(machines: Machines) -> None:
         machines.trust(key)
 
 
+def _root(home: Path) -> Path:
+    return home.with_name(f"{home.name}-files")
+
+
 def _app(home: Path, machine_id: str, computer: SimulatedComputer) -> AbstractAsyncContextManager[App]:
     home.mkdir(mode=0o700, parents=True)
-    scope = {"id": "app", "type": "folder", "roots": [_ROOT], "capabilities": ["fs:read"]}
+    scope = {"id": "app", "type": "folder", "roots": [str(_root(home))], "capabilities": ["fs:read"]}
     config = Config(machine_id=machine_id, machine_name=machine_id, scopes=[Scope.from_wire(scope)])
     return open_app(home, lambda: config, computer)
 
@@ -150,12 +153,13 @@ async def _be_machines(url: str, hub: str, folder: Path, away_s: float) -> None:
         members = []
         for number in range(MACHINES):
             computer = _Away(away_s)
-            computer.files.put(_ROOT, "a.txt", "x")  # type: ignore[attr-defined]  # a simulated disk
             home = folder / str(number)
+            _root(home).mkdir(parents=True)
+            (_root(home) / "a.txt").write_text("x")
             app = await stack.enter_async_context(_app(home, f"machine-{number}", computer))
             signer = Signer(own_identity(home, f"machine-{number}"))
             hubs = [AllowedHub(fingerprint=hub, grants=["app"])]
-            joined = Joined(place=Place(url=url), seat=seat_of(signer.fingerprint), hubs=hubs)
+            joined = Joined(place=ServerAddress(url=url), seat=seat_of(signer.fingerprint), hubs=hubs)
             # Their histories go to 200 disks elsewhere, not to the one here while the calls are timed.
             member = Member(app.services, app.dispatcher, signer, joined, Times(heartbeat=30, history=3600))
             member.start()

@@ -25,7 +25,7 @@ from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.member import Member, Times
 from computer_linker.fleet.routes import FleetRoutes
 from computer_linker.fleet.seal import Signer
-from computer_linker.fleet.settings import AllowedHub, HubSettings, Joined, Place
+from computer_linker.fleet.settings import AllowedHub, HubSettings, Joined, ServerAddress
 from computer_linker.fleet.streams import CHUNK, WINDOW
 from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.principal import Principal
@@ -67,7 +67,7 @@ async def _measured(folder: Path) -> list[Ratio]:
         server = Server(folder)
         stack.callback(server.close)
         app, signer = await _app(stack, folder / "hub", "hub")
-        machines = Machines(HubSettings(place=Place(url=server.url)), signer.fingerprint, lambda _: None)
+        machines = Machines(HubSettings(place=ServerAddress(url=server.url)), signer.fingerprint, lambda _: None)
         hub = Hub(app.dispatcher, signer, machines)
         hub.start()
         stack.push_async_callback(hub.aclose)
@@ -139,7 +139,7 @@ async def _be_far(url: str, hub: str, folder: Path) -> None:
     async with AsyncExitStack() as stack:
         app, signer = await _app(stack, folder, "far")
         hubs = [AllowedHub(fingerprint=hub, grants=["app"])]
-        joined = Joined(place=Place(url=url), seat=seat_of(signer.fingerprint), hubs=hubs)
+        joined = Joined(place=ServerAddress(url=url), seat=seat_of(signer.fingerprint), hubs=hubs)
         member = Member(app.services, app.dispatcher, signer, joined, Times(history=3600))
         member.start()
         stack.push_async_callback(member.aclose)

@@ -1,4 +1,4 @@
-"""Fixtures every test may use."""
+"""Fixtures every test may use, and which tests are long."""
 
 import os
 import sys
@@ -6,12 +6,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 # The keys of test machines never go to the keyring of the person who runs the tests.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 
+from support.long_tests import TESTS, fits, long_patterns
 from support.road import Road
+
+# How fast examples are made and tried depends on the machine, and says nothing of the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("any machine")
 
 
 @pytest.fixture
@@ -26,18 +32,27 @@ async def road(tmp_path: Path) -> AsyncIterator[Road]:
         yield opened
 
 
-_LONG = (
+_SLOW_FILES = (
     "operations/browser", "platform/atspi/test_session_over_mcp.py", "service/install", "tunnels", "peer", "fleet", "clients",
     "conformance", "approvals", "providers/browser", "service", "operations/codex", "platform", "bridge",
 )  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first, so that at the end no worker is left with one of them while the others have nothing to do."""
-    here = Path(__file__).parent
+    """Mark the long tests, and begin with slow files, so that no worker is left with one of them at the end."""
+    patterns = long_patterns()
+    for item in items:
+        if any(fits(name_of(item), pattern) for pattern in patterns):
+            item.add_marker(pytest.mark.long)
 
     def rank(item: pytest.Item) -> int:
-        name = item.path.relative_to(here).as_posix()
-        return next((number for number, long in enumerate(_LONG) if name.startswith(long)), len(_LONG))
+        name = name_of(item)
+        return next((number for number, slow in enumerate(_SLOW_FILES) if name.startswith(slow)), len(_SLOW_FILES))
 
     items.sort(key=rank)
+
+
+def name_of(item: pytest.Item) -> str:
+    """A test's file below `tests`, its name and its parameters."""
+    return f"{item.path.relative_to(TESTS).as_posix()}::{item.name}"

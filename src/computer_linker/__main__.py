@@ -10,7 +10,7 @@ def main() -> int:
 
         return stdio()
     if sys.argv[1:3] == ["serve", "--socket-only"]:
-        from computer_linker.service.start import main as start
+        from computer_linker.serve.start import main as start
 
         return start(sys.argv[3:])
     from computer_linker.cli.app import main as cli

@@ -1,4 +1,4 @@
-"""Every failure a client can see: one class a wire code."""
+"""Every failure a client can see: one class per wire code."""
 
 from typing import ClassVar
 
@@ -76,6 +76,11 @@ class ConfirmRequired(LinkError):
     code = "confirm_required"
 
 
+class Paused(LinkError):
+    code = "paused"
+    retryable = True
+
+
 class LimitExceeded(LinkError):
     code = "limit_exceeded"
 
@@ -104,7 +109,7 @@ class ConfigInvalid(ExecutionFailed):
 
 
 class CannotServe(Exception):
-    """The service did not start; the message is one line for a person, `hint` says what would help."""
+    """The service did not start; the message is one line for a person, `hint` is the remedy."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)

@@ -1,9 +1,9 @@
-"""Where the state lives, how to reach the service's private socket, and how to prove there that one is the owner's own program.
+"""The state folder, the connection to the service's private socket, and the proof of being the owner's own program.
 
 The service sends a challenge; a client answers with its greeting and a keyed digest of both. The key is `owner.key` in the state
 folder, which no scope and no sandbox can read.
 
-The stdio shim starts with this, and a client waits for it: so the C module `_socket` (the `socket` module around it imports
+The stdio shim imports this while a client waits: so the C module `_socket` (the `socket` module around it imports
 enum, selectors and collections, half of the shim's start), no contextlib and no pathlib.
 """
 
@@ -16,6 +16,8 @@ BRIDGE_NAME = "bridge.sock"
 LOCK_NAME = "service.lock"
 LOG_NAME = "service.log"
 KEY_NAME = "owner.key"
+LOCK_HELD = 75
+"""Exit code (EX_TEMPFAIL) of an on-demand service when a command or another service has this state folder."""
 GREETING_FDS = b"computer-linker/2 mcp-descriptors"
 GREETING_STREAM = b"computer-linker/2 mcp-stream"
 GREETING_CONTROL = b"computer-linker/2 control"
@@ -33,7 +35,7 @@ def state_home() -> str:
 
 
 def enter(home: str, greeting: bytes, fds: tuple[int, ...] = (), within_s: float | None = None) -> socket:
-    """Connect, and prove to be the owner's own program.
+    """Connect and authenticate as the owner's own program.
 
     Raises PermissionError with the reason when the service refuses, another OSError when none listens or it ends.
     """
@@ -54,14 +56,14 @@ def enter(home: str, greeting: bytes, fds: tuple[int, ...] = (), within_s: float
 
 
 def proof(key: bytes, challenge: bytes, greeting: bytes) -> bytes:
-    """What only a program that has read the key can answer to this challenge, for this purpose."""
+    """Return the response to this challenge for this purpose; it requires the key."""
     from _blake2 import blake2b
 
     return blake2b(challenge + b"\n" + greeting, key=key, digest_size=32).hexdigest().encode()
 
 
 def make_key(home: str) -> bytes:
-    """Write a new key. Each service makes its own: one that was copied or changed is worth nothing after a restart."""
+    """Write a new key. Each service run makes its own: a copied key is useless after a restart."""
     key = os.urandom(_KEY_BYTES)
     path = os.path.join(home, KEY_NAME)  # noqa: PTH118
     fresh = f"{path}.{os.getpid()}.new"
@@ -92,7 +94,7 @@ def _key(home: str) -> bytes:
 
 
 def _line(link: socket) -> bytes:
-    """One line, and nothing of what comes behind it. Raises ConnectionResetError when the service ends before it."""
+    """Read one line and nothing after it. Raises ConnectionResetError when the service ends first."""
     line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_LINE:
         byte = link.recv(1)
@@ -108,7 +110,7 @@ def connect(home: str, name: str = SOCKET_NAME) -> socket:
     folder, path = _short_path(home, name)
     try:
         link.connect(path)
-        if peer_uid(link) not in (os.getuid(), 0):
+        if peer_ids(link)[1] not in (os.getuid(), 0):
             raise PermissionError(1, "the service's socket belongs to another user")
     except BaseException:
         link.close()
@@ -120,7 +122,7 @@ def connect(home: str, name: str = SOCKET_NAME) -> socket:
 
 
 def listen(home: str, name: str = SOCKET_NAME) -> socket:
-    """Listen on the private socket. The caller holds the lock, so a socket left behind is dead and is replaced."""
+    """Listen on the private socket. The caller holds the lock, so an existing socket is stale and is replaced."""
     listener = socket(AF_UNIX, SOCK_STREAM)
     folder, path = _short_path(home, name)
     if os.path.lexists(path):
@@ -136,16 +138,31 @@ def listen(home: str, name: str = SOCKET_NAME) -> socket:
     return listener
 
 
-def peer_uid(link: socket) -> int:
-    """Who is at the other end, as the kernel says."""
-    pid_uid_gid = link.getsockopt(SOL_SOCKET, SO_PEERCRED, struct.calcsize("3i"))
-    return int(struct.unpack("3i", pid_uid_gid)[1])
+def peer_ids(link: socket) -> tuple[int, int]:
+    """The process id and user id of the peer, as the kernel reports them (SO_PEERCRED)."""
+    pid, uid, _gid = struct.unpack("iII", link.getsockopt(SOL_SOCKET, SO_PEERCRED, struct.calcsize("iII")))
+    return pid, uid
 
 
 def _short_path(home: str, name: str) -> tuple[int | None, str]:
-    """A name of the socket that fits into sun_path however long the folder's own is, and the descriptor it needs."""
+    """A path of the socket that fits into sun_path for any folder length, and the descriptor it needs."""
     direct = os.path.join(home, name)  # noqa: PTH118
     if len(os.fsencode(direct)) < 100:
         return None, direct
     folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     return folder, f"/proc/self/fd/{folder}/{name}"
+
+
+def take_lock(home: str) -> int | None:
+    """A descriptor that holds the state folder's lock; None when another service has it."""
+    import fcntl
+
+    fd = os.open(os.path.join(home, LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # noqa: PTH118
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    return fd

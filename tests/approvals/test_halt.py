@@ -55,6 +55,6 @@ def test_halt_holds_across_a_restart_and_the_bridge_is_there(tmp_path: Path) -> 
         assert not (service.home / places.BRIDGE_NAME).exists()
     with serving(tmp_path, env=headless) as service:
         assert act(service) == "aborted"
-        assert cli(service, "resume") == {"ok": True, "resumed": True}
+        assert cli(service, "resume") == {"resumed": True}
         assert cli(service, "resume")["resumed"] is False
         assert act(service) == without_a_keyboard

@@ -12,9 +12,10 @@ import pytest
 from computer_linker.computer.base import Computer
 from computer_linker.computer.local.linux.notifications import BusNotifications
 from computer_linker.computer.local.probe import this_computer
-from computer_linker.service.approvals import ApprovalDesk
+from computer_linker.service.approvals import TerminalApprovals
 from support.desktop import _start_bus, stop
 from support.notice_area import NoticeArea
+from support.pair import events_of
 from support.road import Road, folder_scope
 
 pytestmark = [
@@ -41,9 +42,8 @@ async def road(tmp_path: Path, address: str) -> AsyncIterator[Road]:
     scopes = [folder_scope(tmp_path / "root", confirm="all")]
     async with Road.open(tmp_path, scopes, with_notices(address)) as opened:
         (opened.root / "keep.txt").write_text("kept")
-        desk = ApprovalDesk(opened.app)
+        opened.app.services.use(TerminalApprovals)
         yield opened
-        await desk.aclose()
 
 
 async def delete(road: Road, into: list[dict[str, Any]]) -> None:
@@ -58,10 +58,16 @@ async def test_the_button_decides(road: Road, address: str, button: str | None, 
         notice = await area.next()
         assert "file.delete" in notice.summary and '"keep.txt"' in notice.body and "sha256" in notice.body
         assert notice.actions == ["allow", "Allow once", "deny", "Do not allow"]
-        assert not road.app.dispatcher.lanes.is_idle("desktop", 0), "nobody acts on the desktop while it shows"
+        assert not road.app.dispatcher.queues.is_idle("desktop", 0), "nobody acts on the desktop while it shows"
         area.press(notice.number, button)
     assert answers[0]["ok"] is ok
     assert (road.root / "keep.txt").exists() is not ok
+    (event,) = await events_of(road, "file.delete")
+    said = {"allow": "yes", "deny": "no", None: None}[button]
+    assert (event["approval"] or {"said": None})["said"] == said
+    if said is not None:
+        (answer,) = await events_of(road, f"approvals.{button}")
+        assert (answer["summary"]["way"], event["approval"]["answer"]) == ("notification", answer["operationId"])
 
 
 async def test_a_signal_of_anybody_else_is_no_answer(road: Road, address: str) -> None:
@@ -84,7 +90,7 @@ async def test_markup_in_a_request_is_shown_as_it_is(road: Road, address: str) -
 
 
 async def test_without_a_notice_area_the_answer_comes_at_once(road: Road) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         refused = await road.call("file.delete", "keep.txt")
     assert "approveWith" in refused["error"]["details"]
     assert (road.root / "keep.txt").exists()

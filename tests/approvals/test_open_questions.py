@@ -12,6 +12,7 @@ from computer_linker.policy.confirm import Asked
 from computer_linker.providers.approvals import Answer, Approvals
 from computer_linker.transports.http.approval_html import list_page
 from support.road import LOCAL, Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -48,8 +49,7 @@ async def test_two_calls_at_once_need_a_yes_each(road: Road) -> None:
 
     async def person(one: Asked) -> Answer | None:
         asked.append(one)
-        while len(asked) < 2:
-            await anyio.sleep(0.001)
+        await until(lambda: len(asked) >= 2)
         return "yes" if one is asked[0] else "no"
 
     answers: list[bool] = []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from computer_linker.transports.http.guards import Places
+from computer_linker.transports.http.guards import Authorities
 from computer_linker.transports.http.own_address import at_own_address, base_for_others, is_loopback, is_near
 from support.browser import phone
 from support.road import folder_scope
@@ -130,7 +130,7 @@ def test_the_link_names_an_address_others_can_reach() -> None:
 
 
 def test_an_address_that_came_through_an_ipv6_socket_is_written_plainly() -> None:
-    none = Places(frozenset(), frozenset(), frozenset())
+    none = Authorities(frozenset(), frozenset(), frozenset())
     assert at_own_address(none, ("::ffff:192.168.1.5", 80)).local_hosts == {b"192.168.1.5:80"}
     assert at_own_address(none, ("fd00::5", 80)).origins == {b"http://[fd00::5]:80"}
     assert at_own_address(none, None) == none

@@ -86,8 +86,11 @@ def test_a_yes_lets_the_command_lines_own_request_pass_too(service: Service) -> 
 def test_a_no_from_the_command_line_is_final(service: Service) -> None:
     refused = delete(service)
     assert "Refused" in cli(service, "approvals", "deny", refused["error"]["details"]["approvalId"])
-    assert delete(service)["error"]["code"] == "confirm_required"
+    again = delete(service)["error"]
+    assert (again["code"], again["message"]) == ("confirm_required", "A person said no to file.delete.")
+    assert again["details"]["approvalId"] == refused["error"]["details"]["approvalId"] and _waiting(service) == []
     assert (service.root / "keep.txt").exists()
+    assert "approveWith" in delete(service)["error"]["details"], "a no answers one request; the next asks anew"
 
 
 @pytest.mark.parametrize(("key", "ok"), [("y", True), ("n", False)])
@@ -144,6 +147,24 @@ def test_calls_wait_also_while_another_question_is_on_the_screen(service: Servic
         first.join(30)
         second.join(30)
     assert [answer["ok"] for answer in answers] == [True, True]
+
+
+def test_a_request_that_comes_while_another_is_answered_is_shown_next(service: Service) -> None:
+    answers: list[Any] = []
+    with person_at_terminal(service, None) as person:
+        first = threading.Thread(target=lambda: answers.append(_until_asked(service)))
+        first.start()
+        wait_for(lambda: person.seen.count(b"Allow? [y/s/n]") == 1)
+        second = threading.Thread(target=lambda: answers.append(_written(service)))
+        second.start()
+        wait_for(lambda: len(_waiting(service)) == 2)
+        person.press("y")
+        wait_for(lambda: person.seen.count(b"Allow? [y/s/n]") == 2, 30)
+        person.press("y")
+        first.join(30)
+        second.join(30)
+    assert [answer["ok"] for answer in answers] == [True, True]
+    assert (service.root / "new.txt").read_text() == "new"
 
 
 def _waiting(service: Service) -> Any:

@@ -5,19 +5,19 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from computer_linker.cli.approval_text import shown_lines
-from computer_linker.providers.patching.shown import shown_change
+from computer_linker.changes.difference import diff_lines
+from computer_linker.cli.approval_text import format_request
+from computer_linker.service.approvals import WaitingRequest
 
-ITEM: dict[str, Any] = {
+ITEM = WaitingRequest.from_wire({
     "id": "ask_0123456789abcdef01234567", "op": "file.write", "scope": "app", "client": "claude-code/2.1", "principal": "local:me",
     "secondsLeft": 58, "details": ["notes.md: 10 bytes now, 12 bytes then", "-" + "old " * 40, "+" + "你好" * 60],
     "picture": "/home/me/.computer-linker/approvals/ask_0123456789abcdef01234567.png",
     "preview": "x" * 100 + "\n" + "y" * 30 + "\n130 bytes, sha256 " + "0" * 64, "digest": "0" * 64,
-}  # fmt: skip
+})  # fmt: skip
 
 
 def cells(line: str) -> int:
@@ -26,28 +26,28 @@ def cells(line: str) -> int:
 
 @pytest.mark.parametrize("columns", [20, 60, 100, 200])
 def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(columns: int) -> None:
-    lines = list(shown_lines(ITEM, columns))
+    lines = list(format_request(ITEM, columns))
     assert all(cells(line) <= max(columns, 30) for line, _ in lines)
     joined = "".join(line.removeprefix("  ") for line, _ in lines)
-    for part in (*ITEM["details"], "x" * 100 + "y" * 30, ITEM["id"], ITEM["picture"], "0" * 64, "58 s left"):
+    for part in (*ITEM.details, "x" * 100 + "y" * 30, ITEM.id, ITEM.picture or "?", "0" * 64, "58 s left"):
         assert part in joined
     assert {colour for line, colour in lines if line.startswith("  -old")} == {"red"}
 
 
 def test_a_difference_shows_every_byte() -> None:
-    lines = shown_change("a\x1b.txt", b"one\r\ntwo\n", "one\nt\u202ew\u200bo\tx".encode())
+    lines = diff_lines("a\x1b.txt", b"one\r\ntwo\n", "one\nt\u202ew\u200bo\tx".encode())
     assert lines[0] == "a\\x1b.txt: 9 bytes now, 15 bytes then"
     assert lines[2:] == ["-one\\x0d", "-two", "+one", "+t\\u202ew\\u200bo\\x09x (no line end)"]
 
 
 def test_what_is_no_text_or_too_long_is_counted_and_named_by_its_digest() -> None:
-    binary = shown_change("a.bin", None, b"\0\1\2")
+    binary = diff_lines("a.bin", None, b"\0\1\2")
     assert binary[0].startswith("a.bin: not there now, 3 bytes then") and "sha256 " in binary[-1]
-    many = shown_change("a.txt", b"", b"line\n" * 4000)
+    many = diff_lines("a.txt", b"", b"line\n" * 4000)
     assert len(many) < 100 and any("lines of the difference not shown" in line for line in many)
-    long = shown_change("a.txt", b"", b"x" * 100_000)
+    long = diff_lines("a.txt", b"", b"x" * 100_000)
     assert all(len(line) < 500 for line in long) and "more characters" in long[-1]
-    assert "too many lines to compare" in shown_change("a.txt", b"", b"l\n" * 6000)[1]
+    assert "too many lines to compare" in diff_lines("a.txt", b"", b"l\n" * 6000)[1]
 
 
 @pytest.mark.parametrize(("environ", "draws"), [({"TERM": "xterm-kitty"}, True), ({"TERM": "xterm"}, False),
@@ -55,9 +55,7 @@ def test_what_is_no_text_or_too_long_is_counted_and_named_by_its_digest() -> Non
 def test_a_picture_is_drawn_only_where_the_terminal_can(tmp_path: Path, environ: dict[str, str], draws: bool) -> None:
     picture = tmp_path / "one.png"
     picture.write_bytes(b"\x89PNG" + bytes(range(256)) * 40)
-    code = (
-        "import sys; from computer_linker.cli.terminal_picture import can_draw, draw\nif can_draw(): draw(sys.argv[1])"
-    )
+    code = "import sys; from computer_linker.cli.approvals import can_draw, draw\nif can_draw(): draw(sys.argv[1])"
     parent, child = pty.openpty()
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), **environ}
     process = subprocess.Popen([sys.executable, "-c", code, str(picture)], env=env, stdout=child, stderr=child)

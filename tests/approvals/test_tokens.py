@@ -20,7 +20,7 @@ from support.road import LOCAL
 
 pytestmark = pytest.mark.anyio
 
-OP: Rights = desktop_type_text  # type: ignore[assignment]  # the decorator makes an operation of it
+OP: Rights = desktop_type_text
 SCOPE = Scope(id="desk", type="computer")
 CALL = Call("desk", "desktop.type_text", "e1.abc", {"text": "ls -la"}, {"clearBefore": True})
 

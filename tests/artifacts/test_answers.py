@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from computer_linker.artifacts.answers import entries_of, is_answer
+from computer_linker.artifacts.manifest import entries_of, is_answer
 from computer_linker.errors import InvalidRequest
 from support.road import Road
 

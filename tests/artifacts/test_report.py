@@ -14,7 +14,7 @@ EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u202e\x1b[31m"
 def artifact(**more: Any) -> Artifact:
     given: dict[str, Any] = {
         "id": "art_1", "kind": "screenshot", "sha256": "ab" * 32, "size": len(PNG), "media_type": "image/png", "title": "one",
-        "scope": "app", "session": "s", "operation": "01A", "label": "", "backend": "", "created_at": 1.0, **more,
+        "scope": "app", "session": "s", "operation": "01A", "label": "", "backend": "", "created_at": 1.0, "principal": "p", **more,
     }  # fmt: skip
     return Artifact(**given)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from computer_linker.artifacts.store import ArtifactStore, Asked, Bounds, Owner
+from computer_linker.artifacts.store import ArtifactStore, Bounds, Filter, Owner
 from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.artifact import Artifact
 
 Open = Callable[..., ArtifactStore]
-APP, OTHER = Owner("app", "s", "o"), Owner("other", "s", "o")
+APP, OTHER = Owner("app", "p", "s", "o"), Owner("other", "p", "s", "o")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_flood_stays_within_the_quota_and_the_oldest_go(tmp_path: Path, opened
     count, size = kept.size_of("app")
     assert (count, size) == (10, 100_000)
     assert sum(path.stat().st_size for path in _objects(tmp_path)) == 100_000 + theirs.size
-    assert [one.id for one in kept.listed(Asked("app"), 99)] == [one.id for one in reversed(made[-10:])]
+    assert [one.id for one in kept.listed(Filter("app"), 99)] == [one.id for one in reversed(made[-10:])]
     assert kept.content(theirs) == b"theirs"
 
 
@@ -95,7 +95,7 @@ def test_pages_neither_skip_nor_repeat_though_the_clock_stands_still(tmp_path: P
     made = [_add(kept, str(number)).id for number in range(40)]
     seen: list[str] = []
     before: float | None = None
-    while page := kept.listed(Asked("app", before=before), 7):
+    while page := kept.listed(Filter("app", before=before), 7):
         seen += [one.id for one in page]
         before = page[-1].created_at
     assert seen == made[::-1]
@@ -103,11 +103,11 @@ def test_pages_neither_skip_nor_repeat_though_the_clock_stands_still(tmp_path: P
 
 def test_asked_by_session_label_and_kind(tmp_path: Path, opened: Open) -> None:
     kept = opened(tmp_path)
-    one = kept.add(b"1", "document", "text/plain", "t", Owner("app", "s1", "o", "issue-1"))
-    two = kept.add(b"2", "console_logs", "text/plain", "t", Owner("other", "s2", "o", "issue-1"))
-    assert [found.id for found in kept.listed(Asked(session="s1"), 9)] == [one.id]
-    assert [found.id for found in kept.listed(Asked(label="issue-1"), 9)] == [two.id, one.id]
-    assert [found.id for found in kept.listed(Asked(kind="document"), 9)] == [one.id]
+    one = kept.add(b"1", "document", "text/plain", "t", Owner("app", "p", "s1", "o", "issue-1"))
+    two = kept.add(b"2", "console_logs", "text/plain", "t", Owner("other", "p", "s2", "o", "issue-1"))
+    assert [found.id for found in kept.listed(Filter(session="s1"), 9)] == [one.id]
+    assert [found.id for found in kept.listed(Filter(label="issue-1"), 9)] == [two.id, one.id]
+    assert [found.id for found in kept.listed(Filter(kind="document"), 9)] == [one.id]
     assert kept.find(two.id, None).id == two.id
 
 
@@ -116,12 +116,12 @@ def test_a_reader_changes_nothing_and_reads_beside_a_writer(tmp_path: Path, open
     one = _add(kept, "one")
     reader = ArtifactStore(tmp_path, only_to_read=True)
     two = _add(kept, "two")
-    assert [found.id for found in reader.listed(Asked(), 9)] == [two.id, one.id]
+    assert [found.id for found in reader.listed(Filter(), 9)] == [two.id, one.id]
     assert reader.content(one) == b"one"
     with pytest.raises(sqlite3.OperationalError):
         _add(reader, "three")
     reader.close()
     kept.close()
     again = ArtifactStore(tmp_path, only_to_read=True)
-    assert len(again.listed(Asked(), 9)) == 2
+    assert len(again.listed(Filter(), 9)) == 2
     again.close()

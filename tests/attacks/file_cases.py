@@ -160,6 +160,11 @@ def _warns_of_a_hardlink(field: Field, answer: Answer) -> None:
     assert "hardlink" in str(answer.envelope["warnings"])
 
 
+def _second_name_in_a_folder(ground: Ground) -> None:
+    (ground.root / "d").mkdir()
+    os.link(ground.out / "secret.txt", ground.root / "d" / "hl")
+
+
 SECOND_NAMES = [
     Case("HARD-read", "app", "file.read", "d/plain.txt", ok=False, hides=[CANARY], setup=_second_names),
     Case("HARD-search", "app", "file.search", ".", {"query": "CANARY"}, ok=True, hides=[CANARY], setup=_second_names),
@@ -168,14 +173,15 @@ SECOND_NAMES = [
     Case("HARD-copy-one", "app", "file.copy", "hl", {"destination": "copy"}, ok=True, after=_warns_of_a_hardlink,
          setup=lambda ground: os.link(ground.out / "secret.txt", ground.root / "hl")),
     Case("HARD-copy-all", "app", "file.copy", "d", {"destination": "e"}, ok=True, after=_warns_of_a_hardlink,
-         setup=lambda ground: (
-             (ground.root / "d").mkdir(), os.link(ground.out / "secret.txt", ground.root / "d" / "hl"))),
+         setup=_second_name_in_a_folder),
 ]  # fmt: skip
 
 SPECIAL = [
-    Case("SPEC-002", "app", "file.write", "ff", WRITE, setup=lambda ground: os.mkfifo(ground.root / "ff"), max_ms=1000),
-    Case("SPEC-005", "app", "file.read", "zero", ok=False, setup=_device, max_ms=1000),
-    Case("RES-021", "app", "file.tree", ".", options={"maxDepth": 1_000_000}, max_ms=5000, setup=_deep),
+    Case(
+        "SPEC-002", "app", "file.write", "ff", WRITE, setup=lambda ground: os.mkfifo(ground.root / "ff"), max_ms=30_000
+    ),
+    Case("SPEC-005", "app", "file.read", "zero", ok=False, setup=_device, max_ms=30_000),
+    Case("RES-021", "app", "file.tree", ".", options={"maxDepth": 1_000_000}, max_ms=30_000, setup=_deep),
     Case("RES-033", "app", "file.read", "a.txt", options={"maxBytes": 2**63}, setup=files(a__txt="x")),
 ]
 
@@ -196,7 +202,7 @@ PATCHES = [
     _patch("PATCH-009", "diff --git a/f.txt b/f.txt\nold mode 100644\nnew mode 120000\n", ok=False, after=_is_still_a_file),
     _patch("PATCH-020", "1d\n.\n!touch $MARK\nw\n", ok=False, absent=["$MARK"]),
     _patch("PATCH-021", _PHANTOM, after=_touched_is_what_is_listed),
-    _patch("PATCH-025", _HUNKS, max_ms=10_000),
+    _patch("PATCH-025", _HUNKS, max_ms=30_000),
     _patch("PATCH-026", _GONE),
     _patch("PATCH-028", '--- /dev/null\n+++ "b/a\\nb"\n@@ -0,0 +1 @@\n+x\n'),
     Case("PATCH-032", "app", "file.patch", "f.txt", {"edits": [{"oldText": "old\n", "newText": "$& \\1 \\g<0>"}]}, ok=True,
@@ -211,9 +217,9 @@ SEARCHES = [
     Case("SRCH-014", "ro", "file.search", "--pre=./x.sh", {"query": "x"}, setup=_hidden_secret, absent=["$MARK"]),
     Case("SRCH-016", "ro", "file.search", ".", {"query": "hi"}, setup=_shadow, absent=["$MARK"]),
     Case("SRCH-021", "ro", "file.search", ".", {"query": "a\nb"}, setup=_hidden_secret),
-    Case("SRCH-023", "ro", "file.search", ".", {"query": "a"}, max_ms=10_000, max_growth_mb=64,
+    Case("SRCH-023", "ro", "file.search", ".", {"query": "a"}, max_ms=30_000, max_growth_mb=64,
          setup=lambda ground: (ground.ro / "one.txt").write_bytes(b"a" * 100_000_000)),
-    Case("SRCH-024", "ro", "file.search", ".", {"query": "a"}, {"maxResults": 10**9}, max_ms=5000, max_growth_mb=64,
+    Case("SRCH-024", "ro", "file.search", ".", {"query": "a"}, {"maxResults": 10**9}, max_ms=30_000, max_growth_mb=64,
          setup=lambda ground: (ground.ro / "many.txt").write_bytes(b"a\n" * 20_000_000)),
     Case("SRCH-028", "ro", "file.search", ".", {"query": "CANARY"}, hides=["\x1b", "\x07"],
          setup=lambda ground: (ground.ro / "e.txt").write_text("\x1b]0;CANARY\x07\n")),

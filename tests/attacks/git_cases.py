@@ -10,12 +10,12 @@ from support.repositories import git
 
 
 def _with(**settings: str) -> Callable[[Ground], object]:
-    return lambda ground: ground.repository(**settings)
+    return lambda ground: ground.repository(None, **settings)
 
 
 def _setting(name: str, op: str, key: str, value: str = "$ROOT/x.sh", given: Any = None, **more: str) -> Case:
     def setup(ground: Ground) -> None:
-        ground.repository(**{key: value, **more})
+        ground.repository(None, **{key: value, **more})
         (ground.root / ".gitattributes").write_text("*.txt filter=y diff=y merge=y\n")
         for hook in ("pre-commit", "commit-msg", "post-commit", "post-index-change", "prepare-commit-msg"):
             ground.script(ground.root / "hooks").rename(ground.root / "hooks" / hook)

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from race_programs import CHURN, EXCHANGE, LOOK, MOVE
-
+from attacks.race_programs import CHURN, EXCHANGE, LOOK, MOVE
 from support.road import FOLDER_CAPABILITIES
 from support.service import TOKEN, Service, serving
+from support.waiting import wait_for
 
 PYTHON = "/usr/bin/python3"
 ROUND_S = 4.0
@@ -77,6 +77,7 @@ class Ground:
             kind: f"CANARY:{kind}:{dice.getrandbits(64):016x}" for kind in ("outside", "private", "secret")
         }
         self.originals: set[int] = set()
+        self.laid: set[str] = set()
         self.held: dict[str, int] = {}
         self.before: dict[str, str] = {}
         self.with_modes = True
@@ -84,7 +85,8 @@ class Ground:
 
     def lay(self) -> None:
         """Everything as before the first round; the scopes' own folders stay the same objects."""
-        for fd in self.held.values():
+        held, self.held = self.held, {}
+        for fd in held.values():
             os.close(fd)
         for folder in (self.root, self.outside, self.private):
             folder.mkdir(exist_ok=True)
@@ -100,12 +102,14 @@ class Ground:
         for name in (".env", "sub/.env", "sub/deep/id_rsa", "sub/deep/.env"):
             _write(self.root / name, self.canaries["secret"])
         for name in (".", "repos/one", "repos/two"):
-            subprocess.run(["git", "init", "-q", str(self.root / name)], check=True, capture_output=True)
+            made = subprocess.run(["git", "init", "-q", str(self.root / name)], capture_output=True, text=True)
+            assert made.returncode == 0, made.stderr
         _write(self.root / ".vscode" / "tasks.json", "{}")
         _write(self.root / ".mcp.json", "{}")
         self.originals = {
             path.stat().st_ino for path in self.root.rglob("*") if path.is_file() and self._has_canary(path)
         }
+        self.laid = {path.name for path in self.root.rglob("*")}
         protected = (".git/hooks", ".vscode", "repos/one/.git/hooks", "repos/two/.git/hooks")
         self.held = {name: os.open(self.root / name, os.O_RDONLY | os.O_DIRECTORY) for name in protected}
         files = (".git/config", ".mcp.json", "repos/one/.git/config", "repos/two/.git/config")
@@ -182,7 +186,7 @@ class _Round:
         self.is_over = threading.Event()
 
     def run(self, programs: tuple[str, ...], seconds: float) -> None:
-        self.ground.lay()
+        wait_for(self._is_laid, step_s=0.5)
         processes = [self._start(program, seconds) for program in programs]
         threads = [
             threading.Thread(target=self._look, args=(scope, number)) for number, scope in enumerate(("app", "net"))
@@ -197,6 +201,16 @@ class _Round:
             assert not thread.is_alive(), "a call did not come back"
         self._stop(processes)
         self._check()
+
+    def _is_laid(self) -> bool:
+        """Lay the ground. Where orphans are possible, the service looks for planted names a moment after a command has ended,
+        and takes away the repositories that are made here meanwhile.
+        """
+        try:
+            self.ground.lay()
+        except (AssertionError, FileNotFoundError, subprocess.CalledProcessError):
+            return False
+        return True
 
     def _argv(self, program: str, seconds: float, salt: int = 0) -> list[str]:
         ground = self.ground
@@ -224,7 +238,9 @@ class _Round:
                 continue
             read = self._call("app", "command.read", process)
             self._judge("app", "".join(chunk["text"] for chunk in read.get("data", {}).get("chunks", [])))
-            self._call("app", "command.stop", process, options={"signal": "kill"})
+            stopped = self._call("app", "command.stop", process, options={"signal": "kill"})
+            # What still ran would go on in the next round's freshly laid folders.
+            assert stopped.get("ok"), stopped
 
     def _look(self, scope: str, number: int) -> None:
         turn = 0
@@ -254,7 +270,11 @@ class _Round:
             if line.startswith("OWNER "):
                 self.report.hit("owner answer", line)
             if line.startswith("NAMES ") and scope != "inner":
-                ours = [name for name in json.loads(line[6:]) if name not in _TOP and not name.startswith("c-")]
+                # A program may have moved anything that was laid to the top. A planted name that is being taken away, or is too
+                # much to be kept, is the program's own under another name.
+                known = _TOP | self.ground.laid
+                names = [name for name in json.loads(line[6:]) if ".refused-" not in name]
+                ours = [name for name in names if name not in known and not name.startswith("c-")]
                 if ours:
                     self.report.hit("names of ours", str(ours))
 

@@ -71,7 +71,7 @@ EXCHANGE = (
 folders = [f"c-{seed}-{number}" for number in range(60)]
 for folder in folders:
     attempt(os.makedirs, f"{folder}/.git")
-    attempt(os.symlink, dice.choice(targets), f"{folder}/lnk")
+    attempt(os.symlink, dice.choice(targets), f"{folder}/c-lnk")
 order = [entry.name for entry in os.scandir(".") if entry.name in folders]
 first, last = order[:6], order[-3:]
 def is_starting():
@@ -82,10 +82,10 @@ while time.monotonic() < end:
     while time.monotonic() < until and not is_starting():
         time.sleep(0.0002)
     for folder in last:
-        exchange(f"{folder}/.git", f"{folder}/lnk")
+        exchange(f"{folder}/.git", f"{folder}/c-lnk")
     time.sleep(dice.uniform(0.03, 0.09))
     for folder in last:
-        exchange(f"{folder}/.git", f"{folder}/lnk")
+        exchange(f"{folder}/.git", f"{folder}/c-lnk")
     until = time.monotonic() + 1
     while time.monotonic() < until and is_starting():
         time.sleep(0.002)

@@ -79,6 +79,5 @@ async def test_who_stays_in_a_deleted_folder_does_not_come_into_the_state_with_i
 
 
 async def read(road: Road, process: str) -> str:
-    await anyio.sleep(0.05)
-    told = await road.call("command.read", process, options={"cursor": 0})
+    told = await road.call("command.read", process, options={"cursor": 0, "waitSeconds": 1})
     return "".join(chunk["text"] for chunk in told["data"]["chunks"])

@@ -182,6 +182,39 @@ async def test_a_hundred_closed_names_in_one_folder(tmp_path: Path) -> None:
         assert (root / "certs" / "fresh").exists()
 
 
+async def test_closed_names_with_long_paths_keep_no_command_from_starting(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for number in range(100):
+        folder = root.joinpath(*(f"{level}{'x' * 150}{number}" for level in range(4)))
+        folder.mkdir(parents=True)
+        (folder / ".env").write_text(CANARY)
+    async with Road.open(tmp_path, boxed(root)) as road:
+        told = await sh(road, "find . -name .env | wc -l; cat $(find . -name .env)")
+        assert told["stdout"] == "100\n", told
+        await refuses_a_long_order(road)
+
+
+async def refuses_a_long_order(road: Road) -> None:
+    """More than an order may hold is refused, and the next command runs."""
+    command = {"command": ["/bin/true"], "env": {f"V{number}": "x" * 100_000 for number in range(100)}}
+    told = await road.call("command.run", ".", input=command)
+    assert not told["ok"] and told["error"]["code"] in ("limit_exceeded", "invalid_request"), told
+    assert (await sh(road, "echo well"))["stdout"] == "well\n"
+
+
+async def test_a_secret_deeper_than_a_path_can_be_is_closed(tmp_path: Path) -> None:
+    """A command can go down step by step to where no path leads at once."""
+    root = tmp_path / "root"
+    root.mkdir()
+    down = "import os\nfor _ in range(30):\n os.makedirs('d' * 200, exist_ok=True); os.chdir('d' * 200)\n"
+    async with Road.open(tmp_path, boxed(root)) as road:
+        for act in (f"open('.env', 'w').write({CANARY!r})", "print(open('.env').read())", "os.mkdir('x')"):
+            argv = ["/usr/bin/python3", "-c", down + act]
+            told = await road.call("command.run", ".", input={"command": argv})
+            assert told["ok"] and CANARY not in told["data"]["stdout"], told
+        assert (await sh(road, "echo well"))["stdout"] == "well\n"
+
+
 async def test_too_many_repositories_make_their_folder_read_only(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for number in range(1_000):
@@ -219,11 +252,17 @@ async def test_thousands_of_repositories_stall_nobody_and_end_no_command(tmp_pat
         await road.data("command.run", ".", input={"command": ["/usr/bin/python3", "-c", make]})
         waits: list[float] = []
 
+        async def asked() -> float:
+            started = time.perf_counter()
+            await road.data("file.list", ".", scope="other")
+            return time.perf_counter() - started
+
         async def ask(over: anyio.Event) -> None:
             while not over.is_set():
-                started = time.perf_counter()
-                await road.data("file.list", ".", scope="other")
-                waits.append(time.perf_counter() - started)
+                waits.append(await asked())
+
+        # A machine that is busy with other work is slow without any command too.
+        quiet = sorted([await asked() for _ in range(40)])[38]
 
         over = anyio.Event()
         async with anyio.create_task_group() as group:
@@ -235,4 +274,4 @@ async def test_thousands_of_repositories_stall_nobody_and_end_no_command(tmp_pat
             over.set()
         assert list((road.root / "r1" / ".git").iterdir()) == []
         # What takes a tenth of a second of work was done by another thread; on the event loop it would stop every call.
-        assert sorted(waits)[len(waits) * 95 // 100] < 0.1, sorted(waits)[-5:]
+        assert sorted(waits)[len(waits) * 95 // 100] < max(0.1, 10 * quiet), (quiet, sorted(waits)[-5:])

@@ -6,14 +6,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from computer_linker.changes.difference import diff_lines
 from computer_linker.computer.facets.accessibility import Element, ElementId
-from computer_linker.providers.patching.shown import shown_change
 from computer_linker.providers.refs.likeness import likeness
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
 
-WITHIN_S = 10.0
+WITHIN_S = 40.0
 """Generous for a busy machine; each of these took from forty seconds to many minutes."""
 
 
@@ -51,7 +51,7 @@ async def test_what_a_person_is_shown_costs_little_whatever_it_shows(tmp_path: P
 
 def test_a_change_too_costly_to_compare_is_told_by_its_digest() -> None:
     old, new = (lines(with_others=False) * 2).encode(), lines(with_others=True).encode()
-    told = shown_change("a.txt", old, new, until=time.monotonic() - 1)
+    told = diff_lines("a.txt", old, new, until=time.monotonic() - 1)
     assert told[0].startswith("a.txt: ") and "becomes sha256 " in told[1] and len(told) == 2
 
 
@@ -78,7 +78,7 @@ async def test_a_rule_with_several_stars_judges_a_long_argument_at_once(tmp_path
 def test_a_page_full_of_hard_names_is_judged_in_no_time() -> None:
     seen = Element(ElementId("app", "e0"), None, "button", hard(0x4E00, 66), ())
     crowd = [Element(ElementId("app", f"e{n}"), None, "button", hard(0x5000 + n, 66), ()) for n in range(1, 2000)]
-    started = time.monotonic()
+    started = time.process_time()
     scores = [likeness(seen, (), one, (), seen_window=None, now_window=None) for one in crowd]
-    assert time.monotonic() - started < WITHIN_S
+    assert time.process_time() - started < WITHIN_S
     assert max(scores) <= 0.5

@@ -140,7 +140,7 @@ async def test_names_in_the_folder_are_not_told_by_how_a_command_fails(tmp_path:
             for name in ("tool-a", "tool-b")
         ]
         assert [each and each["code"] for each in told] == ["not_found", "not_found"]
-        assert told[0]["message"].replace("tool-a", "tool-b") == told[1]["message"]
+        assert told[0] and told[1] and told[0]["message"].replace("tool-a", "tool-b") == told[1]["message"]
         for target in ("sub", "gone"):
             ran = await road.data("command.run", target, input={"command": ["true"]}, principal=who)
             assert ran["exitCode"] == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.artifacts.kinds import ProofKind
-from computer_linker.artifacts.store import ArtifactStore, Asked, Owner
+from computer_linker.artifacts.store import ArtifactStore, Filter, Owner
 from computer_linker.cli.output import CliError
 from computer_linker.cli.proof_export import files_of, page_of
 from support.service import write_config
@@ -21,7 +21,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ArtifactStore:
     write_config(home, tmp_path / "root")
     monkeypatch.setenv("COMPUTER_LINKER_HOME", str(home))
     kept = ArtifactStore(home / "artifacts")
-    kept.add(b"\ntouch /tmp/owned\n", KIND, "text/plain", "a log", Owner("app", "s", "op"))
+    kept.add(b"\ntouch /tmp/owned\n", KIND, "text/plain", "a log", Owner("app", "p", "s", "op"))
     return kept
 
 
@@ -30,7 +30,7 @@ def test_a_page_replaces_a_planted_link_and_not_what_it_leads_to(store: Artifact
     profile.write_text("mine")
     page = tmp_path / "root" / "proof.html"
     page.symlink_to(profile)
-    page_of(store, store.listed(Asked(), 10), page, title=None, asked="", whole_session=False)
+    page_of(store, store.listed(Filter(), 10), page, title=None, asked="", whole_session=False)
     assert profile.read_text() == "mine"
     assert not page.is_symlink() and page.read_text().startswith("<!doctype html>")
     assert page.stat().st_mode & 0o777 == 0o600
@@ -52,7 +52,7 @@ def test_files_are_never_written_through_a_link_that_came_in_between(store: Arti
                     continue
 
     rounds = 60
-    found = store.listed(Asked(), 10)
+    found = store.listed(Filter(), 10)
     planter = threading.Thread(target=plant)
     planter.start()
     try:
@@ -73,5 +73,5 @@ def test_files_refuse_a_link_that_is_there(store: ArtifactStore, tmp_path: Path)
     folder = tmp_path / "root" / "files"
     folder.symlink_to(tmp_path / "out")
     with pytest.raises(CliError):
-        files_of(store, store.listed(Asked(), 10), folder)
+        files_of(store, store.listed(Filter(), 10), folder)
     assert list((tmp_path / "out").iterdir()) == []

@@ -12,7 +12,7 @@ import pytest
 
 from computer_linker.fleet import subjects
 from computer_linker.fleet.member import Member
-from computer_linker.fleet.parts import Parts
+from computer_linker.fleet.messages import Parts
 from computer_linker.fleet.seal import Signer, opened
 from computer_linker.fleet.settings import AllowedHub
 from computer_linker.transports.peer.identity import own_identity
@@ -42,7 +42,7 @@ async def _also_of(fleet: Fleet, machine: Machine, hub: Signer, *grants: str) ->
     machine.member = Member(services, dispatcher, machine.member._signer, machine.joined, BEAT)
     machine.member.start()
     known = fleet.hub.machines.by_key[machine.member._signer.fingerprint]
-    await until(lambda: known.here is not None and known.here.epoch == machine.member._epoch)
+    await until(lambda: known.presence is not None and known.presence.epoch == machine.member._epoch)
 
 
 def _body(machine: Machine, key: str, **more: Any) -> dict[str, Any]:

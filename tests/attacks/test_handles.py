@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from computer_linker.model.principal import Principal
-from computer_linker.undo.journal import Journal
+from computer_linker.undo.journal import UndoJournal
 from support.road import LOCAL, OWNER, Road
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +98,7 @@ async def test_what_an_older_version_kept_is_the_owners(tmp_path: Path) -> None:
 
 async def test_a_peer_restores_only_what_its_own_change_replaced(road: Road) -> None:
     await deleted(road, LOCAL)
-    journal = road.app.services.use(Journal)
+    journal = road.app.services.use(UndoJournal)
     [record] = journal._records.values()
     [kept] = record.kept
     place = (str(road.root), ["secret-plan.txt"])

@@ -28,7 +28,8 @@ async def ask(road: Road, view: str, who: Principal, way: str, query: str | None
     asked = {"view": view, "scope": "app", **({"query": query} if query else {}), **more}
     reply = await ServiceIntrospection(road.app).operation_history(asked, who)
     assert "error" not in reply.envelope, reply.envelope
-    return json.loads(json.dumps(reply.envelope))
+    answer: dict[str, Any] = json.loads(json.dumps(reply.envelope))
+    return answer
 
 
 async def busy(road: Road, who: Principal, times: int = 3) -> None:
@@ -67,7 +68,8 @@ async def test_what_others_do_changes_nothing_in_the_answer(tmp_path: Path, view
             for number in range(3):
                 await busy(road, OWNER, others)
                 await road.call("file.stat", f"mine-{number}.txt", principal=OAUTH)
-            return await ask(road, view, OAUTH, way, **({} if view == "verify" else {"limit": 2}))
+            more: dict[str, Any] = {} if view == "verify" else {"limit": 2}
+            return await ask(road, view, OAUTH, way, **more)
         raise AssertionError("the road raises")
 
     quiet, loud = await acts(tmp_path / "quiet", 0), await acts(tmp_path / "loud", 5)
@@ -90,7 +92,7 @@ async def test_pages_go_through_the_callers_own_events_and_no_cursor_is_of_use_t
         await road.call("file.stat", f"mine-{number}.txt", principal=OAUTH)
     seen, cursor, cursors = [], None, []
     for _ in range(10):
-        more = {"cursor": cursor} if cursor else {}
+        more: dict[str, Any] = {"cursor": cursor} if cursor else {}
         page = await ask(road, "timeline", OAUTH, way, "op:file.stat", limit=2, **more)
         seen += [event["target"] for event in page["events"]]
         cursor = page["nextCursor"]

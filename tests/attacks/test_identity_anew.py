@@ -12,19 +12,21 @@ import pytest
 import rfc8785
 
 from computer_linker import home as places
-from computer_linker.cli.approval_text import shown_lines
+from computer_linker.cli.approval_text import format_request
 from computer_linker.config.schema import Config
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.confirm import DIALOG_CHARACTERS, About, Asked, counts_as_a_yes
 from computer_linker.policy.digest import canonical_request
-from computer_linker.providers.approvals import Answer, Approvals, shown
+from computer_linker.providers.approvals import Answer, Approvals
 from computer_linker.service.app import open_app
+from computer_linker.service.approvals import shown
 from computer_linker.transports.http.approval_html import list_page
 from computer_linker.transports.http.guards import came_through_a_proxy
 from computer_linker.transports.mcp.dialog import question
 from support.road import LOCAL, Road, folder_scope
 from support.service import Service, serving
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.anyio
 
@@ -129,11 +131,11 @@ def asked_with(
 
 def everywhere(asked: Asked) -> dict[str, str]:
     """The question as each place shows it."""
-    item = {**shown(asked), "picture": None}
+    item = shown(asked)
     return {
         "dialog": question(asked)["message"],
         "page": list_page([asked], "csrf", "here"),
-        "terminal": "\n".join(line for line, _ in shown_lines(item, 200)),
+        "terminal": "\n".join(line for line, _ in format_request(item, 200)),
     }
 
 
@@ -257,7 +259,4 @@ def test_a_greeting_that_is_never_ended_leaves_no_descriptor_behind(service: Ser
             socket.send_fds(link, [b"x"], [file.fileno(), file.fileno()])
         link.settimeout(30)
         assert link.recv(1) == b"", "it is not waited for without an end"
-    deadline = time.monotonic() + 10
-    while kept() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not kept()
+    wait_for(lambda: not kept())

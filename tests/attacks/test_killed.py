@@ -41,8 +41,7 @@ def test_all_or_none_and_never_without_a_record(tmp_path: Path, kills: int) -> N
             assert len(texts) == 1 and texts <= {f"turn {turn}\n", f"turn {turn + 1}\n"}, texts
             turn = int(texts.pop().split()[1])
             link = send(service, turn)
-            # Not a wait for anything: the moment of death is what is being varied.
-            time.sleep(dice.uniform(0.0, 0.12))
+            time.sleep(dice.uniform(0.0, 0.12))  # no wait for anything: the moment of death is what is varied
             service.process.kill()
             service.process.wait(10)
             link.close()

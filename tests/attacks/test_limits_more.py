@@ -42,7 +42,7 @@ def test_a_tree_of_very_many_files_is_cut_and_costs_little(tmp_path: Path, files
         link.close()
         assert told["ok"] and len(told["data"]["entries"]) <= 120_000
         assert told["data"]["truncated"] or files < 120_000
-        assert took < 10
+        assert took < 60
         assert service.memory_mb() - before < 64
     shutil.rmtree(tmp_path / "root")
 
@@ -66,7 +66,7 @@ async def test_a_window_with_endless_controls_is_cut(tmp_path: Path) -> None:
         started = time.monotonic()
         limits = {"axMaxDepth": 10**9, "axMaxNodes": 10**9, "includeScreenshot": False}
         told = await road.call("desktop.observe", scope="desk", options=limits)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 60
         assert told["ok"] and len(told["data"]["evidence"]["nodes"]) <= 2000, told.get("error")
         assert told["data"]["evidence"]["truncated"] and "lowered" in str(told["warnings"])
 

@@ -19,7 +19,7 @@ from computer_linker.policy.confirm import DIALOG_CHARACTERS
 from computer_linker.policy.digest import canonical_request, digest_of
 from computer_linker.policy.preview import preview
 from computer_linker.providers.approvals import Approvals
-from computer_linker.service.approvals import ApprovalDesk
+from computer_linker.service.approvals import TerminalApprovals
 from computer_linker.transports.http.approval_html import list_page
 from support.notice_area import NoticeArea
 from support.road import LOCAL, Road, folder_scope
@@ -259,7 +259,7 @@ async def test_a_notice_of_a_long_request_has_no_button_that_allows(tmp_path: Pa
     answers: list[dict[str, Any]] = []
     try:
         async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")], computer) as road:
-            desk = ApprovalDesk(road.app)
+            road.app.services.use(TerminalApprovals)
 
             async def write() -> None:
                 answers.append(await road.call("file.write", "a.txt", input={"content": "x" * 2000}))
@@ -269,25 +269,24 @@ async def test_a_notice_of_a_long_request_has_no_button_that_allows(tmp_path: Pa
                     group.start_soon(write)
                     notice = await area.next()
                     assert notice.actions == ["deny", "Do not allow"] and "not shown here" in notice.body
-                    assert road.app.dispatcher.lanes.is_idle("desktop", 0), "nothing is held up for it"
+                    assert road.app.dispatcher.queues.is_idle("desktop", 0), "nothing is held up for it"
                     area.press(notice.number, button)
                     if button == "allow":
                         area.press(notice.number, "deny")
-            await desk.aclose()
             assert answers[0]["error"]["code"] == "confirm_required" and not (road.root / "a.txt").exists()
     finally:
         stop(process)
 
 
 async def test_what_names_itself_with_escapes_is_written_out_everywhere(road: Road) -> None:
-    from computer_linker.providers.approvals import shown
+    from computer_linker.service.approvals import shown
     from computer_linker.transports.mcp.dialog import question
 
     evil = "\x1b[2J\u202e\u200b"
     await road.call("file.mkdir", f"a{evil}b")
     [asked] = road.app.services.use(Approvals).waiting()
     asked.principal = f"oauth:{evil}"
-    told = json.dumps(shown(asked), ensure_ascii=False) + json.dumps(question(asked), ensure_ascii=False)
+    told = json.dumps(shown(asked).to_wire(), ensure_ascii=False) + json.dumps(question(asked), ensure_ascii=False)
     for char in evil:
         assert char not in ("\x1b", "\u202e", "\u200b") or char not in told
     assert len(asked.preview) <= DIALOG_CHARACTERS and LOCAL.client is not None

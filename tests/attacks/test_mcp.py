@@ -101,7 +101,7 @@ def test_a_caller_who_leaves_takes_the_command_along(service: Service) -> None:
     with socket.create_connection(("127.0.0.1", service.port), timeout=10) as link:
         link.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + message)
         wait_for(lambda: _sleepers(service))
-    wait_for(lambda: not _sleepers(service), seconds=5)
+    wait_for(lambda: not _sleepers(service))
     told = message_of(send(service, call("history.last"))[1])
     events = json.loads(told["result"]["content"][0]["text"])["data"]["events"]
     assert next(event.get("errorCode") for event in events if event["op"] == "command.run") == "aborted"

@@ -9,13 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from orphan_tricks import TRICKS, left, program
-
+from attacks.orphan_tricks import TRICKS, left, program
 from computer_linker.computer.local.linux.control_groups import ControlGroups
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from support.launching import processes_of
 from support.road import Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 BOUNDARIES = ["bubblewrap", "landlock", "none"]
@@ -38,9 +37,7 @@ async def leave_one(tmp_path: Path, kind: Any, trick: str, *, reads_marks: bool 
         argv = program(trick, token, reads_marks=reads_marks)
         ran = await road.data("command.run", ".", input={"command": argv}, options={"timeoutSeconds": 50})
         assert ran["exitCode"] == 0, ran
-        with anyio.fail_after(10):
-            while left(token):
-                await anyio.sleep(0.02)
+        await until(lambda: not left(token))
         read = await road.data("command.read", started["processId"])
         assert read["status"] == "running" and left(other)
 
@@ -67,9 +64,7 @@ async def test_an_orphan_of_a_running_command_lives_on_with_it(tmp_path: Path) -
             assert (await road.data("command.run", ".", input={"command": ["true"]}))["exitCode"] == 0
         assert len(left(token)) >= 2
         await road.data("command.stop", started["processId"])
-        with anyio.fail_after(10):
-            while left(token):
-                await anyio.sleep(0.02)
+        await until(lambda: not left(token))
 
 
 async def test_what_a_killed_launcher_left_is_ended_by_the_next_one(tmp_path: Path) -> None:
@@ -89,9 +84,7 @@ async def test_what_a_killed_launcher_left_is_ended_by_the_next_one(tmp_path: Pa
         launcher = processes_of(road.app.computer)._launcher
         assert launcher is not None
         launcher.kill()
-        with anyio.fail_after(20):
-            while left(token):
-                await anyio.sleep(0.02)
+        await until(lambda: not left(token))
 
 
 WITHOUT = """

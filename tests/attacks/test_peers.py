@@ -232,7 +232,7 @@ async def test_an_answer_that_is_none_is_told_and_recorded_as_not_known(tmp_path
             "warnings": [],
             **told,
         }
-        pair.server._roads = replace(pair.server._roads, operations=liar)
+        pair.server._dispatchers = replace(pair.server._dispatchers, operations=liar)
         answer = await pair.desk.call("file.write", "x.txt", scope="laptop/app", input={"content": "x"})
         assert (answer["ok"], answer["error"]["code"]) == (False, "provider_unavailable")
         (event,) = await events_of(pair.desk, "file.write")

@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from computer_linker.providers.sandbox.boundary import Kind
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from support.road import Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -174,6 +175,100 @@ async def test_tricks_of_renaming_leave_nothing_planted(tmp_path: Path, script: 
         assert not os.path.lexists(road.root / "a" / ".vscode")
 
 
+@pytest.mark.parametrize(
+    ("script", "left"),
+    [
+        ("mv a t; mkdir t/.vscode", "t/.vscode"),
+        ("mkdir new; mv a new/a; mkdir new/a/.vscode", "new/a/.vscode"),
+        ("mv a t; mv plain t/.vscode", "t/.vscode"),
+        ("mv a t; mkdir -p t/in/.config/autostart; mkdir -p t/.config/autostart", "t/.config/autostart"),
+        ("mv a t; echo x > t/.mcp.json", "t/.mcp.json"),
+        ("mkdir x; mkdir x/.git; mv a t; mv x/.git t/.git", "t/.git"),
+        ("mv a/b t; mkdir t/.idea", "t/.idea"),
+        ("mv a t; mkdir t/.vscode; sleep 0.6; mv t u", "u/.vscode"),
+    ],
+)
+async def test_a_folder_that_was_there_is_not_its_own_under_another_name(
+    tmp_path: Path, kind: Kind, script: str, left: str
+) -> None:
+    (tmp_path / "root" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "root" / "plain").mkdir()
+    async with held_by(tmp_path, kind) as road:
+        told = await sh(road, script)
+        assert not os.path.lexists(road.root / left), told
+        assert sum("protected name" in warning for warning in told["warnings"]) == 1, told["warnings"]
+        again = await sh(road, "mkdir made; mkdir made/.vscode; mv made moved; test -d moved/.vscode")
+        assert again["data"]["exitCode"] == 0 and (road.root / "moved" / ".vscode").is_dir(), again
+
+
+@pytest.mark.parametrize("kind", ["landlock", "none"])
+async def test_what_comes_along_with_a_renamed_folder_stays(tmp_path: Path, kind: Kind) -> None:
+    (tmp_path / "root" / "a" / ".vscode").mkdir(parents=True)
+    (tmp_path / "root" / "a" / ".mcp.json").write_text("mine")
+    async with held_by(tmp_path, kind) as road:
+        told = await sh(road, "mv a t; mkdir t/.idea")
+        assert names(road.root) == ["t", "t/.mcp.json", "t/.vscode"], told
+        assert kept(road) == {}
+
+
+BARE = """
+import os, sys
+os.chdir(sys.argv[1])
+os.makedirs("objects", exist_ok=True); os.makedirs("refs", exist_ok=True)
+open("config", "w").write("[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = touch EXECUTED; false\\n\\tbare = false\\n\\tworktree = .\\n")
+open("HEAD", "w").write("ref: refs/heads/main\\n")
+"""
+
+
+@pytest.mark.parametrize("place", [".", "sub"])
+async def test_a_repository_without_its_usual_name_is_planted_too(tmp_path: Path, kind: Kind, place: str) -> None:
+    """git takes any folder with HEAD, objects and refs for a repository, and runs what its config says."""
+    (tmp_path / "root" / "sub" / "config").mkdir(parents=True) if place == "." else (tmp_path / "root" / "sub").mkdir(
+        parents=True
+    )
+    async with held_by(tmp_path, kind) as road:
+        told = await road.call("command.run", ".", input={"command": ["/usr/bin/python3", "-c", BARE, place]})
+        assert told["data"]["exitCode"] == 0, told
+        assert any("HEAD is a protected name" in warning for warning in told["warnings"]), told
+        assert not (road.root / place / "HEAD").exists() and (road.root / place / "config").is_file()
+        subprocess.run(["git", "status"], cwd=road.root / place, capture_output=True, check=False)
+        assert not (road.root / place / "EXECUTED").exists()
+        made = await sh(road, "git init -q --bare new.git && echo done")
+        assert made["data"]["stdout"] == "done\n" and (road.root / "new.git" / "HEAD").exists()
+        if kind == "bubblewrap":
+            tried = await sh(
+                road, "echo x >> new.git/config; echo x > new.git/hooks/pre-receive; echo x > new.git/HEAD; ls new.git"
+            )
+            assert (
+                "Read-only file system" in tried["data"]["stderr"]
+                and "x\n" not in (road.root / "new.git" / "config").read_text()
+            )
+            assert not (road.root / "new.git" / "hooks" / "pre-receive").exists()
+            pushed = await sh(
+                road,
+                "git init -q w && cd w && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git push -q ../new.git HEAD:refs/heads/main && git -C ../new.git log --format=%s main",
+            )
+            assert pushed["data"]["stdout"] == "x\n", pushed
+
+
+async def test_what_only_resembles_a_repository_stays(tmp_path: Path, kind: Kind) -> None:
+    for name in ("config", "objects", "hooks"):
+        (tmp_path / "root" / name).mkdir(parents=True)
+    async with held_by(tmp_path, kind) as road:
+        await sh(road, "mkdir refs; touch config/a hooks/a; mkdir x; touch x/HEAD x/config")
+        assert names(road.root) == [
+            "config",
+            "config/a",
+            "hooks",
+            "hooks/a",
+            "objects",
+            "refs",
+            "x",
+            "x/HEAD",
+            "x/config",
+        ]
+
+
 async def test_a_place_of_several_names_is_planted_as_a_whole(tmp_path: Path) -> None:
     async with held_by(tmp_path, "bubblewrap") as road:
         await sh(
@@ -186,13 +281,17 @@ async def test_a_place_of_several_names_is_planted_as_a_whole(tmp_path: Path) ->
 async def test_what_a_running_process_plants_goes_within_a_moment(tmp_path: Path, kind: Kind) -> None:
     (tmp_path / "root" / "sub").mkdir(parents=True)
     async with held_by(tmp_path, kind) as road:
-        script = "while read line; do mkdir sub/.vscode && echo EVIL > sub/.vscode/$line && echo made $line; done"
+        # Renamed when it is complete: half of one may be taken away as well.
+        script = "while read line; do mkdir x && echo EVIL > x/$line && mv x sub/.vscode && echo made $line; done"
         process = (await road.data("command.start", ".", input={"command": ["sh", "-c", script]}))["processId"]
+        read: dict[str, Any] = {"warnings": []}
         for number in range(3):
             typed = {"input": {"text": f"{number}\n"}, "options": {"waitFor": f"made {number}", "waitSeconds": 20}}
             assert (await road.data("command.send", process, **typed))["matched"]
             await until(lambda: not (road.root / "sub" / ".vscode").exists())
-        read = await road.call("command.read", process)
+            with anyio.fail_after(20):
+                while len(read["warnings"]) <= number:
+                    read = await road.call("command.read", process, options={"waitSeconds": 1})
         assert len(read["warnings"]) == 3 and process in read["warnings"][0]
         await road.data("command.stop", process, options={"graceSeconds": 0})
         assert kept(road) == {f"sub/.vscode/{number}": "EVIL\n" for number in range(3)}
@@ -254,9 +353,3 @@ async def test_the_history_counts_refused_names(tmp_path: Path) -> None:
     async with held_by(tmp_path, "bubblewrap") as road:
         await sh(road, "mkdir .vscode")
         assert "refusedNames" in str(await road.data("history.timeline", options={"limit": 50}))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(20):
-        while not condition():
-            await anyio.sleep(0.01)

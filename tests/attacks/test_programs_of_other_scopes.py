@@ -1,6 +1,7 @@
 """A scope that may write cannot choose what runs for another scope, nor what the service runs itself."""
 
 import os
+import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,10 +11,15 @@ from typing import Any
 import pytest
 
 from computer_linker.computer.base import Computer
+from computer_linker.computer.local.linux.apps import LinuxApps
+from computer_linker.computer.simulated.computer import SimulatedComputer
+from computer_linker.errors import ProviderUnavailable
+from computer_linker.fleet.embedded import server_program
+from computer_linker.model.scope import Scope
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from computer_linker.service.programs import tool_readiness
-from support.road import LOCAL, Road, folder_scope
+from support.road import LOCAL, Road, computer_scope, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -124,3 +130,62 @@ async def test_the_service_itself_runs_no_program_that_a_scope_could_have_replac
         found = tool_readiness(road.app.config.scopes)
         assert found["codex"]["path"] == f"{tmp_path}/tools/bin/codex" and found["codex"]["version"] is None
     assert not mark.exists()
+
+
+def with_apps(environ: dict[str, str]) -> SimulatedComputer:
+    """A simulated desktop that opens real desktop entries."""
+    computer = SimulatedComputer()
+    apps = LinuxApps(computer.windows, environ, lambda: computer.scopes())
+    computer.provide("apps", apps, backend="desktop entries")
+    return computer
+
+
+@pytest.mark.parametrize("planted", ["program", "absolute", "env", "interpreter", "entry"])
+async def test_an_application_that_a_scope_could_have_replaced_is_not_started(tmp_path: Path, planted: str) -> None:
+    mark, tools = tmp_path / "ran", tmp_path / "tools"
+    bad = program(tools / "bin" / "editor-g", f"#!/bin/sh\ntouch {mark}\n")
+    good = program(tmp_path / "safe" / "viewer-g", f"#!{bad}\n" if planted == "interpreter" else "#!/bin/sh\nexit 0\n")
+    execs = {
+        "program": "editor-g", "absolute": str(bad), "env": "env A=1 editor-g", "interpreter": str(good),
+        "entry": f"/bin/sh -c 'touch {mark}'",
+    }  # fmt: skip
+    data = tools / "share" if planted == "entry" else tmp_path / "share"
+    (data / "applications").mkdir(parents=True)
+    (data / "applications" / "editor.desktop").write_text(
+        f"[Desktop Entry]\nType=Application\nName=Editor\nExec={execs[planted]}\n"
+    )
+    environ = {"PATH": f"{bad.parent}:/usr/bin:/bin", "XDG_DATA_HOME": str(data), "HOME": str(tmp_path)}
+    scopes = [computer_scope(), folder_scope(tools, "tools")]
+    async with Road.open(tmp_path, scopes, with_apps(environ)) as road:
+        refused = await road.call("app.open", "editor", scope="desk")
+        assert refused["error"]["code"] == "permission_denied", refused
+        assert refused["error"]["details"]["rule"] == "programOfAnotherScope"
+    assert not mark.exists()
+
+
+async def test_an_application_outside_every_writable_scope_starts(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    program(tmp_path / "safe" / "viewer-g", f"#!/bin/sh\ntouch {mark}\nexit 3\n")
+    (tmp_path / "share" / "applications").mkdir(parents=True)
+    (tmp_path / "share" / "applications" / "v.desktop").write_text(
+        "[Desktop Entry]\nType=Application\nName=Viewer\nExec=viewer-g\n"
+    )
+    environ = {"PATH": f"{tmp_path}/safe:/usr/bin:/bin", "XDG_DATA_HOME": f"{tmp_path}/share", "HOME": str(tmp_path)}
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    async with Road.open(tmp_path, [computer_scope(), folder_scope(tools, "tools")], with_apps(environ)) as road:
+        ended = await road.call("app.open", "v", scope="desk")
+        assert ended["error"]["details"]["exitCode"] == 3
+    assert mark.exists()
+
+
+def test_the_hubs_server_is_none_that_a_scope_could_have_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = program(tmp_path / "tools" / "nats-server")
+    monkeypatch.setenv("PATH", f"{planted.parent}:/usr/bin:/bin")
+    places = [tmp_path / "tools", Path(sysconfig.get_path("scripts"))]
+    scopes = [Scope.from_wire(folder_scope(place, f"s{n}")) for n, place in enumerate(places)]
+    with pytest.raises(ProviderUnavailable):
+        server_program(scopes)
+    assert server_program([]) != str(planted) or not Path(sysconfig.get_path("scripts"), "nats-server").exists()

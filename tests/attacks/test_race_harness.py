@@ -3,13 +3,11 @@
 import os
 import random
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from race_harness import run
+from attacks.race_harness import run
 
 SEED = int(os.environ.get("COMPUTER_LINKER_SEED") or random.SystemRandom().randrange(1 << 32))
 _SOAK = [pytest.mark.soak, pytest.mark.timeout(1800)]

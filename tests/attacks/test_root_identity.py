@@ -141,3 +141,46 @@ async def test_the_root_of_another_scope_is_neither_moved_nor_removed(home: Path
             pytest.skip("no boundary here holds names")
         assert ran["data"]["stdout"].split() == ["b", "deep", "deep/er"]
     assert sorted(os.listdir(tmp_path / "nest")) == ["b", "deep"]
+
+
+@pytest.fixture
+def later(home: Path, tmp_path: Path) -> Path:
+    """Scope `inner` has a folder that does not exist yet, inside that of `outer`; a service has read that."""
+    scopes = [
+        folder_scope(tmp_path / "nest", "outer", allowedCommands=["*"]),
+        folder_scope(tmp_path / "nest" / "later", "inner"),
+    ]
+    update(home, lambda value: value.update(scopes=scopes))
+    return tmp_path / "nest" / "later"
+
+
+async def test_a_root_that_another_scope_made_first_is_refused(home: Path, later: Path) -> None:
+    async with open_app(home, LiveConfig(home, fresh_for_s=0)) as app:
+        road = Road(app, home, home)
+        assert (await road.call("file.read", "key.txt", scope="inner"))["error"]["code"] == "path_out_of_scope"
+        await road.call("file.create", "later/key.txt", scope="outer", input={"content": "planted"}, options={"createParents": True})  # fmt: skip
+        assert (later / "key.txt").read_text() == "planted"
+        refused = await road.call("file.read", "key.txt", scope="inner")
+        assert refused["error"]["code"] == "path_out_of_scope", refused
+    refused = await read_inner(home)
+    assert refused["error"]["code"] == "path_out_of_scope" and "scope confirm inner" in refused["error"]["message"]
+    run = subprocess.run(
+        [*PROGRAM, "scope", "confirm", "inner"], env=environment(home), capture_output=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert (await read_inner(home))["data"]["content"] == "planted"
+
+
+async def test_a_link_to_elsewhere_is_no_root_that_was_missing(home: Path, later: Path, tmp_path: Path) -> None:
+    update(home, lambda value: value.update(scopes=value["scopes"][1:]))
+    assert (await read_inner(home))["error"]["code"] == "not_found"
+    later.symlink_to(tmp_path / "private")
+    assert (await read_inner(home))["error"]["code"] == "path_out_of_scope"
+
+
+async def test_a_missing_root_that_no_client_could_make_is_the_owners(home: Path, later: Path) -> None:
+    update(home, lambda value: value.update(scopes=value["scopes"][1:]))
+    assert (await read_inner(home))["error"]["code"] == "not_found"
+    later.mkdir()
+    (later / "key.txt").write_text("mine")
+    assert (await read_inner(home))["data"]["content"] == "mine"

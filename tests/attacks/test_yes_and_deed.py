@@ -17,6 +17,7 @@ from computer_linker.model.scope import Scope
 from computer_linker.providers.approvals import Approvals
 from computer_linker.service.app import open_app
 from support.road import LOCAL, Road, computer_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +57,7 @@ async def held(road: Road) -> AsyncIterator[Callable[[], None]]:
     taken, over = anyio.Event(), anyio.Event()
 
     async def hold() -> None:
-        async with road.app.dispatcher.lanes.hold("desktop", replace(OTHER, proof="cli")):
+        async with road.app.dispatcher.queues.hold("desktop", replace(OTHER, proof="cli")):
             taken.set()
             await over.wait()
 
@@ -69,14 +70,12 @@ async def held(road: Road) -> AsyncIterator[Callable[[], None]]:
 
 async def queued(road: Road) -> None:
     """Return once a call waits for the desktop."""
-    lane = road.app.dispatcher.lanes._lanes["desktop"]
-    with anyio.fail_after(30):
-        while not lane.queue:
-            await anyio.sleep(0.005)
+    queue = road.app.dispatcher.queues._queues["desktop"]
+    await until(lambda: queue.waiting)
 
 
 async def in_the_queue(
-    road: Road, op: str, change: Callable[[], None], target: Any = None, input: dict[str, Any] | None = None
+    road: Road, op: str, change: Callable[[], object], target: Any = None, input: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """A person says yes to the act; it waits behind another client, and meanwhile `change` happens."""
     answers: list[dict[str, Any]] = []
@@ -109,7 +108,7 @@ def events(road: Road) -> list[dict[str, Any]]:
 
 async def test_a_click_does_not_land_on_a_window_that_came_while_it_waited(road: Road) -> None:
     """B9a."""
-    done = await in_the_queue(road, "desktop.click", lambda: replaced(road) and None, input=OK)
+    done = await in_the_queue(road, "desktop.click", lambda: replaced(road), input=OK)
     assert done["error"]["code"] == "conflict" and "window" in done["error"]["details"]["changed"], done
     assert events(road) == []
 
@@ -166,7 +165,7 @@ async def test_text_is_not_typed_into_a_window_that_took_the_keyboard_meanwhile(
     done = await in_the_queue(
         road,
         "desktop.type_text",
-        lambda: dialog(world(road), "Chat with a stranger") and None,
+        lambda: dialog(world(road), "Chat with a stranger"),
         input={"text": "secret"},
     )
     assert done["error"]["code"] == "conflict", done
@@ -181,7 +180,7 @@ async def test_a_field_whose_text_is_replaced_anyway_is_not_held_to_that_text(
     field = world(road).windows[0].controls[1]
     given = {"target": {"selector": {"byRole": "text", "titleContains": "amount"}}, "text": "20"}
     answers: list[dict[str, Any]] = []
-    wanted = {"op": "desktop.type_text", "input": given, "options": {"clearBefore": clears}}
+    wanted: dict[str, Any] = {"op": "desktop.type_text", "input": given, "options": {"clearBefore": clears}}
     issued = await road.data("confirm.issue", scope="desk", input=wanted)
     assert people(road).answer(issued["approvalId"], "yes")
     token = {"token": issued["token"]}
@@ -209,7 +208,7 @@ async def test_a_window_act_is_held_to_the_window_that_was_shown(road: Road, op:
 
 
 async def test_an_app_is_not_closed_with_a_window_nobody_was_shown(road: Road) -> None:
-    done = await in_the_queue(road, "app.close", lambda: dialog(world(road), "Unsaved work") and None, target="editor")
+    done = await in_the_queue(road, "app.close", lambda: dialog(world(road), "Unsaved work"), target="editor")
     assert done["error"]["code"] == "conflict", done
     assert len(world(road).windows) == 2
 
@@ -233,6 +232,55 @@ async def test_what_the_owner_takes_away_while_a_call_waits_is_refused(tmp_path:
             let_go()
         assert answers[0]["error"]["code"] == "permission_denied", answers
         assert events(road) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "code"),
+    [({"confirm": "act"}, "confirm_required"), ({"excludedApplications": ["editor*"]}, "permission_denied")],
+)
+async def test_a_policy_that_changes_while_a_call_waits_holds_for_it(
+    tmp_path: Path, after: dict[str, Any], code: str
+) -> None:
+    computer, answers = SimulatedComputer(), list[dict[str, Any]]()
+    dialog(computer.world, "Save draft?")
+    known = [_config(computer_scope("free"))]
+    async with open_app(tmp_path, lambda: known[-1], computer) as app:
+        road = Road(app, tmp_path, tmp_path)
+
+        async def act() -> None:
+            answers.append(await road.call("desktop.click", scope="free", input=OK))
+
+        async with held(road) as let_go, anyio.create_task_group() as group:
+            group.start_soon(act)
+            await queued(road)
+            known.append(_config(computer_scope("free", **after)))
+            let_go()
+        assert not answers[0]["ok"], answers
+        assert answers[0]["error"]["code"] in (code, "element_not_found"), answers
+        assert events(road) == []
+
+
+async def test_an_allowance_for_the_session_that_is_taken_back_while_a_call_waits_is_none(road: Road) -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def first() -> None:
+        asked.append(await road.call("desktop.click", scope="desk", input=OK))
+
+    async with people(road).attached("person", _allows_the_session):
+        await first()
+    assert asked[0]["ok"], asked
+    pressed = len(events(road))
+    async with held(road) as let_go, anyio.create_task_group() as group:
+        group.start_soon(first)
+        await queued(road)
+        assert people(road).ledger.revoke_standing() == 1
+        let_go()
+    assert asked[1]["error"]["code"] == "confirm_required", asked
+    assert len(events(road)) == pressed
+
+
+async def _allows_the_session(_asked: object) -> Any:
+    return "yes_for_session"
 
 
 def _config(scope: dict[str, Any]) -> Config:

@@ -22,6 +22,7 @@ from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.providers.approvals import Approvals
 from support.pair import Pair, events_of, open_pair
 from support.road import LOCAL, computer_scope, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -119,16 +120,15 @@ async def test_a_click_does_not_land_on_another_window_that_lies_there_by_then(d
 
 async def test_a_click_that_waited_behind_another_client_is_looked_at_again(desk: Far) -> None:
     await desk.yes(lambda: desk.far.pointer.click(AT))
-    lanes, codes = desk.pair.laptop.app.dispatcher.lanes, list[str]()
+    queues, codes = desk.pair.laptop.app.dispatcher.queues, list[str]()
 
     async def act() -> None:
         codes.append(await desk.refused(lambda: desk.far.pointer.click(AT)))
 
     with anyio.fail_after(60):
-        async with anyio.create_task_group() as group, lanes.hold("desktop", replace(LOCAL, proof="cli")):
+        async with anyio.create_task_group() as group, queues.hold("desktop", replace(LOCAL, proof="cli")):
             group.start_soon(act)
-            while not lanes._lanes["desktop"].queue:
-                await anyio.sleep(0.005)
+            await until(lambda: queues._queues["desktop"].waiting)
             desk.replace_window("Save draft?")
     assert codes == ["conflict"] and desk.events() == []
 
@@ -231,7 +231,7 @@ async def at_once() -> None:
 
 CHANGES: dict[str, tuple[Change, str]] = {
     "write": (Write(at("a.txt"), b"new\n"), "-on the laptop"),
-    "remove": (Remove(at("a.txt")), "removes a.txt: 13 bytes, sha256"),
+    "remove": (Remove(at("a.txt")), "a.txt: 13 bytes now, not there then"),
     "move": (Move(at("a.txt"), at("b.txt")), "moves a.txt: 13 bytes, sha256"),
     "copy": (Copy(at("a.txt"), at("b.txt")), "copies a.txt: 13 bytes, sha256"),
 }
@@ -249,7 +249,7 @@ async def test_a_peers_change_of_a_file_shows_the_path_and_the_change_and_is_hel
 
 
 async def test_a_peers_change_of_an_unchanged_file_is_made(folder: Far) -> None:
-    changes = [Write(at("a.txt"), b"new\n"), MakeFolder(at("made"))]
+    changes: list[Write | MakeFolder] = [Write(at("a.txt"), b"new\n"), MakeFolder(at("made"))]
     await folder.yes(lambda: folder.far.files.change(changes, gate=at_once))
     await folder.far.files.change(changes, gate=at_once)
     assert (folder.pair.laptop.root / "a.txt").read_text() == "new\n" and (folder.pair.laptop.root / "made").is_dir()

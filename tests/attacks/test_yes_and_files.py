@@ -80,7 +80,7 @@ COMMANDS: dict[str, tuple[Any, str, str, str]] = {
 async def test_a_script_that_changed_after_the_yes_does_not_run(road: Road, case: str) -> None:
     command, name, good, evil = COMMANDS[case]
     script = write(road.root / name, good)
-    parts = {"input": {"command": command}}
+    parts: dict[str, Any] = {"input": {"command": command}}
     done = await after_the_yes(road, lambda: write(script, evil), "command.run", ".", **parts)
     assert done["error"]["code"] == "conflict" and done["error"]["details"]["changed"] == [name], done
     assert not (road.root / "evil").exists() and not (road.root / "good").exists()
@@ -137,7 +137,7 @@ async def test_a_script_is_looked_at_while_the_process_waits_at_its_gate(road: R
 
 async def test_a_managed_process_is_held_too_and_none_is_left(road: Road) -> None:
     script = write(road.root / "build.py", GOOD)
-    parts = {"input": {"command": ["python3", "build.py"]}}
+    parts: dict[str, Any] = {"input": {"command": ["python3", "build.py"]}}
     done = await after_the_yes(road, lambda: write(script, EVIL), "command.start", ".", **parts)
     assert done["error"]["code"] == "conflict", done
     assert not (road.root / "evil").exists()
@@ -178,7 +178,7 @@ async def test_what_is_copied_or_moved_is_what_the_person_saw(road: Road, op: st
 async def test_what_is_replaced_is_what_the_person_saw(road: Road, op: str) -> None:
     write(road.root / "a.txt", "seen")
     over = write(road.root / "b.txt", "of no worth")
-    parts = {"input": {"destination": "b.txt"}, "options": {"overwrite": True}}
+    parts: dict[str, Any] = {"input": {"destination": "b.txt"}, "options": {"overwrite": True}}
     done = await after_the_yes(road, lambda: write(over, "a day's work"), op, "a.txt", **parts)
     assert done["error"]["code"] == "conflict" and done["error"]["details"]["changed"] == ["b.txt"], done
     assert over.read_text() == "a day's work" and (road.root / "a.txt").exists()
@@ -224,11 +224,11 @@ async def test_an_undo_shows_its_files_and_is_held_to_them(road: Road) -> None:
     people(road).answer(refused["error"]["details"]["approvalId"], "yes_for_session")
     third = (await road.call("file.write", "a.txt", input={"content": "third"}))["operationId"]
     people(road).ledger.revoke_standing()
-    parts = {"input": {"operationId": third}}
+    parts: dict[str, Any] = {"input": {"operationId": third}}
     done = await after_the_yes(road, lambda: write(kept, "worked on"), "file.undo", **parts)
     assert done["error"]["code"] == "conflict" and kept.read_text() == "worked on", done
     await road.call("file.undo", **parts)
-    assert "restored: a.txt: 9 bytes" in shown(road), shown(road)
+    assert "restores a.txt: 9 bytes" in shown(road), shown(road)
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ async def test_a_commit_is_of_what_was_staged_when_the_person_saw_it(road: Road,
         write(repository / "b.txt", "evil")
         git_out(repository, "add", "b.txt")
 
-    parts = {"input": {"message": "second"}}
+    parts: dict[str, Any] = {"input": {"message": "second"}}
     done = await after_the_yes(road, stage_more, "git.commit", ".", **parts)
     assert done["error"]["code"] == "conflict" and done["error"]["details"]["changed"] == ["index"], done
     assert git_out(repository, "rev-list", "--count", "HEAD").strip() == "1"
@@ -282,7 +282,7 @@ async def test_a_commit_is_onto_the_head_that_the_person_saw(road: Road, reposit
 
 async def test_what_is_staged_is_what_the_person_saw(road: Road, repository: Path) -> None:
     write(repository / "a.txt", "seen")
-    parts = {"input": {"paths": ["a.txt"]}}
+    parts: dict[str, Any] = {"input": {"paths": ["a.txt"]}}
     done = await after_the_yes(road, lambda: write(repository / "a.txt", "evil"), "git.stage", ".", **parts)
     assert done["error"]["code"] == "conflict" and done["error"]["details"]["changed"] == ["a.txt"], done
     assert git_out(repository, "diff", "--cached", "--name-only") == ""
@@ -290,7 +290,7 @@ async def test_what_is_staged_is_what_the_person_saw(road: Road, repository: Pat
 
 async def test_more_files_than_the_person_saw_are_not_staged(road: Road, repository: Path) -> None:
     write(repository / "a.txt", "seen")
-    parts = {"input": {"paths": ["."]}}
+    parts: dict[str, Any] = {"input": {"paths": ["."]}}
     done = await after_the_yes(road, lambda: write(repository / "b.txt", "evil"), "git.stage", ".", **parts)
     assert done["error"]["code"] == "conflict", done
     assert git_out(repository, "diff", "--cached", "--name-only") == ""
@@ -322,16 +322,16 @@ async def test_a_script_that_flips_all_the_time_runs_or_conflicts_and_nothing_el
     async def flip() -> None:
         while not stop.is_set():
             write(script, EVIL)
-            await anyio.sleep(0.003)
+            await anyio.sleep(0.003)  # how long each content lies there is what is tried
             write(script, GOOD)
-            await anyio.sleep(0.003)
+            await anyio.sleep(0.003)  # as above
 
     outcomes: list[str] = []
     with anyio.fail_after(120):
         async with anyio.create_task_group() as group:
             group.start_soon(flip)
             for _ in range(12):
-                parts = {"input": {"command": ["python3", "build.py"]}}
+                parts: dict[str, Any] = {"input": {"command": ["python3", "build.py"]}}
                 done = await after_the_yes(road, lambda: None, "command.run", ".", **parts)
                 outcomes.append("ran" if done["ok"] else done["error"]["code"])
             stop.set()

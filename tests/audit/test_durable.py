@@ -27,7 +27,7 @@ class Disk:
     def sync(self) -> None:
         self.threads.append(threading.current_thread().name)
         if self.takes_s:
-            time.sleep(self.takes_s)
+            time.sleep(self.takes_s)  # the slow disk itself
         else:
             os.fstat(self.fd)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.audit.faults import AuditDamaged, AuditUnavailable
-from computer_linker.audit.journal import Journal
+from computer_linker.audit.journal import AuditJournal
 from computer_linker.audit.layout import list_segments, segment_path
 from computer_linker.audit.verify import verify
 
@@ -45,41 +45,41 @@ def files_no_longer_than(size: int) -> Iterator[None]:
 
 def test_records_come_back_in_order_after_reopening(tmp_path: Path) -> None:
     for start in (0, 10, 20):
-        journal = Journal(tmp_path)
+        journal = AuditJournal(tmp_path)
         for number in range(start, start + 10):
             journal.append([body(number)])
         journal.close()
     assert values(tmp_path) == list(range(30))
-    assert verify(tmp_path, Journal(tmp_path).key).ok
+    assert verify(tmp_path, AuditJournal(tmp_path).key).ok
 
 
 def test_the_folder_and_its_files_are_private(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "audit")
+    journal = AuditJournal(tmp_path / "audit")
     journal.append([body(1)])
     assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "audit").iterdir()} == {0o600}
 
 
 def test_a_torn_last_line_is_dropped_and_the_chain_goes_on(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(1)])
     journal.close()
     with segment_path(tmp_path, 1).open("ab") as file:
         file.write(b'0123456789abcdef0123456789abcdef {"n":3,"kind":"no')
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(2)])
     assert values(tmp_path) == [1, 2]
     assert verify(tmp_path, journal.key).ok
 
 
 def test_a_record_whose_head_was_not_kept_is_taken_in(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(1)])
     head = (tmp_path / "head").read_bytes()
     journal.append([body(2)])
     journal.close()
     (tmp_path / "head").write_bytes(head)
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(3)])
     assert values(tmp_path) == [1, 2, 3]
     assert verify(tmp_path, journal.key).ok
@@ -87,7 +87,7 @@ def test_a_record_whose_head_was_not_kept_is_taken_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", ["the head", "the new segment's first record and the head", "only the first head"])
 def test_a_crash_around_a_new_segment_or_the_first_record_loses_nothing(tmp_path: Path, lost: str) -> None:
-    journal = Journal(tmp_path, segment_bytes=300)
+    journal = AuditJournal(tmp_path, segment_bytes=300)
     journal.append([body(0)])
     if lost == "only the first head":
         (tmp_path / "head").write_bytes(b"")
@@ -103,14 +103,14 @@ def test_a_crash_around_a_new_segment_or_the_first_record_loses_nothing(tmp_path
             numbers = values(tmp_path)
         expected = [*numbers, 99]
     journal.close()
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(99)])
     assert values(tmp_path) == expected
     assert verify(tmp_path, journal.key).ok
 
 
 def test_segments_follow_each_other_and_verify_as_one_chain(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, segment_bytes=500)
+    journal = AuditJournal(tmp_path, segment_bytes=500)
     for number in range(60):
         journal.append([body(number)])
     assert len(list_segments(tmp_path)) > 5
@@ -119,7 +119,7 @@ def test_segments_follow_each_other_and_verify_as_one_chain(tmp_path: Path) -> N
 
 
 def test_a_full_disk_refuses_the_record_and_space_brings_it_back(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(1)])
     before = segment_path(tmp_path, 1).read_bytes()
     for room in (0, 10, 60):
@@ -132,13 +132,13 @@ def test_a_full_disk_refuses_the_record_and_space_brings_it_back(tmp_path: Path)
 
 
 def test_a_full_disk_at_a_new_segment_leaves_a_chain_that_goes_on(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, segment_bytes=200)
+    journal = AuditJournal(tmp_path, segment_bytes=200)
     journal.append([body(1)])
     with files_no_longer_than(segment_path(tmp_path, 1).stat().st_size), pytest.raises(AuditUnavailable):
         journal.append([body(2)])
     journal.append([body(3)])
     journal.close()
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(4)])
     assert values(tmp_path) == [1, 3, 4]
     assert verify(tmp_path, journal.key).ok
@@ -147,8 +147,8 @@ def test_a_full_disk_at_a_new_segment_leaves_a_chain_that_goes_on(tmp_path: Path
 _WRITER = """
 import sys
 from pathlib import Path
-from computer_linker.audit.journal import Journal
-journal = Journal(Path(sys.argv[1]), segment_bytes=2000)
+from computer_linker.audit.journal import AuditJournal
+journal = AuditJournal(Path(sys.argv[1]), segment_bytes=2000)
 for number in range(200):
     journal.append([f'"kind":"note","value":{int(sys.argv[2]) * 1000 + number}'])
 """
@@ -160,7 +160,7 @@ def test_several_processes_append_to_one_chain(tmp_path: Path) -> None:
     found = values(tmp_path)
     for writer in range(4):
         assert [value for value in found if value // 1000 == writer] == [writer * 1000 + n for n in range(200)]
-    assert verify(tmp_path, Journal(tmp_path).key).ok
+    assert verify(tmp_path, AuditJournal(tmp_path).key).ok
 
 
 def cut_after(folder: Path, keep: int) -> None:
@@ -170,7 +170,7 @@ def cut_after(folder: Path, keep: int) -> None:
     path.write_bytes(b"".join(lines[:keep]))
 
 
-def another_boot(journal: Journal) -> None:
+def another_boot(journal: AuditJournal) -> None:
     from computer_linker.audit.layout import write_head
 
     journal.head.boot = "another run of the system"
@@ -180,14 +180,14 @@ def another_boot(journal: Journal) -> None:
 
 
 def test_after_a_power_cut_only_what_nobody_was_told_was_durable_may_be_gone(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(1)])
     journal.sync()
     journal.append([body(2), body(3)])
     another_boot(journal)
     journal.close()
     cut_after(tmp_path, 2)
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(4)])
     assert values(tmp_path) == [1, 4]
     assert '"kind":"lost","records":2' in segment_path(tmp_path, 1).read_text("ascii")
@@ -196,7 +196,7 @@ def test_after_a_power_cut_only_what_nobody_was_told_was_durable_may_be_gone(tmp
 
 @pytest.mark.parametrize("reason", ["durable", "same boot"])
 def test_a_cut_that_no_power_failure_explains_stops_the_start(tmp_path: Path, reason: str) -> None:
-    journal = Journal(tmp_path)
+    journal = AuditJournal(tmp_path)
     journal.append([body(1), body(2), body(3)])
     if reason == "durable":
         journal.sync()
@@ -205,31 +205,31 @@ def test_a_cut_that_no_power_failure_explains_stops_the_start(tmp_path: Path, re
     cut_after(tmp_path, 2)
     stored = segment_path(tmp_path, 1).read_bytes()
     with pytest.raises(AuditDamaged):
-        Journal(tmp_path)
+        AuditJournal(tmp_path)
     assert segment_path(tmp_path, 1).read_bytes() == stored
 
 
 def test_a_lost_or_foreign_key_stops_the_start_with_a_hint(tmp_path: Path) -> None:
-    Journal(tmp_path).append([body(1)])
+    AuditJournal(tmp_path).append([body(1)])
     (tmp_path / "key").write_bytes(b"short")
     with pytest.raises(AuditDamaged) as caught:
-        Journal(tmp_path)
+        AuditJournal(tmp_path)
     assert caught.value.hint
     (tmp_path / "key").write_bytes(os.urandom(32))
     with pytest.raises(AuditDamaged):
-        Journal(tmp_path)
+        AuditJournal(tmp_path)
 
 
 def test_a_removed_journal_or_head_stops_the_start(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, segment_bytes=300)
+    journal = AuditJournal(tmp_path, segment_bytes=300)
     for number in range(20):
         journal.append([body(number)])
     journal.close()
     head = (tmp_path / "head").read_bytes()
     (tmp_path / "head").unlink()
     with pytest.raises(AuditDamaged):
-        Journal(tmp_path)
+        AuditJournal(tmp_path)
     (tmp_path / "head").write_bytes(head)
     segment_path(tmp_path, list_segments(tmp_path)[-1]).unlink()
     with pytest.raises(AuditDamaged):
-        Journal(tmp_path)
+        AuditJournal(tmp_path)

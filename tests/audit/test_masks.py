@@ -132,6 +132,6 @@ def test_names_facts_and_unknown_operations() -> None:
     ],
 )
 def test_no_text_makes_masking_slow(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     masked(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -13,7 +13,7 @@ from anyio import create_task_group, to_thread
 from computer_linker.audit import prune as pruning
 from computer_linker.audit.layout import list_segments
 from computer_linker.audit.reserve import read_anchor
-from computer_linker.audit.shares import Share, excess
+from computer_linker.audit.retention import Share, excess
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.verify import verify
 from computer_linker.audit.views import answer

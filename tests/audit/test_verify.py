@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from computer_linker.audit.journal import Journal
+from computer_linker.audit.journal import AuditJournal
 from computer_linker.audit.layout import list_segments, segment_path
 from computer_linker.audit.retention import prunable, retire
 from computer_linker.audit.store import AuditStore
@@ -17,8 +17,8 @@ from computer_linker.audit.verify import verify
 from support.events import event
 
 
-def written(folder: Path, records: int = 120, segment_bytes: int = 4000) -> Journal:
-    journal = Journal(folder, segment_bytes=segment_bytes)
+def written(folder: Path, records: int = 120, segment_bytes: int = 4000) -> AuditJournal:
+    journal = AuditJournal(folder, segment_bytes=segment_bytes)
     for number in range(records):
         journal.append([f'"kind":"note","value":{number},"text":"{"x" * (number % 7)}"'])
     journal.close()
@@ -104,7 +104,7 @@ def test_pruning_keeps_the_chain_provable(tmp_path: Path) -> None:
     retire(tmp_path, journal.key, gone, before=None, room=0)
     found = verify(tmp_path, journal.key)
     assert found.ok and found.begins_at == list_segments(tmp_path)[0] > 1
-    reopened = Journal(tmp_path)
+    reopened = AuditJournal(tmp_path)
     reopened.append(['"kind":"note","value":1'])
     reopened.close()
     assert verify(tmp_path, journal.key).ok
@@ -132,7 +132,7 @@ def test_records_taken_away_under_cover_of_pruning_are_missed(tmp_path: Path, ho
         "DELETE FROM events WHERE number = 5",
         "UPDATE events SET scope = 'other' WHERE number = 3",
         "INSERT INTO events SELECT 999, id, at, scope, op, ok, code, client, session, connection, principal, segment,"
-        " offset, length, previous, end_number, end_segment, end_offset, end_length, end_previous, text"
+        " offset, length, previous, end_number, end_segment, end_offset, end_length, end_previous, text, approved, approved_by"
         " FROM events WHERE number = 3",
     ],
 )

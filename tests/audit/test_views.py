@@ -85,7 +85,7 @@ async def test_a_refusal_at_the_door_suggests_nothing_about_an_operation(store: 
 async def test_words_and_terms_find_events(store: AuditStore) -> None:
     await store.record(event(target="src/dispatcher.py", started_at="2026-11-01T08:00:00.000Z"))
     await store.record(event("file.list", target="docs", client="codex", started_at="2026-11-02T08:00:00.000Z"))
-    failed = {"ok": False, "error_code": "not_found", "started_at": "2026-11-03T08:00:00.000Z"}
+    failed: dict[str, Any] = {"ok": False, "error_code": "not_found", "started_at": "2026-11-03T08:00:00.000Z"}
     await store.record(event(target="gone.txt", scope="other", **failed))
     assert await targets(store, "dispatch") == ["src/dispatcher.py"]
     assert await targets(store, "SRC disp") == ["src/dispatcher.py"]
@@ -109,7 +109,7 @@ async def test_no_query_is_a_program(store: AuditStore, query: str) -> None:
 async def test_queries_and_cursors_out_of_shape_are_refused(store: AuditStore) -> None:
     for parts in ({"query": "ok:maybe"}, {"query": "since:yesterday"}, {"query": "a" * 2000}, {"cursor": "e1; DROP"}):
         with pytest.raises(InvalidRequest):
-            await ask(store, "last", **parts)  # type: ignore[arg-type]
+            await ask(store, "last", **parts)
     with pytest.raises(InvalidRequest):
         await ask(store, "no such view")
 
@@ -144,7 +144,7 @@ async def test_sessions_and_connections_are_grouped(store: AuditStore) -> None:
 
 
 async def test_templates_ask_for_what_was_not_kept_and_never_replay_a_capture(store: AuditStore) -> None:
-    failed = {"ok": False, "error_code": "timeout"}
+    failed: dict[str, Any] = {"ok": False, "error_code": "timeout"}
     await store.record(event("file.read", "notes.txt", **failed))
     await store.record(event("command.run", ".", **failed))
     await store.record(event("screen.capture", "primary", **failed))

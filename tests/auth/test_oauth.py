@@ -180,6 +180,7 @@ def test_consent_needs_the_owner_the_form_and_the_same_browser(service: Service)
     browser = Browser(service.base)
     client, (_, challenge) = register(browser), pkce()
     path = query(browser, client, challenge)
+    changes: dict[str, Any]
     for changes in ({"owner_token": "wrong"}, {"csrf": "wrong"}, {"request": "wrong"}, {"scope": []}, {"group": []}):
         status, headers, _ = consent(browser, path, **changes)
         assert status in (400, 403), changes

@@ -17,6 +17,7 @@ from support.desktop import Desktop, missing
 from support.harness import Harness
 from support.road import Road, computer_scope
 from support.sway import sway_desktop
+from support.waiting import until, until_awaited
 
 pytestmark = pytest.mark.anyio
 
@@ -43,9 +44,7 @@ async def on_sway(sway: Desktop) -> AsyncIterator[tuple[Computer, Harness]]:
     harness = Harness(process)
     try:
         harness.next("ready")
-        with anyio.fail_after(10):
-            while not (found := await computer.windows.list()):
-                await anyio.sleep(0.02)
+        found = await until_awaited(lambda: computer.windows.list())
         await computer.windows.place(found[0].id, ROUTE)
         yield computer, harness
     finally:
@@ -73,7 +72,7 @@ async def stop_typing(computer: Computer, harness: Harness, key: str) -> int:
     async with anyio.create_task_group() as group:
         group.start_soon(computer.keyboard.type_text, "A" * MANY)
         await seen(harness, key)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             group.cancel_scope.cancel()
     await computer.keyboard.press(["z"])
     last = {"keyval": ord("z")} if key == "key" else {"keysym": ord("z")}
@@ -144,15 +143,11 @@ async def test_desktop_abort_ends_typing_on_a_simulated_desktop(tmp_path: Path) 
             answers.append(await road.call("desktop.type_text", scope="desk", input=given))
 
         group.start_soon(type_much)
-        with anyio.fail_after(20):
-            while not window.text:
-                await anyio.sleep(0.001)
+        await until(lambda: window.text, step_s=0.001)
         ended = await road.data("desktop.abort", scope="desk")
         length = len(window.text)
         assert ended["aborted"] and 0 < length < 90_000
-        with anyio.fail_after(20):
-            while not answers:
-                await anyio.sleep(0.001)
+        await until(lambda: answers)
         assert answers[0]["error"]["code"] == "aborted"
         assert len(window.text) == length, "nothing is typed once the abort is answered"
 
@@ -162,13 +157,11 @@ async def test_halt_leaves_nothing_that_still_types(tmp_path: Path) -> None:
     window = computer.world.open("xterm")
     async with Road.open(tmp_path, [computer_scope()], computer) as road, anyio.create_task_group() as group:
         group.start_soon(lambda: road.call("desktop.type_text", scope="desk", input={"text": "a" * 90_000}))
-        with anyio.fail_after(20):
-            while not window.text:
-                await anyio.sleep(0.001)
-        lanes = road.app.dispatcher.lanes
-        assert lanes.halt() == 1
-        assert await lanes.until_still(20)
+        await until(lambda: window.text, step_s=0.001)
+        queues = road.app.dispatcher.queues
+        assert queues.halt() == 1
+        assert await queues.until_still(20)
         length = len(window.text)
         await anyio.wait_all_tasks_blocked()
         assert len(window.text) == length < 90_000
-    assert await lanes.until_still(0.1), "and it is still when nothing runs"
+    assert await queues.until_still(0.1), "and it is still when nothing runs"

@@ -77,7 +77,7 @@ async def test_find_gives_references_that_click_takes(live: Host, form: Form) ->
     assert done["evidence"] == {"dir": f"{folder}/", "beforeScreenshot": "before.png", "afterScreenshot": "after.png"}
     for name in ("before.png", "after.png"):
         assert (folder / name).read_bytes().startswith(PNG)
-    kept = await live.app.dispatcher.call_wire({"scope": "desk", "op": "artifact.list"}, LOCAL)
+    kept = await live.app.dispatcher.call_wire({"scope": "desk", "op": "artifact.list"}, OWNER)
     mine = [one for one in kept.envelope["data"].to_wire()["artifacts"] if one["owner"]["operation"] == folder.name]
     assert [(one["title"], one["kind"]) for one in mine] == [("after", "screenshot"), ("before", "screenshot")]
     forged = {"elementRef": {"elementId": ref["elementId"], "fingerprint": ref["fingerprint"] + "x"}}
@@ -129,7 +129,7 @@ async def test_a_hotkey_goes_where_the_route_says_or_nowhere(live: Host, form: F
     await live.act("desktop.typeText", **at(form, "AXTextField", "entry"), text="one", options={"clearBefore": True})
     done = await live.act("desktop.hotkey", keys=["cmd", "a"], route={"app": {"bundleId": form.app}})
     assert done["sent"] is True
-    params = {"keys": ["enter"], "route": {"app": {"bundleId": "no-such-app"}}}
+    params: dict[str, Any] = {"keys": ["enter"], "route": {"app": {"bundleId": "no-such-app"}}}
     token = await live.token("desktop.hotkey", **params)
     assert await live.client.code("desktop.hotkey", confirm={"token": token}, **params) == "DESKTOP_ELEMENT_NOT_FOUND"
 
@@ -202,9 +202,9 @@ async def test_a_hand_on_the_mouse_makes_the_next_act_wait(live: Host, form: For
         await live.act("desktop.click", **at(form, "AXButton", "Press me"))
         params = at(form, "AXButton", "Press me")
         token = await live.token("desktop.click", **params)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             # Until it has been noticed: what comes right after an act is taken for the act's own.
-            while not live.app.dispatcher.lanes.is_paused:
+            while not live.app.dispatcher.queues.is_paused:
                 await person.pointer.move(Point(x=5, y=5))
                 await person.pointer.move(Point(x=9, y=9))
         moved = anyio.current_time()
@@ -219,11 +219,11 @@ async def test_a_hand_on_the_mouse_makes_the_next_act_wait(live: Host, form: For
 async def test_halt_refuses_every_act_until_the_person_resumes(live: Host, form: Form) -> None:
     params = at(form, "AXButton", "Press me")
     before = len(form.events())
-    live.app.dispatcher.lanes.halt()
+    live.app.dispatcher.queues.halt()
     token = await live.token("desktop.click", **params)
     assert await live.client.code("desktop.click", confirm={"token": token}, **params) == "DESKTOP_ABORTED"
     assert len(form.events()) == before
-    assert live.app.dispatcher.lanes.resume()
+    assert live.app.dispatcher.queues.resume()
     await live.act("desktop.click", **params)
     await form.told("clicked", lambda one: one["count"] > 0)
 
@@ -239,8 +239,7 @@ async def test_two_clients_at_once_each_finish_their_whole_workflow(live: Host, 
             call = {"scope": "desk", "op": "desktop.type_text", "target": entry, "input": {"text": text}}
             reply = await live.app.dispatcher.call_wire({**call, "options": {"clearBefore": True}}, who)
             assert reply.envelope.get("effect") == "confirmed", reply.envelope
-            # A client thinks between its steps; the turn stays its own meanwhile.
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.05)  # a client thinks between its steps; the turn stays its own meanwhile
         finished.append(client)
 
     before = len(form.events("text"))

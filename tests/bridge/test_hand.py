@@ -19,6 +19,7 @@ from support.desktop import missing, start_bus
 from support.nested import Nested, nested_desktop
 from support.road import Road, computer_scope
 from support.sway import sway_desktop
+from support.waiting import until, until_awaited
 
 pytestmark = pytest.mark.anyio
 
@@ -46,22 +47,23 @@ async def road(nested: Nested, tmp_path: Path) -> AsyncIterator[Road]:
     """The service on the inner desktop, with a terminal in front that writes down each key it gets."""
     computer = this_computer(nested.inner.env)
     keys = tmp_path / "keys"
+
+    async def in_front() -> bool:
+        # Its program may run before the window manager has the window.
+        await computer.click(Point(x=200, y=200))
+        front = await computer.windows.focused()
+        return front is not None and front.app == "XTerm"
+
     script = f"stty raw -echo; echo ready > '{tmp_path}/ready'; exec cat > '{keys}'"
     terminal = nested.inner.launch("xterm", "-geometry", "80x20+100+100", "-e", "sh", "-c", script)
     try:
         async with Road.open(tmp_path, [computer_scope()], computer) as opened:
             await until(lambda: (tmp_path / "ready").exists() and keys.exists())
-            await computer.click(Point(x=200, y=200))
+            await until_awaited(in_front)
             yield opened
     finally:
         nested.inner.end(terminal)
         await computer.aclose()
-
-
-async def until(what: Callable[[], object]) -> None:
-    with anyio.fail_after(30):
-        while not what():
-            await anyio.sleep(0.005)
 
 
 async def typing(road: Road, into: list[dict[str, Any]], length: int = MUCH) -> None:
@@ -82,7 +84,7 @@ async def presses(hand: Computer) -> None:
 async def test_a_hand_ends_the_act_under_way(
     road: Road, hand: Computer, tmp_path: Path, does: Callable[[Computer], Any]
 ) -> None:
-    keys, lanes = tmp_path / "keys", road.app.dispatcher.lanes
+    keys, queues = tmp_path / "keys", road.app.dispatcher.queues
     answers: list[dict[str, Any]] = []
     async with anyio.create_task_group() as group:
         group.start_soon(typing, road, answers)
@@ -90,11 +92,11 @@ async def test_a_hand_ends_the_act_under_way(
         await does(hand)
     assert answers[0]["error"]["code"] == "aborted", answers[0]
     assert answers[0]["error"]["details"]["person"] is True
-    assert lanes.is_paused and not lanes.is_halted
+    assert queues.is_paused and not queues.is_halted
     # The next act waits until the hand rests; it is the first thing that arrives after what was under way.
     await road.app.computer.click(Point(x=200, y=200))
     assert (await road.call("desktop.press", scope="desk", input={"key": "z"}))["ok"]
-    assert not lanes.is_paused
+    assert not queues.is_paused
     await until(lambda: b"z" in keys.read_bytes())
     typed = keys.read_bytes()
     assert typed.endswith(b"z") and 0 < typed.count(b"a") < MUCH
@@ -106,7 +108,7 @@ async def test_our_own_act_is_not_taken_for_a_hand(road: Road, tmp_path: Path) -
     await typing(road, answers, 400)
     assert answers[0]["ok"], answers
     await until(lambda: (tmp_path / "keys").stat().st_size == 400)
-    assert not road.app.dispatcher.lanes.is_paused
+    assert not road.app.dispatcher.queues.is_paused
 
 
 @pytest.mark.desktop
@@ -161,12 +163,12 @@ async def test_on_wayland_a_hand_makes_the_next_act_wait(tmp_path: Path) -> None
         computer, hand = this_computer(sway.env), this_computer(sway.env)
         try:
             async with Road.open(tmp_path, [computer_scope()], computer) as road:
-                lanes = road.app.dispatcher.lanes
+                queues = road.app.dispatcher.queues
                 for _ in range(3):
                     assert (await road.call("desktop.press", scope="desk", input={"key": "a"}))["ok"]
-                assert not lanes.is_paused, "what we did ourselves is nobody's hand"
+                assert not queues.is_paused, "what we did ourselves is nobody's hand"
                 with anyio.fail_after(20):
-                    while not lanes.is_paused:
+                    while not queues.is_paused:
                         await hand.pointer.move(Point(x=100, y=100))
                         await hand.pointer.move(Point(x=200, y=200))
                 paused = anyio.current_time()

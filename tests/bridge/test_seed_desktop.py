@@ -15,6 +15,7 @@ from computer_linker.providers.approvals import Answer
 from support.bridge_host import Host
 from support.desktop import Desktop, missing
 from support.forms import Form
+from support.waiting import until, until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -123,13 +124,15 @@ async def terminal(desktop: Desktop, live: Host, tmp_path: Path) -> AsyncIterato
     if lacking := missing("xterm"):
         pytest.skip(f"not installed: {', '.join(lacking)}")
     keys = tmp_path / "keys"
+
+    async def in_front() -> bool:
+        front = await live.app.computer.windows.focused()
+        return front is not None and front.process == "xterm"
+
     process = desktop.launch("xterm", "-e", "sh", "-c", f"stty raw -echo; exec cat > '{keys}'")
     try:
-        with anyio.fail_after(20):
-            while not keys.exists():
-                await anyio.sleep(0.01)
-            while (front := await live.app.computer.windows.focused()) is None or front.process != "xterm":
-                await anyio.sleep(0.01)
+        await until(lambda: keys.exists())
+        await until_awaited(in_front)
         yield keys
     finally:
         desktop.end(process)
@@ -142,23 +145,17 @@ async def test_no_key_follows_an_abort_over_the_socket(
         text, meta = "a" * 60_000, live.client.meta()
         token = await live.token("desktop.typeText", text=text)
         typing = await live.client.send("desktop.typeText", meta=meta, text=text, confirm={"token": token})
-        with anyio.fail_after(30):
-            while not keys.stat().st_size:
-                await anyio.sleep(0.005)
+        await until(lambda: keys.stat().st_size, step_s=0.001)
         aborting = await live.client.send("desktop.abort", executionId=meta["requestId"])
         answers = {one["id"]: one for one in (await live.client.receive(), await live.client.receive())}
         assert answers[typing]["error"]["code"] == "DESKTOP_ABORTED"
         assert answers[aborting]["result"]["aborted"] is True
         # The next key is the first that arrives after what was sent before the abort was answered.
         await live.app.computer.keyboard.press(["z"])
-        with anyio.fail_after(30):
-            while not keys.read_bytes().endswith(b"z"):
-                await anyio.sleep(0.01)
+        await until(lambda: keys.read_bytes().endswith(b"z"))
         assert 0 < keys.read_bytes().count(b"a") < 60_000
         await live.app.computer.keyboard.press(["y"])
-        with anyio.fail_after(30):
-            while not keys.read_bytes().endswith(b"y"):
-                await anyio.sleep(0.01)
+        await until(lambda: keys.read_bytes().endswith(b"y"))
         assert keys.read_bytes().endswith(b"zy"), "nothing came in between"
 
 

@@ -11,7 +11,8 @@ from PIL import Image
 
 from computer_linker.computer.local.probe import this_computer
 from computer_linker.providers.approvals import Approvals
-from computer_linker.service.approvals import ApprovalDesk
+from computer_linker.serve.owner_calls import OwnerCalls, owner_principal
+from computer_linker.service.approvals import TerminalApprovals
 from support.desktop import Desktop
 from support.forms import Form, on_the_bus
 from support.road import Road, computer_scope
@@ -52,17 +53,14 @@ async def test_the_element_its_window_and_a_picture_of_it_are_shown(road: Road, 
 
 async def test_a_picture_is_a_private_file_until_the_answer(road: Road, form: Form) -> None:
     await road.call("desktop.click", aim(form, "button", "Press me"), scope="desk")
-    desk = ApprovalDesk(road.app)
-    try:
-        [item] = (await desk.control("approvals.list", {}))["waiting"]
-        picture = Path(item["picture"])
-        assert picture.parent == road.home / "approvals" and picture.read_bytes().startswith(b"\x89PNG")
-        assert stat.S_IMODE(picture.stat().st_mode) == 0o600
-        assert stat.S_IMODE(picture.parent.stat().st_mode) == 0o700
-        await desk.control("approvals.answer", {"id": item["id"], "answer": "deny"})
-        assert list(picture.parent.iterdir()) == []
-    finally:
-        await desk.aclose()
+    [item] = (await road.app.services.use(TerminalApprovals).waiting()).waiting
+    picture = Path(item.picture or "")
+    assert picture.parent == road.home / "approvals" and picture.read_bytes().startswith(b"\x89PNG")
+    assert stat.S_IMODE(picture.stat().st_mode) == 0o600
+    assert stat.S_IMODE(picture.parent.stat().st_mode) == 0o700
+    owner = OwnerCalls(road.app.dispatcher)
+    assert (await owner.call("approvals.deny", {"asked": item.id}, owner_principal())).ok
+    assert list(picture.parent.iterdir()) == []
 
 
 async def test_keys_go_only_where_the_person_saw_them_going(road: Road, form: Form) -> None:

@@ -242,6 +242,13 @@ def test_doctor_fix_repairs_what_has_one_answer(shell: Shell) -> None:
     assert {scope.id for scope in load(shell.home).scopes} == {"my-project", "twin"}
 
 
+def stored(home: Path) -> dict[str, Any]:
+    """The one scope as config.json has it."""
+    [scope] = json.loads((home / "config.json").read_bytes())["scopes"]
+    found: dict[str, Any] = scope
+    return found
+
+
 def test_scopes_are_added_edited_and_removed(shell: Shell, tmp_path: Path) -> None:
     added = shell.json("scope", "add", shell.folder, "--id", "app", "--name", "Main", "--read-only")
     assert (added["id"], added["name"]) == ("app", "Main")
@@ -249,11 +256,12 @@ def test_scopes_are_added_edited_and_removed(shell: Shell, tmp_path: Path) -> No
         "scope", "edit", "app", "--allow", "fs:write", "--deny", "history:read", "--policy", "network=true"
     )
     assert "fs:write" in edited["capabilities"] and "history:read" not in edited["capabilities"]
-    assert edited["policy"] == {"network": True}
-    assert shell.json("scope", "edit", "app", "--policy", "network=")["policy"] == {}
-    assert [scope["id"] for scope in shell.json("scope", "list")] == ["app"]
+    assert edited["policy"]["network"] is True and stored(shell.home)["policy"] == {"network": True}
+    assert shell.json("scope", "edit", "app", "--policy", "network=")["policy"]["network"] is False
+    assert stored(shell.home)["policy"] == {}
+    assert [scope["id"] for scope in shell.json("scope", "list")["scopes"]] == ["app"]
     shell("scope", "remove", "app")
-    assert shell.json("scope", "list") == []
+    assert shell.json("scope", "list")["scopes"] == []
     assert shell.folder.is_dir()
 
 
@@ -274,10 +282,10 @@ def test_a_scope_edit_that_does_not_fit_changes_nothing(shell: Shell, words: lis
 
 def test_a_scope_for_the_screen_looks_only_until_more_is_allowed(shell: Shell) -> None:
     looks = shell.json("scope", "add", "--computer")
-    assert (looks["type"], looks["capabilities"], looks["policy"]) == (
+    assert (looks["type"], looks["capabilities"], looks["policy"]["confirm"]) == (
         "computer",
         ["screen:capture"],
-        {"confirm": "act"},
+        "act",
     )
     acts = shell.json(
         "scope", "add", "--computer", "--id", "desk", "--allow", "desktop:observe", "--allow", "desktop:control"

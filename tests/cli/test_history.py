@@ -16,7 +16,8 @@ import pytest
 
 from computer_linker.audit.layout import segment_path
 from computer_linker.model.principal import Principal
-from support.road import Road
+from support.road import Road, folder_scope
+from support.service import write_config
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +50,31 @@ async def test_the_newest_events_come_one_a_line_and_nothing_raw_reaches_the_ter
     assert len([line for line in told.stdout.splitlines() if line.startswith("2")]) == 3
     whole = command(home).stdout
     assert all(char.isprintable() or char == "\n" for char in whole)
+
+
+async def test_a_line_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_path: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "root"
+    write_config(home, root)
+    program = [sys.executable, "-m", "computer_linker"]
+    environment = {**os.environ, "COMPUTER_LINKER_HOME": str(home)}
+    before = json.loads((home / "config.json").read_text())["scopes"]
+    for words in (["config", "set", "machineName", "other"], ["scope", "edit", "app", "--deny", "fs:write"]):
+        subprocess.run([*program, *words], env=environment, capture_output=True, timeout=60, check=True)
+    edited, renamed = command(home).stdout.splitlines()
+    assert "  config.set  setting=machineName  done  " in renamed
+    assert "  scope.edit  scope=app deny=fs:write  done  " in edited
+    changed = edited.split("  ")[1]
+    subprocess.run([*program, "undo", changed], env=environment, capture_output=True, timeout=60, check=True)
+    assert json.loads((home / "config.json").read_text())["scopes"] == before
+    assert f"  undo  undone={changed}  done  " in command(home, "--limit", "1").stdout
+
+
+async def test_a_command_that_failed_does_not_read_as_plain_done(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", allowedCommands=["sh *"])]) as road:
+        for code in (0, 3):
+            await road.data("command.run", input={"command": ["sh", "-c", f"exit {code}"]})
+    failed, done = command(tmp_path / "home").stdout.splitlines()
+    assert "  done (exit 3)  " in failed and "  done  " in done
 
 
 async def test_no_colour_is_written_where_it_is_not_wanted(home: Path) -> None:
@@ -98,7 +124,9 @@ async def test_prune_keeps_what_stays_provable(home: Path) -> None:
     assert command(home, "prune").returncode == 2
     assert command(home, "prune", "--older-than", "0d", "--json").returncode == 0
     assert command(home, "verify").returncode == 0
-    assert json.loads(command(home, "--json").stdout)["events"] == []
+    (left,) = json.loads(command(home, "--json").stdout)["events"]
+    assert (left["op"], left["effect"], left["ok"]) == ("history.prune", "confirmed", True)
+    assert left["summary"]["removed"] >= 8 and left["principal"].startswith("cli:")
 
 
 async def test_without_a_history_there_is_one_clear_line(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.service import PROGRAM, TOKEN, environment, write_config
-from support.standins import install
+from support.standins import digest, install
 
 
 @pytest.fixture
@@ -39,6 +39,7 @@ def test_status_says_that_there_is_none(home: Path) -> None:
     seen = json.loads(run(home, "tunnel", "status", "--json").stdout)
     assert seen["tunnel"] == {
         "provider": None, "state": "stopped", "publicUrl": None, "pid": None, "port": None, "output": [],
+        "tunnelId": None, "since": None, "restarts": 0, "lastError": None, "hint": None, "retryAt": None,
     }  # fmt: skip
     assert len(seen["providerContracts"]) == 5 and seen["wished"] is None
     assert run(home, "tunnel", "status", "--check").returncode == 1
@@ -75,24 +76,29 @@ def test_a_setting_that_does_not_fit_is_refused_and_not_kept(home: Path, option:
     assert (home / "config.json").read_bytes() == before
 
 
-def test_a_program_is_kept_for_the_provider_it_was_named_for(home: Path, tmp_path: Path) -> None:
-    client = install(tmp_path / "programs", "tunnel-client")
+def test_what_was_named_is_kept_in_its_own_place_once_the_tunnel_is_open(home: Path, tmp_path: Path) -> None:
+    client, key = install(tmp_path / "programs", "tunnel-client"), tmp_path / "key"
+    key.write_text("sk-0123456789")
+    key.chmod(0o600)
+    before = (home / "config.json").read_bytes()
+    openai = ["tunnel", "start", "openai", "--program", str(client)]
     with subprocess.Popen(
         [*PROGRAM, "serve", "--port", "0"], env=environment(home), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     ) as service:
         try:
             assert service.stderr is not None and b"serving" in service.stderr.readline()
-            before = (home / "config.json").read_bytes()
             assert run(home, "tunnel", "start", "manual", "--program", str(client)).returncode == 2
             assert run(home, "tunnel", "start", "nope", "--port", "3945").returncode == 2
+            assert run(home, *openai).returncode == 1, "it lacks a tunnel id"
             assert (home / "config.json").read_bytes() == before
-            # It lacks a tunnel id and so is not opened; the path is kept in its own place.
-            assert run(home, "tunnel", "start", "openai", "--program", str(client)).returncode == 1
+            named = ["--sha256", digest(client), "--tunnel-id", f"tunnel_{'0' * 32}", "--api-key-file", str(key)]
+            opened = run(home, *openai, *named)
+            assert (opened.returncode, opened.stdout.strip()) == (0, f"tunnel_{'0' * 32}"), opened.stderr
         finally:
             service.terminate()
             service.wait(30)
     kept = json.loads((home / "config.json").read_text())["tunnel"]
-    assert kept["openai"]["program"] == str(client)
+    assert (kept["provider"], kept["openai"]["program"]) == ("openai", str(client))
     assert kept["cloudflare"] == json.loads(before)["tunnel"]["cloudflare"]
 
 

@@ -227,6 +227,26 @@ def test_self_test_passes_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "untouched").exists()
 
 
+def test_client_smoke_says_that_clients_are_paused(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    run(home, "setup", str(tmp_path / "app"))
+    run(home, "pause")
+    done = run(home, "client", "smoke", "--json")
+    steps = {step["step"]: step for step in json.loads(done.stdout)["steps"]}
+    assert done.returncode == 1
+    for step in ("get_computer_info", "file.list in app"):
+        assert not steps[step]["ok"] and "paused every client" in steps[step]["reason"], steps
+
+
+def test_client_smoke_over_http_says_that_clients_are_paused(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    with started(home, str(tmp_path / "app")):
+        run(home, "pause")
+        steps = json.loads(run(home, "client", "smoke", "--over", "http", "--json").stdout)["steps"]
+    refused = [step for step in steps if not step["ok"]]
+    assert refused and all("paused every client" in step["reason"] for step in refused), steps
+
+
 def test_client_smoke_reads_each_folder_scope(home: Path, tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     run(home, "setup", str(tmp_path / "app"))

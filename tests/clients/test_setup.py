@@ -181,6 +181,18 @@ def test_toml_is_as_it_was_after_setup_and_removal(run: Run, user: Path, text: s
     assert (file.read_text() if file.exists() else "") == text
 
 
+def test_a_header_inside_toml_text_is_not_taken_for_the_entry(run: Run, user: Path) -> None:
+    file = user / FILES["codex"]
+    file.parent.mkdir()
+    text = f'text = """\n[mcp_servers.{NAME}]\n"""\n'
+    file.write_text(f'{text}[mcp_servers."{NAME}"]\ncommand = "old"\n')
+    assert run("setup", "codex", "--write")[0] == 0
+    assert entry_in("codex", file)["command"] == STARTS[0]
+    assert file.read_text().startswith(text) and "old" not in file.read_text()
+    assert run("remove", "codex")[0] == 0
+    assert file.read_text() == text
+
+
 UNSAFE = [
     ("gemini", '{"mcpServers": {"a": 1}, "mcpServers": {}}'),
     ("gemini", '{"mcpServers": []}'),
@@ -189,7 +201,6 @@ UNSAFE = [
     ("gemini", '{"a": 1} trailing'),
     ("codex", "mcp_servers = { other = { command = 'x' } }\n"),
     ("codex", "model = \n"),
-    ("codex", f'text = """\n[mcp_servers.{NAME}]\n"""\n[mcp_servers."{NAME}"]\ncommand = "old"\n'),
 ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.errors import ExecutionFailed
-from computer_linker.undo.journal import Journal
+from computer_linker.undo.journal import UndoJournal
 from support.road import FOLDER_CAPABILITIES, LOCAL, Road
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +91,7 @@ async def test_a_move_to_another_disk_is_refused_whole(tmp_path: Path, small_dis
 
 async def test_a_full_state_folder_fails_the_change_and_keeps_the_journal(tmp_path: Path, small_disk: Path) -> None:
 
-    journal = Journal(small_disk / "undo")
+    journal = UndoJournal(small_disk / "undo")
     journal.begin("one", "app", "local:tester").commit([{"do": "rmdir", "root": "/r", "path": ["x"]}])
     with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError):
         while True:
@@ -103,7 +103,7 @@ async def test_a_full_state_folder_fails_the_change_and_keeps_the_journal(tmp_pa
             )
     (small_disk / "filler").unlink()
     journal.begin("two", "app", "local:tester").commit([{"do": "rmdir", "root": "/r", "path": ["z"]}])
-    again = Journal(small_disk / "undo")
+    again = UndoJournal(small_disk / "undo")
     assert again.find("one", "app", LOCAL).steps and again.find("two", "app", LOCAL).steps
     for opened in (journal, again):
         await opened.aclose()

@@ -46,10 +46,9 @@ def run_and_kill(tmp_path: Path, job: str, turn: int, after_s: float) -> None:
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n", child.stderr and child.stderr.read().decode()[-2000:]
-        # Not a wait for anything: the moment of death is what is being varied.
         deadline = time.monotonic() + after_s
         while time.monotonic() < deadline and child.poll() is None:
-            time.sleep(0.001)
+            time.sleep(0.001)  # no wait for anything: the moment of death is what is varied
         assert child.poll() is None
         child.send_signal(signal.SIGKILL)
         child.wait()

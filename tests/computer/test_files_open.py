@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from computer_linker.computer.local.faults import FAULTS, fault
-from computer_linker.computer.local.portable.files_open import READ, Opener
+from computer_linker.computer.local.portable.files.open import READ, Opener
 from computer_linker.computer.local.portable.openat2 import openat2_works
 from computer_linker.computer.local.portable.roots import Roots
 from computer_linker.errors import ExecutionFailed, LinkError
@@ -98,7 +98,7 @@ def opened(opener: Opener, root: Path, parts: tuple[str, ...]) -> str:
     max_examples=150,
     deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_both_ways_of_opening_agree_with_the_model(
     tmp_path_factory: pytest.TempPathFactory, tree: list[tuple[list[str], str]], targets: list[tuple[str, ...]]
@@ -117,6 +117,30 @@ def test_both_ways_of_opening_agree_with_the_model(
             else:
                 assert got == (expected, expected), (parts, expected, got)
             assert "outside" not in got
+    finally:
+        roots.close()
+
+
+@pytest.mark.skipif(not openat2_works(), reason="the kernel has no openat2, or a filter forbids it")
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("b/../c", "no"),
+        ("b/../a", "no"),
+        ("b/.", "no"),
+        ("b/", "no"),
+        ("d/../c", "c"),
+        ("d/./../c", "c"),
+        ("d//e/.", "no"),
+    ],
+)
+def test_a_file_is_no_folder_on_the_way_of_a_link(tmp_path: Path, target: str, expected: str) -> None:
+    root = tmp_path / "root"
+    build(root, [(["b"], "file"), (["c"], "file"), (["d", "e"], "folder"), (["a"], target)])
+    roots = Roots()
+    try:
+        for by_kernel in (True, False):
+            assert opened(Opener(roots, by_kernel=by_kernel), root, ("a",)) == expected
     finally:
         roots.close()
 

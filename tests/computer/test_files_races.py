@@ -23,14 +23,14 @@ CANARY = "CANARY-OUT-7f3a"
 
 SWAP = """
 import os, sys, threading
-from computer_linker.computer.local.portable.openat2 import RENAME_EXCHANGE, rename
+from computer_linker.computer.local.portable.openat2 import rename
 folder = os.open(sys.argv[1], os.O_PATH)
 is_over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), is_over.set()), daemon=True).start()
 print("swapping", flush=True)
 while not is_over.is_set():
     try:
-        rename(folder, sys.argv[2], folder, sys.argv[3], flags=RENAME_EXCHANGE)
+        rename(folder, sys.argv[2], folder, sys.argv[3], flags=2)  # RENAME_EXCHANGE
     except FileNotFoundError:
         continue
 """

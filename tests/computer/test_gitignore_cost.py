@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from computer_linker.computer.facets.gitignore import is_ignored, parse_ignore
+from computer_linker.computer.gitignore import is_ignored, parse_ignore
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,6 @@ from computer_linker.computer.facets.gitignore import is_ignored, parse_ignore
 )
 def test_a_pattern_made_to_be_slow_is_not(pattern: str, path: str) -> None:
     rules = (parse_ignore(pattern, ""),)
-    started = time.perf_counter()
+    started = time.process_time()
     assert not is_ignored(rules, path, is_folder=False)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

@@ -80,8 +80,8 @@ class Commands:
 
 def verdict(callers: TcpCallers, link: socket.socket) -> bool:
     here, there = link.getsockname(), link.getpeername()
-    found = callers.at_once(here, there)
-    return callers.after_a_look(here, there) if found is None else found
+    found = callers.check_fast(here, there)
+    return callers.check_by_scan([(here, there)])[0] is True if found is None else found
 
 
 def test_a_commands_connection_is_refused_however_often_and_anothers_is_not() -> None:
@@ -108,14 +108,14 @@ def test_a_far_end_that_nobody_holds_is_refused() -> None:
         gone = socket.create_connection(listener.getsockname())
         link = listener.accept()[0]
         gone.close()
-        assert callers.at_once(link.getsockname(), link.getpeername()) is False
+        assert callers.check_fast(link.getsockname(), link.getpeername()) is False
         link.close()
         reset = socket.create_connection(listener.getsockname())
         here, there = reset.getpeername(), reset.getsockname()
         reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         reset.close()
         listener.accept()[0].close()
-        assert callers.at_once(here, there) is False and callers.at_once(here, None) is False
+        assert callers.check_fast(here, there) is False and callers.check_fast(here, None) is False
         flying, kept = socket.socketpair()
         sent = socket.create_connection(listener.getsockname())
         link = listener.accept()[0]
@@ -128,4 +128,4 @@ def test_a_far_end_that_nobody_holds_is_refused() -> None:
 
 def test_a_machine_elsewhere_is_not_looked_for_here() -> None:
     with child("import sys; print(1, flush=True); sys.stdin.read()"):
-        assert TcpCallers(Commands()).at_once(("203.0.113.1", 80), ("203.0.113.2", 4000)) is True
+        assert TcpCallers(Commands()).check_fast(("203.0.113.1", 80), ("203.0.113.2", 4000)) is True

@@ -81,7 +81,9 @@ def _documents() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(value=_documents())
 def test_any_document_is_a_config_or_a_refusal_that_says_why(tmp_path: Path, value: dict[str, Any]) -> None:
     home = tmp_path / "home"
@@ -97,7 +99,9 @@ def test_any_document_is_a_config_or_a_refusal_that_says_why(tmp_path: Path, val
     assert path.read_bytes() == before
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(raw=st.binary(max_size=200) | st.text(alphabet='{}[]",:\\ud8019nulNaIinfty-e.+ ', max_size=60).map(str.encode))
 def test_any_bytes_are_a_config_or_a_refusal(tmp_path: Path, raw: bytes) -> None:
     home = tmp_path / "home"

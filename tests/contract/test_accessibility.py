@@ -15,6 +15,7 @@ from computer_linker.model.geometry import Rect
 from support.desktop import Desktop, missing, x11_desktop
 from support.forms import lacking, on_the_bus, open_form
 from support.sway import sway_desktop
+from support.waiting import until_awaited
 
 pytestmark = pytest.mark.anyio
 _CONTROLS = (
@@ -152,25 +153,27 @@ async def test_an_action_is_done_and_heard_of(scene: Scene) -> None:
     async with scene.reader.changes() as changes:
         assert await scene.reader.actions(box.id)
         assert await scene.reader.perform(box.id)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while True:
                 assert await changes.wait(10)
                 if any(one.app == scene.app.id for one in changes.taken()):
                     break
-    with anyio.fail_after(10):
-        while "checked" not in (await scene.reader.element(box.id)).states:
-            await anyio.sleep(0.02)
+
+    async def is_checked() -> bool:
+        return "checked" in (await scene.reader.element(box.id)).states
+
+    await until_awaited(is_checked)
 
 
 async def test_the_focus_is_given_and_found(scene: Scene) -> None:
     entry = await scene.named("entry")
-    with anyio.fail_after(10):
-        while True:
-            await scene.reader.focus(entry.id)
-            found = await scene.reader.focused(scene.app.id)
-            if found is not None and found.id == entry.id:
-                break
-            await anyio.sleep(0.05)
+
+    async def has_it() -> bool:
+        await scene.reader.focus(entry.id)
+        found = await scene.reader.focused(scene.app.id)
+        return found is not None and found.id == entry.id
+
+    await until_awaited(has_it)
     assert "focused" in (await scene.reader.element(entry.id)).states
 
 

@@ -1,4 +1,4 @@
-"""The promises of the files facet, on a real disk by both ways of opening and on the one in memory."""
+"""The promises of the files facet, on a real disk by both ways of opening and over a link."""
 
 import os
 import secrets
@@ -22,7 +22,6 @@ from computer_linker.computer.facets.files import (
     Write,
 )
 from computer_linker.computer.local.portable.files import LocalFiles
-from computer_linker.computer.simulated.files import SimulatedFiles
 from computer_linker.errors import LinkError
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.undo.steps import changes_of
@@ -63,17 +62,11 @@ class Disk:
         return RootedPath(str(self.root), tuple(part for part in name.split("/") if part), PathRules(**rules))
 
     def put(self, name: str, content: str) -> None:
-        if isinstance(self.files, SimulatedFiles):
-            self.files.put(str(self.root), name, content)
-            return
         (self.root / name).parent.mkdir(parents=True, exist_ok=True)
         (self.root / name).write_text(content)
 
     def link(self, name: str, target: str) -> None:
-        if isinstance(self.files, SimulatedFiles):
-            self.files.link(str(self.root), name, target)
-        else:
-            (self.root / name).symlink_to(target)
+        (self.root / name).symlink_to(target)
 
     async def text(self, name: str) -> str:
         return (await self.files.read(self.at(name), Window(10_000))).content.decode()
@@ -101,15 +94,13 @@ async def _open() -> None:
     return None
 
 
-@pytest.fixture(params=["kernel", "walk", "simulated", "remote"])
+@pytest.fixture(params=["kernel", "walk", "remote"])
 async def disk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Disk]:
     root, kept = tmp_path / "root", tmp_path / "kept"
     root.mkdir()
     kept.mkdir()
     shelf = os.open(kept, os.O_RDONLY)
-    if request.param == "simulated":
-        yield Disk(SimulatedFiles(), root, shelf)
-    elif request.param == "remote":
+    if request.param == "remote":
         async with reached(request.getfixturevalue("far"), tmp_path, [folder_scope(root)]) as computer:
             yield Disk(computer.files, root, shelf)
     else:

@@ -56,7 +56,7 @@ async def processes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 
 async def everything(fd: int) -> bytes:
     """All that comes until the end."""
-    pieces = []
+    pieces: list[bytes] = []
     with anyio.fail_after(20):
         while True:
             await anyio.wait_readable(fd)

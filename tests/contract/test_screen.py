@@ -9,6 +9,7 @@ from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import InvalidRequest, LinkError, UnsupportedPlatform
 from computer_linker.model.geometry import Rect
 from support.scene import Scene, SwayScene
+from support.waiting import until_awaited
 
 pytestmark = pytest.mark.anyio
 
@@ -21,13 +22,15 @@ def colour_at(pixmap: Pixmap, x: int, y: int) -> int:
 
 async def drawn(scene: Scene) -> Pixmap:
     """The whole desktop, once both windows have drawn themselves."""
-    with anyio.move_on_after(5):
-        while True:
-            pixmap = await scene.computer.screen.capture()
-            if colour_at(pixmap, 450, 280) == 0x998877 and colour_at(pixmap, 200, 180) == 0x112233:
-                return pixmap
-            await anyio.sleep(0.02)
-    return await scene.computer.screen.capture()
+
+    async def both() -> Pixmap | None:
+        pixmap = await scene.computer.screen.capture()
+        is_drawn = colour_at(pixmap, 450, 280) == 0x998877 and colour_at(pixmap, 200, 180) == 0x112233
+        return pixmap if is_drawn else None
+
+    pixmap = await until_awaited(both)
+    assert pixmap is not None
+    return pixmap
 
 
 async def test_there_is_one_primary_display_and_it_comes_first(computer: Computer) -> None:
@@ -113,5 +116,5 @@ async def test_changes_are_told_with_their_area(scene: Scene) -> None:
             while not seen:
                 # The subscription is made in the background: keep changing until the first change is told.
                 target = scene.window("New", Rect(x=100, y=100, width=300, height=200))
-                await anyio.sleep(0.05)
+                await anyio.sleep(0.05)  # the window is drawn once before it moves
                 await scene.computer.windows.place(target.id, Rect(x=120, y=120, width=300, height=200))

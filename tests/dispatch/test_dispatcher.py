@@ -1,16 +1,18 @@
 """The one road: what it answers, what it records, and that it never lets an exception through."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 import pytest
 
+from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.registry import Context, Example, operation
 from computer_linker.registry.operation import Operation
-from support.road import LOCAL, Road, folder_scope
+from support.road import LOCAL, Road, computer_scope, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -30,11 +32,19 @@ async def crash(ctx: Context) -> Nothing:
     raise ZeroDivisionError("secret detail")
 
 
-@operation("test.forever", effect=Effect.CHANGE, on="any", deadline_s=0.2, lane="device", examples=[Example("", {})])
+@operation("test.forever", effect=Effect.ACT, on="computer", deadline_s=0.2, examples=[Example("", {})])
 async def forever(ctx: Context) -> Nothing:
     """Never end."""
     await anyio.sleep_forever()
     return Nothing()
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Road]:
+    """A road with a simulated desktop, whose acts take turns, and `forever` on it."""
+    async with Road.open(tmp_path, [computer_scope("app")], SimulatedComputer()) as opened:
+        added(opened, forever)
+        yield opened
 
 
 async def history(road: Road) -> list[dict[str, object]]:
@@ -52,20 +62,18 @@ async def test_an_unforeseen_failure_tells_no_details(road: Road) -> None:
     assert (await history(road))[-1]["errorCode"] == "execution_failed"
 
 
-async def test_a_deadline_ends_an_operation_and_frees_its_lane(road: Road) -> None:
-    added(road, forever)
+async def test_a_deadline_ends_an_operation_and_frees_its_lane(desk: Road) -> None:
     for _ in range(2):
-        envelope = await road.call("test.forever")
+        envelope = await desk.call("test.forever")
         assert (envelope["error"]["code"], envelope["error"]["retryable"]) == ("timeout", True)
 
 
-async def test_a_cancelled_call_is_recorded_as_aborted(road: Road) -> None:
-    added(road, forever)
+async def test_a_cancelled_call_is_recorded_as_aborted(desk: Road) -> None:
     with anyio.move_on_after(0.05):
-        await road.call("test.forever")
-    last = (await history(road))[-1]
+        await desk.call("test.forever")
+    last = (await history(desk))[-1]
     assert (last["op"], last["ok"], last["errorCode"]) == ("test.forever", False, "aborted")
-    assert road.app.dispatcher.under_way == 0
+    assert desk.app.dispatcher.under_way == 0
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # i
 from computer_linker import __version__
 from computer_linker.cli.app import build
 from computer_linker.cli.reference import page as page_of_commands
-from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.model.envelope import Call
-from computer_linker.registry.catalog import collect
 from computer_linker.registry.reference import whole_catalog
 from computer_linker.registry.schema import request_schema
-from support.road import LOCAL, Road
-from support.service import end_service
+from support.service import end_service, environment, write_config
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -99,7 +95,36 @@ def fits(wanted: str, shown: str) -> bool:
     return re.fullmatch(r"[\s\S]*".join(pieces), re.sub(r"[ ]+", " ", shown.strip())) is not None
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        *ROOT.glob("docs/how-to/*.md"),
+        *ROOT.glob("docs/explanation/*.md"),
+        *ROOT.glob("docs/tutorial/*.md"),
+        ROOT / "docs" / "reference" / "glossary.md",
+    ],
+    ids=name_of,
+)
+def test_every_page_is_linked_from_the_first_one(page: Path) -> None:
+    first = ROOT / "docs" / "README.md"
+    assert page in {(first.parent / target).resolve() for target, _ in _LINK.findall(first.read_text())}
+
+
 def test_the_tutorial_runs_as_it_is_written(tmp_path: Path) -> None:
+    assert run_as_written(ROOT / "docs" / "tutorial" / "first-folder.md", tmp_path) == 10
+
+
+def test_stopping_everything_runs_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "computer_linker", "setup", str(tmp_path / "app")],
+        env=environment(tmp_path / "state"), capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert run_as_written(ROOT / "docs" / "how-to" / "stop-everything.md", tmp_path) == 6
+
+
+def run_as_written(page: Path, tmp_path: Path) -> int:
+    """Run each command of a page and compare what it shows; how many there were."""
     home = tmp_path / "state"
     env = {
         **os.environ,
@@ -109,7 +134,7 @@ def test_the_tutorial_runs_as_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     steps = 0
     try:
-        for block in blocks(ROOT / "docs" / "tutorial" / "first-folder.md", "console"):
+        for block in blocks(page, "console"):
             for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, _, wanted = step.partition("\n")
                 done = subprocess.run(
@@ -121,26 +146,36 @@ def test_the_tutorial_runs_as_it_is_written(tmp_path: Path) -> None:
                 steps += 1
     finally:
         end_service(home)
-    assert steps == 10
+    return steps
 
 
-@pytest.mark.anyio
-async def test_the_operation_on_the_page_can_be_added_as_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (code,) = blocks(ROOT / "docs" / "how-to" / "add-an-operation.md", "python")
-    package = tmp_path / "operations_of_the_page" / "text"
-    package.mkdir(parents=True)
-    for folder in (package.parent, package):
-        (folder / "__init__.py").write_text('"""One line."""\n')
-    (package / "count.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    catalog = collect(import_module("operations_of_the_page"))
-    async with Road.open(tmp_path) as road:
-        (road.root / "notes.txt").write_text("one\ntwo\n")
-        dispatcher = Dispatcher(catalog, road.app.services, road.app.computer, road.app.dispatcher.audit)
-        reply = await dispatcher.call(Call("app", "text.count", "notes.txt"), LOCAL)
-    assert reply.envelope["data"].lines == 2
+def test_the_owners_command_on_the_page_can_be_added_as_it_is_written(tmp_path: Path) -> None:
+    """One file in a copy of the package: in the help, done, in the history, undone, in the reference."""
+    (code,) = blocks(ROOT / "docs" / "how-to" / "add-an-owners-command.md", "python")
+    home = tmp_path / "home"
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    folder = tmp_path / "src" / "computer_linker" / "owner" / "scope"
+    folder.mkdir(exist_ok=True)
+    (folder / "__init__.py").touch()
+    (folder / "rename.py").write_text(code)
+    write_config(home, tmp_path / "root")
+    before = (home / "config.json").read_bytes()
+
+    def run(*words: str) -> str:
+        env = {**environment(home), "PYTHONPATH": str(tmp_path / "src")}
+        done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout
+
+    command = ("-m", "computer_linker")
+    assert "Give a scope another name for people; its id stays." in run(*command, "scope", "--help")
+    assert run(*command, "scope", "rename", "app", "My app") == "Scope app is now called My app.\n"
+    assert json.loads((home / "config.json").read_text())["scopes"][0]["name"] == "My app"
+    (event,) = json.loads(run(*command, "history", "--json", "--query", "op:scope.rename"))["events"]
+    assert (event["effect"], event["outcome"]) == ("confirmed", "done") and event["principal"].startswith("cli:")
+    run(*command, "undo", event["operationId"])
+    assert json.loads((home / "config.json").read_bytes()) == json.loads(before)
+    page = run("-c", "from computer_linker.cli.reference import page; print(page())")
+    assert "## scope rename" in page and "computer-linker scope rename [OPTIONS] SCOPE NAME" in page
 
 
 def test_the_changelog_and_the_package_agree_on_the_version() -> None:

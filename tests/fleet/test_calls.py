@@ -165,8 +165,8 @@ async def test_a_query_that_fits_nobody_or_is_none_is_refused(fleet: Fleet) -> N
         refused = await fleet.call("file.write", "x.txt", scope=f"{address}/app", input={"content": "x"})
         assert refused["error"]["code"] == code
     assert not list(laptop.root.iterdir())
-    fitting = await fleet.call("file.write", "x.txt", scope="[os=linux can=fs:write]/app", input={"content": "x"})
-    assert (fitting["data"]["matched"], fitting["effect"]) == (1, "confirmed")
+    matching = await fleet.call("file.write", "x.txt", scope="[os=linux can=fs:write]/app", input={"content": "x"})
+    assert (matching["data"]["matched"], matching["effect"]) == (1, "confirmed")
 
 
 async def test_a_hub_that_starts_again_knows_its_machines(fleet: Fleet) -> None:

@@ -39,8 +39,12 @@ def homes(tmp_path: Path) -> Iterator[dict[str, Path]]:
 
 
 def states(hub: Path) -> dict[str, str]:
-    answer = ask_service(hub, {"action": "hub.status"}, within_s=20) or {}
-    return {machine["name"]: machine["state"] for machine in answer.get("machines", [])}
+    return {machine["name"]: machine["state"] for machine in told(hub, "hub.machines").get("machines", [])}
+
+
+def told(home: Path, question: str) -> dict[str, Any]:
+    """The answer to an owner's question; empty while there is none."""
+    return (ask_service(home, {"owner": question}, within_s=20) or {}).get("data") or {}
 
 
 def test_machines_join_by_invitation_and_are_used_through_the_hub(homes: dict[str, Path], tmp_path: Path) -> None:
@@ -104,7 +108,7 @@ def test_a_machine_that_is_forgotten_does_not_come_back_by_its_old_invitation(
         run(homes[name], "join", "--creds", str(tmp_path / f"{name}.json"), "--allow", "app")
     wait_for(lambda: states(hub) == {"laptop": "online", "desk": "online"})
     assert run(hub, "hub", "forget", "laptop")["forgotten"] == "laptop"
-    wait_for(lambda: not (ask_service(laptop, {"action": "fleet.status"}) or {})["connected"])
+    wait_for(lambda: not told(laptop, "fleet.status")["connected"])
     again = run(laptop, "join", "--creds", str(tmp_path / "laptop.json"), "--allow", "app", ok=False)
     assert again["connected"] is False
     refused = run(hub, "op", "file.list", ".", "--on", "laptop", "--scope", "app", ok=False)
@@ -159,7 +163,7 @@ def test_hub_serves_in_the_foreground_and_says_where(homes: dict[str, Path]) -> 
         assert child.stdout.readline().startswith("The hub's key: ")
         said = next(line for line in child.stderr if line.startswith("serving http://"))
         assert "MACHINE/SCOPE" in said
-        wait_for(lambda: (ask_service(hub, {"action": "hub.status"}) or {}).get("connected"))
+        wait_for(lambda: told(hub, "hub.machines").get("connected"))
     finally:
         child.terminate()
         assert child.wait(30) == 0
@@ -176,7 +180,7 @@ def test_ctrl_c_ends_the_hub_before_its_server(homes: dict[str, Path]) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            wait_for(lambda: (ask_service(hub, {"action": "hub.status"}) or {}).get("connected"))
+            wait_for(lambda: told(hub, "hub.machines").get("connected"))
         finally:
             # A terminal tells everything that runs in it.
             os.killpg(child.pid, signal.SIGINT)

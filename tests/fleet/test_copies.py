@@ -248,7 +248,7 @@ class Flood(Member):
         stream.accept(0, 10)
         piece = (1 << 20).to_bytes(4, "big") + b"x" * (400 * 1024 - 4)
         for number in range(400):
-            stream.say("data", 1, number * len(piece), piece)
+            stream.send("data", 1, number * len(piece), piece)
 
 
 async def test_a_machine_that_sends_more_than_there_is_room_for_is_not_held_in_memory(fleet: Fleet) -> None:

@@ -11,6 +11,7 @@ import pytest
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.archive import Archive
 from computer_linker.fleet.feed import Visible, cursor_file
+from computer_linker.providers.approvals import PERSON, Answerer, Approvals
 from support.fleet import Fleet, Machine, until
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +50,18 @@ async def test_one_history_covers_all_machines_and_outlives_their_absence(fleet:
     assert ids(await fleet.told("[all]", 1, terms="op:file.read")) == ids(events)[3:]
     assert ids(await fleet.told("[all]/app", 1, terms="read")) == ids(events)[3:]
     assert await fleet.told("[all]/other", 0) == []
+
+
+async def test_who_approved_a_call_on_a_machine_can_be_asked_for(fleet: Fleet) -> None:
+    laptop = await fleet.add("laptop", policy={"confirm": "all"})
+    refused = await laptop.road.call("file.write", "a", input={"content": "a"})
+    people, by = laptop.road.app.services.use(Approvals), Answerer(PERSON, "notification")
+    assert await people.take(refused["error"]["details"]["approvalId"], "yes", by) is not None
+    (approved,) = await work(laptop, "a")
+    (event,) = await fleet.told("laptop", 1, terms="approved:notification")
+    assert (event["operationId"], event["approval"]["by"]) == (approved, "person")
+    assert ids(await fleet.told("laptop", 1, terms="approved-by:person")) == [approved]
+    assert await fleet.told("laptop", 0, terms="approved:page") == []
 
 
 async def test_what_happened_while_the_machine_was_offline_comes_later_once(fleet: Fleet) -> None:

@@ -173,7 +173,7 @@ async def test_a_forged_answer_is_not_believed(fleet: Fleet, tmp_path: Path) -> 
 
 async def test_presence_cannot_be_forged_or_repeated(fleet: Fleet, tmp_path: Path) -> None:
     laptop = await fleet.add("laptop")
-    here = laptop.member._here("stays")
+    here = laptop.member._presence("stays")
     liar = stranger(tmp_path)
     async with fleet.wiretap(subjects.presence(laptop.joined.seat)) as (link, heard):
         await until(lambda: heard)
@@ -199,7 +199,7 @@ async def test_presence_cannot_be_forged_or_repeated(fleet: Fleet, tmp_path: Pat
 
 async def test_a_trusted_machine_cannot_call_itself_another(fleet: Fleet) -> None:
     laptop, desk = await fleet.add("laptop"), await fleet.add("desk")
-    here = laptop.member._here("stays").model_copy(update={"machine_id": "desk-id", "number": 10_000})
+    here = laptop.member._presence("stays").model_copy(update={"machine_id": "desk-id", "number": 10_000})
     async with fleet.wiretap("cl.v1.nothing") as (link, _):
         await link.publish(
             subjects.presence(laptop.joined.seat), laptop.member._signer.sealed("here", here.model_dump(by_alias=True))
@@ -228,7 +228,7 @@ class Liar(Member):
 
     def _run(self, request: CallBody, hub: AllowedHub) -> None:
         body = self._to(request, hub) | {"envelope": self.envelope, "attachments": self.attachments}
-        self._spawn(self._tell(request, hub, body))
+        self._spawn(self._send_answer(request, hub, body))
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ async def test_a_machine_that_answers_nonsense_harms_nobody_else(
 
 async def test_what_a_machine_says_of_itself_changes_nothing_else(fleet: Fleet) -> None:
     laptop = await fleet.add("laptop")
-    here = laptop.member._here("stays").model_dump(by_alias=True) | {"number": 10_000}
+    here = laptop.member._presence("stays").model_dump(by_alias=True) | {"number": 10_000}
     hub = fleet.signer.fingerprint
     lies: list[dict[str, Any]] = [
         {"facts": {"os": "linux", "state": "online"}}, {"facts": {"os": "a b"}}, {"facts": {"has": ["x"] * 201}}, {"name": "a/b"}, {"name": ""},

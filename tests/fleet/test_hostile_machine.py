@@ -36,6 +36,7 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
 async def lying(fleet: Fleet, machine: Machine, *lines: bytes, **changed: Any) -> None:
     """Send these records as this machine's next ones, signed by its key."""
     archive, signer = fleet.history._archive, machine.member._signer
+    await fleet.has_all(machine)
     await machine.member.aclose()
     first = archive.last(signer.fingerprint) + 1
     with archive.reading() as database:
@@ -66,8 +67,7 @@ async def work(machine: Machine, *names: str) -> list[str]:
 async def test_a_record_nobody_can_read_stops_nobodys_history(fleet: Fleet, line: bytes) -> None:
     liar, honest = await fleet.add("liar"), await fleet.add("honest")
     await work(liar, "a")
-    await fleet.told("liar", 1)
-    before = fleet.history._archive.last(liar.member._signer.fingerprint)
+    before = await fleet.has_all(liar)
     await lying(fleet, liar, line)
     assert "invalid_request" in await refusals(fleet.hub_road, 1)
     done = await work(honest, "b")
@@ -178,14 +178,14 @@ def _half(number: int) -> dict[str, Any]:
 
 async def test_a_machine_cannot_keep_others_from_asking_to_join(fleet: Fleet, tmp_path: Path) -> None:
     liar = await fleet.add("liar")
-    here = liar.member._here("stays")
+    here = liar.member._presence("stays")
     refused = 0
     for number in range(8):
         (tmp_path / str(number)).mkdir(mode=0o700)
         other = Signer(own_identity(tmp_path / str(number), f"machine-{number}"))
         said = here.model_copy(update={"machine_id": f"machine-{number}", "name": "x", "number": 1, "at": time.time()})
         try:
-            fleet.hub.machines.hear(other.fingerprint, said)
+            fleet.hub.machines.receive(other.fingerprint, said)
         except PermissionDenied:
             refused += 1
     assert refused == 4
@@ -194,7 +194,7 @@ async def test_a_machine_cannot_keep_others_from_asking_to_join(fleet: Fleet, tm
 
 async def test_a_machine_that_says_too_much_of_itself_is_not_heard(fleet: Fleet) -> None:
     liar = await fleet.add("liar")
-    said = liar.member._here("stays").model_copy(
+    said = liar.member._presence("stays").model_copy(
         update={"number": 10_000, "scopes": {secrets.token_hex(32): [_scope(n) for n in range(200)]}}
     )
     sealed = liar.member._signer.sealed("here", said.model_dump(by_alias=True))
@@ -202,7 +202,7 @@ async def test_a_machine_that_says_too_much_of_itself_is_not_heard(fleet: Fleet)
         await link.publish(subjects.presence(liar.joined.seat), sealed)
         assert await refusals(fleet.hub_road, 1) == ["invalid_request"]
     known = fleet.hub.machines.by_key[liar.member._signer.fingerprint]
-    assert known.here is not None and known.here.number < 10_000
+    assert known.presence is not None and known.presence.number < 10_000
 
 
 def _scope(number: int) -> Any:
@@ -215,13 +215,13 @@ async def test_an_id_belongs_to_the_machine_that_was_trusted_with_it(fleet: Flee
     honest = await fleet.add("honest", trust=False)
     (tmp_path / "evil").mkdir(mode=0o700)
     evil = Signer(own_identity(tmp_path / "evil", "honest-id"))
-    said = honest.member._here("stays").model_copy(update={"number": 1, "seat": subjects.seat_of(evil.fingerprint)})
-    fleet.hub.machines.hear(evil.fingerprint, said)
+    said = honest.member._presence("stays").model_copy(update={"number": 1, "seat": subjects.seat_of(evil.fingerprint)})
+    fleet.hub.machines.receive(evil.fingerprint, said)
     fleet.hub.machines.trust(honest.member._signer.fingerprint)
     with pytest.raises(InvalidRequest):
         fleet.hub.machines.trust(evil.fingerprint)
     with pytest.raises(PermissionDenied):
-        fleet.hub.machines.hear(evil.fingerprint, said.model_copy(update={"number": 2}))
+        fleet.hub.machines.receive(evil.fingerprint, said.model_copy(update={"number": 2}))
     assert not fleet.hub.machines.by_key[evil.fingerprint].trusted
 
 
@@ -233,7 +233,7 @@ class Odd(Member):
 
     def _run(self, request: CallBody, hub: AllowedHub) -> None:
         if self.seat is None:
-            self._spawn(self._tell(request, hub, self._to(request, hub) | self.answer))
+            self._spawn(self._send_answer(request, hub, self._to(request, hub) | self.answer))
             return
         where = subjects.reply(subjects.seat_of(hub.fingerprint), self.seat, request.call_id)
         self._spawn(self.link.publish(where, b"\0\0\0\0\0\0\0\2" + b"half"))

@@ -70,7 +70,7 @@ def hosts() -> Iterator[tuple[Host, Host]]:
 
 
 def state_of(hub: Path) -> str | None:
-    machines = (ask_service(hub, {"action": "hub.status"}, within_s=20) or {}).get("machines", [])
+    machines = ((ask_service(hub, {"owner": "hub.machines"}, within_s=20) or {}).get("data") or {}).get("machines", [])
     return machines[0]["state"] if machines else None
 
 
@@ -87,7 +87,7 @@ def test_a_pulled_cable_is_told_truthfully_and_put_back_goes_on(hosts: tuple[Hos
         "jetstream": {"store_dir": str(tmp_path / "store"), "max_file_store": 1 << 30},
     }  # fmt: skip
     (tmp_path / "server.conf").write_text(json.dumps(settings))
-    server = here.start(server_program(), "-c", str(tmp_path / "server.conf"), stderr=subprocess.DEVNULL)
+    server = here.start(server_program(()), "-c", str(tmp_path / "server.conf"), stderr=subprocess.DEVNULL)
     try:
         boss = here.run(hub, "hub", "--server", url, "--ca", str(shown), "--detach")
         joined = there.run(laptop, "join", url, "--ca", str(shown), "--hub", boss["key"], "--allow", "app")

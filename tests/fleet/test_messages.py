@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.fleet import seal
 from computer_linker.fleet.ledger import Ledger
-from computer_linker.fleet.parts import Parts, split
+from computer_linker.fleet.messages import Parts, split
 from computer_linker.fleet.seal import Signer, opened
 from computer_linker.model.envelope import Reply
 from computer_linker.transports.peer.identity import own_identity
@@ -30,7 +30,9 @@ def test_what_was_sealed_opens_as_it_was(signer: Signer) -> None:
     assert (message.kind, message.signer, message.body) == ("call", signer.fingerprint, body)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
 def test_no_changed_byte_passes(signer: Signer, place: float, change: int) -> None:
     raw = bytearray(signer.sealed("call", {"key": "a" * 16, "call": {"op": "file.write"}}))

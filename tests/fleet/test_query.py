@@ -26,7 +26,7 @@ LINUX = Facts(os="linux", arch="x86_64", has=["docker", "git"])
     ],
 )
 def test_all_conditions_must_hold(address: str, fits: bool) -> None:
-    assert parse(address).fits("laptop", LINUX, frozenset({"fs:read"})) is fits
+    assert parse(address).matches("laptop", LINUX, frozenset({"fs:read"})) is fits
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,6 @@ def test_one_deadline_for_all() -> None:
 
 
 def test_a_machine_without_facts_fits_only_all() -> None:
-    assert parse("[all]").fits("x", Facts(), frozenset())
-    assert not parse("[os=linux]").fits("x", Facts(), frozenset())
-    assert not parse("[has=git]").fits("x", Facts(), frozenset())
+    assert parse("[all]").matches("x", Facts(), frozenset())
+    assert not parse("[os=linux]").matches("x", Facts(), frozenset())
+    assert not parse("[has=git]").matches("x", Facts(), frozenset())

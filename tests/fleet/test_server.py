@@ -10,11 +10,10 @@ import pytest
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet import subjects
+from computer_linker.fleet.credentials import checked_url, credentials_of, new_user, user_of
 from computer_linker.fleet.embedded import EmbeddedServer, free_port
 from computer_linker.fleet.link import FleetLink, Wants
-from computer_linker.fleet.nkey import new_user, user_of
-from computer_linker.fleet.place import checked_url, credentials_of
-from computer_linker.fleet.settings import Invited, Place
+from computer_linker.fleet.settings import Invited, ServerAddress
 from support.fleet import until
 from support.nats import NatsServer, certificate
 
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 @asynccontextmanager
 async def linked(
-    place: Place, listens: str = "cl.v1.nothing", seat: str = "seat0000"
+    place: ServerAddress, listens: str = "cl.v1.nothing", seat: str = "seat0000"
 ) -> AsyncIterator[tuple[FleetLink, list[Any]]]:
     heard: list[Any] = []
 
@@ -47,10 +46,10 @@ async def test_a_server_elsewhere_is_used_with_tls_and_a_certificate_that_holds(
     server = NatsServer(tmp_path / "nats", tls={"cert_file": str(shown), "key_file": str(key)}).start()
     url = server.url.replace("nats://127.0.0.1", "tls://localhost")
     try:
-        async with linked(Place(url=url, ca=str(shown))) as (link, _heard):
+        async with linked(ServerAddress(url=url, ca=str(shown))) as (link, _heard):
             assert await link.wait_up(20), link.problem
         for ca in (str(other), None):
-            async with linked(Place(url=url, ca=ca)) as (link, _heard):
+            async with linked(ServerAddress(url=url, ca=ca)) as (link, _heard):
                 problem = await until(lambda link=link: link.problem)  # type: ignore[misc]
                 assert "CERTIFICATE_VERIFY_FAILED" in problem and not link.is_up
     finally:
@@ -77,7 +76,7 @@ async def test_nothing_is_told_to_a_server_that_drops_tls_from_its_greeting(tmp_
     creds.chmod(0o600)
     listener = await asyncio.start_server(greet, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
-    async with linked(Place(url=f"tls://localhost:{port}", creds=str(creds))) as (link, _heard):
+    async with linked(ServerAddress(url=f"tls://localhost:{port}", creds=str(creds))) as (link, _heard):
         async with asyncio.timeout(20):
             await tried.wait()
         assert not link.is_up and "TLS" in str(await until(lambda: link.problem))
@@ -94,7 +93,7 @@ async def test_each_machine_is_kept_to_its_own_subjects(tmp_path: Path) -> None:
         path.write_text(user.seed)
         path.chmod(0o600)
         places[name] = path
-    server = EmbeddedServer(tmp_path, free_port())
+    server = EmbeddedServer(tmp_path, free_port(), tuple)
     seats = [
         Invited(seat=f"{name}00000", name=name, server_key=user.public, secret="x", expires_at=9e9)
         for name, user in (("one", one), ("two", two))
@@ -102,16 +101,19 @@ async def test_each_machine_is_kept_to_its_own_subjects(tmp_path: Path) -> None:
     await server.start("hub00000", hub.public, seats[:1])
     url = f"nats://127.0.0.1:{server.port}"
     try:
-        async with linked(Place(url=url, creds=str(places["two"]))) as (link, _heard):
+        async with linked(ServerAddress(url=url, creds=str(places["two"]))) as (link, _heard):
             await until(lambda: link.problem)
             assert not link.is_up, "it has not been invited yet"
             await server.admit("hub00000", hub.public, seats)
             assert await until(lambda: link.is_up)
         calls = subjects.calls("one00000")
         async with (
-            linked(Place(url=url, creds=str(places["hub"])), subjects.EVERY_PRESENCE, "hub00000") as (boss, present),
-            linked(Place(url=url, creds=str(places["one"])), calls, "one00000") as (first, called),
-            linked(Place(url=url, creds=str(places["two"])), calls, "two00000") as (second, stolen),
+            linked(ServerAddress(url=url, creds=str(places["hub"])), subjects.EVERY_PRESENCE, "hub00000") as (
+                boss,
+                present,
+            ),
+            linked(ServerAddress(url=url, creds=str(places["one"])), calls, "one00000") as (first, called),
+            linked(ServerAddress(url=url, creds=str(places["two"])), calls, "two00000") as (second, stolen),
         ):
             for link in (boss, first, second):
                 assert await link.wait_up(20), link.problem
@@ -128,7 +130,7 @@ async def test_each_machine_is_kept_to_its_own_subjects(tmp_path: Path) -> None:
             assert [message.data for message in present] == [b"here"]
             assert [message.data for message in called] == [b"a call"]
             assert stolen == []
-        async with linked(Place(url=url)) as (nobody, _heard):
+        async with linked(ServerAddress(url=url)) as (nobody, _heard):
             await until(lambda: nobody.problem)
             assert not nobody.is_up
     finally:

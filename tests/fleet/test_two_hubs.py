@@ -9,7 +9,7 @@ import pytest
 from computer_linker.errors import PermissionDenied
 from computer_linker.fleet.feed import Visible, cursor_file
 from computer_linker.fleet.membership import forget_files
-from computer_linker.fleet.settings import Place
+from computer_linker.fleet.settings import ServerAddress
 from support.fleet import Fleet, Machine, until
 from support.nats import NatsServer
 
@@ -60,6 +60,7 @@ async def test_a_hub_does_not_see_what_only_another_may_see(fleet: Fleet) -> Non
     done = await work(laptop, "private")
     read = await guest.call("file.read", "private", scope="laptop/app")
     seen = await fleet.call("file.read", "private", scope="laptop/app")
+    assert read["ok"] and seen["ok"], (read, seen)
     assert ids(await fleet.told("laptop", 3)) == [*done, read["operationId"], seen["operationId"]]
     key = laptop.member._signer.fingerprint
     await until(lambda: guest.history._archive.last(key) >= fleet.history._archive.last(key) > 0)
@@ -107,12 +108,12 @@ async def test_a_hub_on_another_server_is_told_what_happens_from_then_on(fleet: 
         await laptop.member.aclose(leaving=True)
         forget_files(laptop.road.home)
         await work(laptop, "nobody's business")
-        laptop.joined = laptop.joined.model_copy(update={"place": Place(url=server.url), "hubs": []})
+        laptop.joined = laptop.joined.model_copy(update={"place": ServerAddress(url=server.url), "hubs": []})
         await other.share(laptop, "app")
         elsewhere = await work(laptop, "b")
         assert ids(await other.told("laptop", 1)) == elsewhere
         # And back: what it did meanwhile is not told, and the hub says that something is missing.
-        laptop.joined = laptop.joined.model_copy(update={"place": Place(url=fleet.server.url), "hubs": []})
+        laptop.joined = laptop.joined.model_copy(update={"place": ServerAddress(url=fleet.server.url), "hubs": []})
         await fleet.share(laptop, "app")
         again = await work(laptop, "c")
         assert ids(await fleet.told("laptop", 2)) == first + again

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
-import anyio
 import pytest
 
 from computer_linker.transports.peer.server import PeerServer
 from computer_linker.transports.peer.table import PeerTable
 from support.pair import Pair, events_of
 from support.proxy import Relay, relay_to
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 SIZE = 24 << 20
@@ -30,9 +30,7 @@ async def relay(pair: Pair) -> AsyncIterator[Relay]:
 
 async def _under_way(pair: Pair, op: str) -> None:
     """Return once the laptop has begun to run it."""
-    with anyio.fail_after(20):
-        while not pair.laptop.app.dispatcher.under_way:
-            await asyncio.sleep(0.01)
+    await until(lambda: pair.laptop.app.dispatcher.under_way)
 
 
 async def test_an_act_goes_on_when_its_link_drops_and_its_answer_is_found_again(pair: Pair, relay: Relay) -> None:
@@ -55,9 +53,7 @@ async def test_a_host_that_was_started_anew_is_not_asked_to_do_it_again(pair: Pa
             "command.run", ".", scope="laptop/app", input={"command": ["sh", "-c", "echo x >> log; sleep 9"]}
         )
     )
-    with anyio.fail_after(20):
-        while not (pair.laptop.root / "log").exists():
-            await asyncio.sleep(0.01)
+    await until(lambda: (pair.laptop.root / "log").exists())
     port = int(pair.address.rpartition(":")[2])
     await pair.server.aclose()
     # Another server with the same key and place, which remembers nothing of the first.
@@ -92,9 +88,7 @@ async def test_a_copy_that_cannot_go_on_leaves_nothing(pair: Pair, relay: Relay,
     before = _names(pair)
 
     async def break_it() -> None:
-        with anyio.fail_after(20):
-            while relay.passed < SIZE // 3:
-                await asyncio.sleep(0)
+        await until(lambda: relay.passed >= SIZE // 3, step_s=0)
         relay.stop()
 
     breaking = asyncio.ensure_future(break_it())
@@ -102,9 +96,7 @@ async def test_a_copy_that_cannot_go_on_leaves_nothing(pair: Pair, relay: Relay,
     await breaking
     assert copied["ok"] is False
     assert copied["error"]["code"] == "provider_unavailable"
-    with anyio.fail_after(40):
-        while pair.laptop.app.dispatcher.under_way:
-            await asyncio.sleep(0.05)
+    await until(lambda: not pair.laptop.app.dispatcher.under_way)
     assert _names(pair) == before
 
 
@@ -112,9 +104,7 @@ async def test_a_source_that_changes_meanwhile_is_not_kept(pair: Pair, relay: Re
     (pair.desk.root / "big.bin").write_bytes(bytes(SIZE))
 
     async def change() -> None:
-        with anyio.fail_after(20):
-            while relay.passed < SIZE // 3:
-                await asyncio.sleep(0)
+        await until(lambda: relay.passed >= SIZE // 3, step_s=0)
         with (pair.desk.root / "big.bin").open("ab") as file:
             file.write(b"more")
 
@@ -134,15 +124,11 @@ async def test_a_cancelled_copy_ends_on_both_sides_and_leaves_nothing(pair: Pair
     copying = asyncio.ensure_future(
         pair.desk.call("file.copy", "big.bin", input={"destination": "copy.bin", "destinationScope": "laptop/app"})
     )
-    with anyio.fail_after(20):
-        while relay.passed < SIZE // 3:
-            await asyncio.sleep(0)
+    await until(lambda: relay.passed >= SIZE // 3, step_s=0)
     copying.cancel()
     with pytest.raises(asyncio.CancelledError):
         await copying
-    with anyio.fail_after(30):
-        while pair.laptop.app.dispatcher.under_way or _names(pair) != before:
-            await asyncio.sleep(0.02)
+    await until(lambda: not pair.laptop.app.dispatcher.under_way and _names(pair) == before)
 
 
 def _names(pair: Pair) -> list[Path]:

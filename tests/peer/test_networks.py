@@ -12,6 +12,7 @@ import pytest
 
 from support.far import Far, far_process, near_road
 from support.road import folder_scope
+from support.waiting import until, until_awaited
 
 pytestmark = pytest.mark.anyio
 _HERE, _THERE = "10.203.77.1", "10.203.77.2"
@@ -81,9 +82,7 @@ async def test_a_partition_in_the_middle_of_an_act_is_neither_done_nor_not_done(
     async with near_road(far_host, tmp_path, [folder_scope(root)]) as road:
         command = {"command": ["sh", "-c", "echo begun >> log; sleep 20; echo ended >> log"]}
         act = asyncio.ensure_future(road.call("command.run", ".", scope="far/app", input=command))
-        with anyio.fail_after(20):
-            while not (root / "log").exists():
-                await asyncio.sleep(0.01)
+        await until(lambda: (root / "log").exists())
         network.pull()
         with anyio.fail_after(60):
             envelope = await act
@@ -91,9 +90,11 @@ async def test_a_partition_in_the_middle_of_an_act_is_neither_done_nor_not_done(
         assert envelope["error"]["details"]["effect"] == "unverifiable", envelope
         assert envelope["error"]["code"] in ("provider_unavailable", "timeout")
         network.plug()
-        with anyio.fail_after(60):
-            while not (await road.call("file.read", "a.txt", scope="far/app"))["ok"]:
-                await asyncio.sleep(0.1)
+
+        async def is_back() -> bool:
+            return bool((await road.call("file.read", "a.txt", scope="far/app"))["ok"])
+
+        await until_awaited(is_back)
         assert (root / "log").read_text().count("begun") == 1
 
 
@@ -106,9 +107,7 @@ async def test_a_host_killed_in_the_middle_of_a_copy_keeps_nothing_of_it(tmp_pat
                 file.truncate(2 << 30)
             copy = {"destination": "copy.bin", "destinationScope": "far/app"}
             copying = asyncio.ensure_future(road.call("file.copy", "big.bin", input=copy))
-            with anyio.fail_after(20):
-                while not _bytes_written(far.process.pid):
-                    await asyncio.sleep(0.001)
+            await until(lambda: _bytes_written(far.process.pid), step_s=0.001)
             far.process.kill()
             envelope = await copying
             assert envelope["ok"] is False

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -42,11 +43,12 @@ async def test_a_paired_computer_is_used_by_its_name(pair: Pair) -> None:
 async def test_the_machine_acted_upon_has_the_last_word(pair: Pair) -> None:
     await pair.paired("app:fs:read")
     assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
-    for op, target, parts in (
+    refused: list[tuple[str, str, dict[str, Any]]] = [
         ("file.write", "b.txt", {"input": {"content": "x"}}),
         ("file.read", "../secret", {}),
         ("file.delete", "a.txt", {}),
-    ):
+    ]
+    for op, target, parts in refused:
         envelope = await pair.desk.call(op, target, scope="laptop/app", **parts)
         assert envelope["error"]["code"] in ("permission_denied", "path_out_of_scope")
     assert [path.name for path in pair.laptop.root.iterdir()] == ["a.txt"]
@@ -115,7 +117,7 @@ async def test_an_act_cut_off_by_a_partition_is_reported_as_not_known(pair: Pair
     task = asyncio.ensure_future(
         link.call({"scope": "app", "op": "command.run", "target": ".", "input": {"command": ["sleep", "30"]}}, 4)
     )
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the call is written before the server ends
     await pair.server.aclose()
     with pytest.raises(Exception) as unknown:
         await task

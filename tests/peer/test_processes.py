@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from computer_linker.transports.peer.table import PeerTable
 from support.pair import Pair, events_of, open_pair
 from support.proxy import Relay, relay_to
 from support.road import folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 SH = "/bin/sh"
@@ -51,19 +52,13 @@ async def relay(laptop: tuple[Pair, Processes]) -> AsyncIterator[Relay]:
 
 
 async def read_all(fd: int) -> bytes:
-    pieces = []
+    pieces: list[bytes] = []
     with anyio.fail_after(60):
         while True:
             await anyio.wait_readable(fd)
             if not (piece := os.read(fd, 1 << 16)):
                 return b"".join(pieces)
             pieces.append(piece)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
-        while not is_so():
-            await asyncio.sleep(0.02)
 
 
 def let_go(child: Child) -> None:

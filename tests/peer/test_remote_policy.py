@@ -74,7 +74,7 @@ async def test_an_act_is_in_the_history_before_and_after(tmp_path: Path) -> None
 
 async def test_a_halted_desktop_takes_no_act_from_afar(tmp_path: Path) -> None:
     async with remote(tmp_path) as seen:
-        seen.pair.laptop.app.dispatcher.lanes.halt()
+        seen.pair.laptop.app.dispatcher.queues.halt()
         with pytest.raises(LinkError) as refused:
             await seen.far.click(AT)
         assert refused.value.code == "aborted"
@@ -152,7 +152,7 @@ async def _stir(seen: Remote) -> None:
     while True:
         for _ in range(20):
             seen.near.world.changed(Rect(x=0, y=0, width=10, height=10))
-        await anyio.sleep(0.001)
+        await anyio.sleep(0.001)  # changes at a pace that a screen has
 
 
 async def _open() -> None:

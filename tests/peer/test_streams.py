@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.transports.peer.bulk import TICKET, Bulk
-from computer_linker.transports.peer.identity import Identity, own_identity
-from computer_linker.transports.peer.tls import client_context, server_context
+from computer_linker.transports.peer.identity import Identity, client_context, own_identity, server_context
 
 
 class Two:
@@ -82,4 +81,4 @@ def test_only_the_newest_calls_that_are_over_are_remembered(two: Two) -> None:
     for _ in range(1000):
         with two.bulk.expected(secrets.token_bytes(TICKET), two.desk.fingerprint):
             pass
-    assert len(two.bulk._over) <= 256
+    assert len(two.bulk._ended) <= 256

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 from computer_linker.computer.local.probe import this_computer
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
+from support.waiting import until, wait_for
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop, pytest.mark.timeout(240)]
 NEEDS = ("galculator", "mousepad", "zenity", "xdotool", "xclip")
@@ -78,10 +80,7 @@ async def book(tmp_path: Path, desktop: Desktop) -> AsyncIterator[Book]:
 
 
 def _window(desktop: Desktop, name: str) -> str:
-    deadline = time.monotonic() + 20
-    while not (found := desktop.run("xdotool", "search", "--onlyvisible", "--name", name).stdout.split()):
-        assert time.monotonic() < deadline, f"no window {name}"
-        time.sleep(0.05)
+    found = wait_for(lambda: desktop.run("xdotool", "search", "--onlyvisible", "--name", name).stdout.split())
     return found[-1].decode()
 
 
@@ -108,7 +107,7 @@ async def _galculator(book: Book) -> None:
         while (held := desktop.run("xclip", "-o", "-selection", "clipboard").stdout.decode().strip()) == "?":
             if time.monotonic() > deadline:
                 break
-            time.sleep(0.02)
+            time.sleep(0.02)  # bounded above; a display that stays as it was is an answer too
         return held
 
     def at(name: str, role: str = "toggle-button") -> dict[str, Any]:
@@ -122,15 +121,15 @@ async def _galculator(book: Book) -> None:
         for _ in range(5):
             digit = chance.choice("123456789")
             shown += digit
-            await book.act("galculator digit", lambda wanted=shown: becomes(wanted), "desktop.click", at(digit))
+            await book.act("galculator digit", partial(becomes, shown), "desktop.click", at(digit))
         await book.act("galculator clear", lambda: becomes("0"), "desktop.click", at("AC"))
     for digit in "24":
         desktop.run("xdotool", "windowminimize", window)
-        await book.act("galculator minimized", lambda wanted=digit: becomes(wanted), "desktop.click", at(digit))
+        await book.act("galculator minimized", partial(becomes, digit), "desktop.click", at(digit))
         await book.road.call("desktop.click", at("AC"), scope="desk")
     for _ in range(4):
         before = display()
-        reply = await book.act("galculator disabled", lambda was=before: _not(becomes(was)), "desktop.click", at("MR"))
+        reply = await book.act("galculator disabled", partial(_not, becomes, before), "desktop.click", at("MR"))
         assert not reply["ok"]
     os.kill(process.pid, signal.SIGSTOP)
     ref = at("5")
@@ -145,8 +144,8 @@ async def _never() -> bool:
     return False
 
 
-async def _not(fact: Awaitable[bool]) -> bool:
-    return not await fact
+async def _not(fact: Callable[[str], Awaitable[bool]], wanted: str) -> bool:
+    return not await fact(wanted)
 
 
 async def _mousepad(book: Book, tmp_path: Path) -> None:
@@ -159,23 +158,20 @@ async def _mousepad(book: Book, tmp_path: Path) -> None:
 
     async def saved(wanted: str) -> bool:
         desktop.run("xdotool", "windowactivate", "--sync", window, "key", "ctrl+s")
-        with anyio.move_on_after(3):
-            while file.read_text().rstrip("\n") != wanted.rstrip("\n"):
-                await anyio.sleep(0.02)
+        with anyio.move_on_after(30):
+            await until(lambda: file.read_text().rstrip("\n") == wanted.rstrip("\n"))
         return file.read_text().rstrip("\n") == wanted.rstrip("\n")
 
     text = ""
     for part in ("plain", " Zoë", " 你好", " Привет 😀", ' "; rm -rf', " end"):
         text += part
-        await book.act(
-            "mousepad text", lambda wanted=text: saved(wanted), "desktop.type_text", area, input={"text": part}
-        )
+        await book.act("mousepad text", partial(saved, text), "desktop.type_text", area, input={"text": part})
     for _ in range(4):
         text = text[:-1]
-        await book.act("mousepad key", lambda wanted=text: saved(wanted), "desktop.press", input={"key": "backspace"})
+        await book.act("mousepad key", partial(saved, text), "desktop.press", input={"key": "backspace"})
     for number in range(3):
         await book.act(
-            "mousepad replace", lambda wanted=f"new {number} é": saved(wanted), "desktop.type_text", area,
+            "mousepad replace", partial(saved, f"new {number} é"), "desktop.type_text", area,
             input={"text": f"new {number} é"}, options={"clearBefore": True},
         )  # fmt: skip
     for _ in range(3):
@@ -195,9 +191,8 @@ async def _zenity(book: Book, tmp_path: Path) -> None:
         fields = [one["ref"] for one in await _shows(road, "zenity", role="textbox")]
 
         async def told(wanted: str, answer: Path = answer) -> bool:
-            with anyio.move_on_after(5):
-                while not answer.exists() or not answer.read_text():
-                    await anyio.sleep(0.02)
+            with anyio.move_on_after(30):
+                await until(lambda: answer.exists() and answer.read_text())
             # Which field comes first is the toolkit's affair.
             return answer.exists() and sorted(answer.read_text().strip().split("|")) == sorted(wanted.split("|"))
 
@@ -207,7 +202,7 @@ async def _zenity(book: Book, tmp_path: Path) -> None:
             for ref, one in zip(fields, texts, strict=True)
         ]
         ok = {"selector": {"role": "button", "name": "OK"}, "route": {"app": "zenity"}}
-        await book.act("zenity send", lambda told=told, wanted="|".join(texts): told(wanted), "desktop.click", ok)
+        await book.act("zenity send", partial(told, "|".join(texts)), "desktop.click", ok)
         held = answer.read_text().strip().split("|")
         book.acts += [
             Act("zenity text", one in held, reply.get("effect", "error"), reply["durationMs"] / 1000)

@@ -18,6 +18,7 @@ from support.desktop import Desktop, missing
 from support.forms import lacking
 from support.harness import Harness
 from support.road import Road, computer_scope
+from support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 PROGRAM = Path(__file__).parent.parent / "fixtures" / "apps" / "gtk3_log_window.py"
@@ -30,8 +31,8 @@ _FRACTIONS = "[org/gnome/mutter]\nexperimental-features=['scale-monitor-framebuf
 def _needs() -> None:
     if lack := missing("mutter", "pipewire", "dbus-daemon"):
         pytest.skip(f"not installed: {', '.join(lack)}")
-    if lack := lacking("gtk3"):
-        pytest.skip(f"not installed: {lack}")
+    if toolkit := lacking("gtk3"):
+        pytest.skip(f"not installed: {toolkit}")
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +44,7 @@ def mutter() -> Iterator[Desktop]:
 
 
 async def _pipewire(desktop: Desktop) -> None:
-    with anyio.fail_after(20):
-        while not (Path(desktop.env["XDG_RUNTIME_DIR"]) / "pipewire-0").exists():
-            await anyio.sleep(0.02)
+    await until(lambda: (Path(desktop.env["XDG_RUNTIME_DIR"]) / "pipewire-0").exists())
 
 
 @pytest.fixture
@@ -207,7 +206,7 @@ async def test_a_session_the_desktop_ended_stays_ended(computer: Computer, mutte
     (pipewire,) = [one for one in mutter.processes if one.args == ("pipewire",)]
     mutter.end(pipewire)
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while True:
                 try:
                     await computer.pointer.move(Point(x=51, y=60))

@@ -1,8 +1,9 @@
 """GNOME's own portal on its compositor without a screen: its real dialog asks, and input arrives only after a yes."""
 
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -15,6 +16,7 @@ from support.compositors import compositor, is_on_the_bus
 from support.desktop import Desktop, missing
 from support.forms import lacking
 from support.harness import Harness
+from support.waiting import until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 PROGRAM = Path(__file__).parent.parent / "fixtures" / "apps" / "gtk3_log_window.py"
@@ -28,8 +30,8 @@ async def gnome() -> AsyncIterator[Desktop]:
     """Mutter with GNOME's portal, for one test: an answer holds for as long as a session."""
     if lack := missing("mutter", "pipewire", "dbus-daemon", _BACKEND, _PORTAL):
         pytest.skip(f"not installed: {', '.join(lack)}")
-    if lack := lacking("gtk3"):
-        pytest.skip(f"not installed: {lack}")
+    if toolkit := lacking("gtk3"):
+        pytest.skip(f"not installed: {toolkit}")
     with compositor("mutter", portals=True) as desktop:
         desktop.launch("pipewire")
         await is_on_the_bus(desktop, "org.gnome.Mutter.RemoteDesktop")
@@ -62,13 +64,15 @@ async def _answer(desktop: Desktop, *, button: str, allowing: bool) -> None:
     """Do in the dialog what a person would."""
     person = this_computer(desktop.env)
     try:
-        with anyio.fail_after(15):
-            elements = []
-            while not any(one.name.endswith(button) for one in elements):
-                await anyio.sleep(0.1)
-                for app in await person.accessibility.applications():
-                    if app.name == "xdg-desktop-portal-gnome" and app.windows:
-                        elements = list((await person.accessibility.tree(app.root)).elements)
+
+        async def in_the_dialog() -> Sequence[Any]:
+            elements: list[Any] = []
+            for app in await person.accessibility.applications():
+                if app.name == "xdg-desktop-portal-gnome" and app.windows:
+                    elements = list((await person.accessibility.tree(app.root)).elements)
+            return elements if any(one.name.endswith(button) for one in elements) else []
+
+        elements = await until_awaited(in_the_dialog)
         if allowing:
             switch = next(one for one in elements if one.role == "check-box")
             await person.accessibility.perform(switch.id)

@@ -29,8 +29,8 @@ _PORTAL = "/usr/libexec/xdg-desktop-portal"
 async def kde() -> AsyncIterator[Desktop]:
     if lack := missing("kwin_wayland", "pipewire", "dbus-daemon", _BACKEND, _PORTAL):
         pytest.skip(f"not installed: {', '.join(lack)}")
-    if lack := lacking("gtk3"):
-        pytest.skip(f"not installed: {lack}")
+    if toolkit := lacking("gtk3"):
+        pytest.skip(f"not installed: {toolkit}")
     with compositor("kwin_wayland", portals=True) as desktop:
         desktop.launch("pipewire")
         desktop.launch(_BACKEND, env={"QT_QPA_PLATFORM": "wayland"})

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from computer_linker.computer.local.linux.wayland.portal_layout import Layout, read_layout
+from computer_linker.computer.local.linux.wayland.portal.layout import Layout, read_layout
 from computer_linker.errors import ProviderUnavailable
 from support.desktop import missing
 

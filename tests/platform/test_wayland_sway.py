@@ -21,7 +21,9 @@ from computer_linker.providers.frames import Frames
 from support.desktop import Desktop, missing
 from support.harness import Harness
 from support.road import Road, computer_scope
+from support.scene import until_no_windows
 from support.sway import sway_desktop
+from support.waiting import until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -56,16 +58,12 @@ async def window(sway: Desktop, computer: Computer) -> AsyncIterator[Harness]:
     process = sway.launch("/usr/bin/python3", "-W", "ignore", str(PROGRAM), "Log", stdout=subprocess.PIPE)
     harness = Harness(process)
     harness.next("ready")
-    with anyio.fail_after(10):
-        while not (found := await computer.windows.list()):
-            await anyio.sleep(0.02)
+    found = await until_awaited(lambda: computer.windows.list())
     harness.window = found[0].id
     assert (await computer.windows.place(harness.window, PLACE)).bounds == PLACE
     yield harness
     sway.end(process)
-    with anyio.fail_after(10):
-        while await computer.windows.list():
-            await anyio.sleep(0.02)
+    await until_no_windows(computer)
 
 
 async def test_displays_have_their_place_and_scale(computer: Computer) -> None:
@@ -100,7 +98,7 @@ async def test_a_window_on_the_scaled_display_is_captured_in_its_own_pixels(
 ) -> None:
     place = Rect(x=1400, y=100, width=400, height=300)
     assert (await computer.windows.place(window.window, place)).bounds == place
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while True:
             pixmap = await computer.screen.capture_window(window.window)
             at = 100 * pixmap.stride + 100 * 4
@@ -204,5 +202,5 @@ async def test_what_wayland_does_not_offer_is_said(computer: Computer) -> None:
 async def test_a_compositor_that_is_not_there_is_an_error_at_once(tmp_path: Path) -> None:
     computer = this_computer({"WAYLAND_DISPLAY": "wayland-77", "XDG_RUNTIME_DIR": str(tmp_path)})
     async with Road.open(tmp_path, [computer_scope("desk")], computer) as road:
-        with anyio.fail_after(3):
+        with anyio.fail_after(60):
             assert await road.code("screen.capture", "primary", scope="desk") == "provider_unavailable"

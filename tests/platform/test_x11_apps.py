@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import anyio
 import pytest
 from dbus_fast import Message
 from dbus_fast.aio import MessageBus
@@ -11,6 +10,7 @@ from dbus_fast.aio import MessageBus
 from computer_linker.computer.base import Computer
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
+from support.waiting import until, until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -45,9 +45,7 @@ async def test_an_application_is_opened_focused_and_closed(road: Road, desktop: 
     opened = await road.call("app.open", "our.Shown", scope="desk", input={"arguments": ["a file.txt", "b.txt"]})
     assert (opened["ok"], opened["effect"]) == (True, "confirmed")
     (window,) = opened["data"]["app"]["windows"]
-    with anyio.fail_after(10):
-        while not (home / "args.txt").exists() or not (home / "args.txt").read_text():
-            await anyio.sleep(0.02)
+    await until(lambda: (home / "args.txt").exists() and (home / "args.txt").read_text())
     assert (home / "args.txt").read_text() == "a file.txt b.txt\n"
     running = await road.data("app.list", scope="desk", options={"runningOnly": True})
     assert [(one["id"], one["windows"]) for one in running["apps"]] == [("our.Shown", [window])]
@@ -67,9 +65,7 @@ async def test_an_application_gets_nothing_of_the_services_environment(
     (home / "env.txt").unlink(missing_ok=True)
     computer = this_computer({**desktop.env, "COMPUTER_LINKER_TOKEN": "secret-7f3a"})
     app = await computer.apps.open("our.Shown")
-    with anyio.fail_after(10):
-        while not (home / "env.txt").exists() or "DISPLAY" not in (home / "env.txt").read_text():
-            await anyio.sleep(0.02)
+    await until(lambda: (home / "env.txt").exists() and "DISPLAY" in (home / "env.txt").read_text())
     assert "secret-7f3a" not in (home / "env.txt").read_text()
     assert await computer.apps.close(app.id)
     await computer.aclose()
@@ -101,8 +97,6 @@ async def test_notices_are_seen(computer: Computer, desktop: Desktop) -> None:
     await bus.send(
         Message(destination=name, path=path, interface=name, member="Notify", signature="susssasa{sv}i", body=body)
     )
-    with anyio.fail_after(10):
-        while not (found := await computer.notifications.recent()):
-            await anyio.sleep(0.02)
+    found = await until_awaited(lambda: computer.notifications.recent())
     bus.disconnect()
     assert [(one.app, one.summary, one.body) for one in found] == [("mail", "New \\u001bmail", "from Zoë")]

@@ -1,7 +1,9 @@
 """Controls of windows that are minimized, restored or moved at the moment of an act: they are hit, or nothing is."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -12,6 +14,7 @@ from support.forms import Form, lacking, on_the_bus, open_form
 from support.harness import Harness
 from support.road import Road, computer_scope
 from support.session import Session
+from support.waiting import until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 TIMES = 4
@@ -35,13 +38,16 @@ def _window(desktop: Desktop, form: Form) -> str:
     return found[0].decode()
 
 
+def _is_click(number: int, event: dict[str, Any]) -> bool:
+    return bool(event["count"] == number)
+
+
 async def _until_minimized(session: Session) -> None:
-    with anyio.fail_after(5):
-        while True:
-            windows = await session.data("window.list")
-            if any(one["title"] == session.form.title and "minimized" in one["states"] for one in windows["windows"]):
-                return
-            await anyio.sleep(0.02)
+    async def is_minimized() -> bool:
+        windows = (await session.data("window.list"))["windows"]
+        return any(one["title"] == session.form.title and "minimized" in one["states"] for one in windows)
+
+    await until_awaited(is_minimized)
 
 
 async def test_a_control_of_a_minimized_window_is_pressed_where_it_comes_to_lie(
@@ -57,7 +63,7 @@ async def test_a_control_of_a_minimized_window_is_pressed_where_it_comes_to_lie(
         await _until_minimized(session)
         reply = await session.call("desktop.click", ref)
         assert reply.get("effect") == "confirmed", reply
-        await session.form.told("clicked", lambda one, number=number: one["count"] == number + 1)
+        await session.form.told("clicked", partial(_is_click, number + 1))
     assert len(session.form.events("clicked")) == TIMES
     assert [one for one in behind.quiet() if one["event"] == "button_down"] == []
     desktop.end(behind.process)
@@ -75,7 +81,7 @@ async def test_a_control_of_a_window_that_is_just_restored_is_pressed(session: S
         desktop.run("xdotool", "windowactivate", window)
         reply = await session.call("desktop.click", ref)
         assert reply.get("effect") == "confirmed", reply
-        await session.form.told("clicked", lambda one, number=number: one["count"] == number + 1)
+        await session.form.told("clicked", partial(_is_click, number + 1))
     assert [one for one in behind.quiet() if one["event"] == "button_down"] == []
     desktop.end(behind.process)
 

@@ -15,9 +15,11 @@ from PIL import Image
 from computer_linker.computer.base import Computer
 from computer_linker.model.geometry import Rect
 from computer_linker.providers.frames import Frames
-from computer_linker.providers.ocr.tesseract import TesseractEngine
+from computer_linker.providers.ocr.engines import TesseractEngine
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
+from support.scene import until_no_windows
+from support.waiting import until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 SENTENCE = "The quick brown fox jumps over 1234 lazy dogs"
@@ -35,21 +37,19 @@ async def road(tmp_path: Path, computer: Computer, desktop: Desktop) -> AsyncIte
         yield opened
     for process in list(desktop.processes):
         desktop.end(process)
-    with anyio.fail_after(10):
-        while await computer.windows.list():
-            await anyio.sleep(0.05)
+    await until_no_windows(computer)
 
 
 async def shown(computer: Computer, title: str) -> str:
     """The id of a window with this title, once it is there and drawn."""
-    with anyio.fail_after(20):
-        while True:
-            for window in await computer.windows.list():
-                if window.title == title:
-                    pixmap = await computer.screen.capture(window.bounds)
-                    if len(set(pixmap.data)) > 8:
-                        return window.id
-            await anyio.sleep(0.05)
+
+    async def drawn() -> str:
+        for window in await computer.windows.list():
+            if window.title == title and len(set((await computer.screen.capture(window.bounds)).data)) > 8:
+                return window.id
+        return ""
+
+    return await until_awaited(drawn)
 
 
 def image_in(data: dict[str, Any]) -> Image.Image:
@@ -67,9 +67,7 @@ async def test_text_on_the_screen_is_read_with_its_place(road: Road, computer: C
     bounds = Rect(**ok["bounds"])
     place = await road.app.services.use(Frames).locate(data["frameId"], bounds.center, scope="desk", computer=computer)
     await computer.click(place)
-    with anyio.fail_after(10):
-        while await computer.windows.list():
-            await anyio.sleep(0.02)
+    await until_no_windows(computer)
 
 
 async def test_the_same_pixels_are_not_read_twice(road: Road, computer: Computer, desktop: Desktop) -> None:
@@ -109,9 +107,7 @@ async def test_marks_number_the_controls_and_name_them(road: Road, computer: Com
     middle = Rect(**names["Certainly"]["bounds"]).center
     place = await road.app.services.use(Frames).locate(data["frameId"], middle, scope="desk", computer=computer)
     await computer.click(place)
-    with anyio.fail_after(10):
-        while await computer.windows.list():
-            await anyio.sleep(0.02)
+    await until_no_windows(computer)
 
 
 async def test_marks_need_the_right_to_look_at_controls(road: Road, computer: Computer, desktop: Desktop) -> None:

@@ -4,12 +4,12 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import anyio
 import pytest
 
 from computer_linker.computer.local.probe import this_computer
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
+from support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -38,9 +38,7 @@ async def test_nothing_is_cleared_where_no_field_is_described(road: Road, deskto
     )
     assert refused["error"]["code"] == "conflict", refused
     await road.data("desktop.type_text", scope="desk", input={"text": "third\n"})
-    with anyio.fail_after(10):
-        while "third" not in (file.read_text() if file.exists() else ""):
-            await anyio.sleep(0.02)
+    await until(lambda: "third" in (file.read_text() if file.exists() else ""))
     assert file.read_text() == "first\nthird\n"
     desktop.end(process)
 
@@ -66,9 +64,7 @@ async def test_keys_after_text_reach_the_same_field(road: Road, desktop: Desktop
     await road.data("desktop.press", scope="desk", input={"key": "z"})
     ok = {"selector": {"role": "button", "name": "OK"}, "route": {"app": "zenity"}}
     await road.data("desktop.click", ok, scope="desk")
-    with anyio.fail_after(10):
-        while not answer.exists() or not answer.read_text():
-            await anyio.sleep(0.02)
+    await until(lambda: answer.exists() and answer.read_text())
     assert answer.read_text() == "|Zoë 你好z\n"
 
 

@@ -9,6 +9,7 @@ import pytest
 from computer_linker.computer.base import Computer
 from computer_linker.tools import ToolContext, toolbox
 from support.desktop import Desktop, missing
+from support.waiting import until, until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -27,17 +28,18 @@ async def test_a_form_is_filled_and_sent_with_the_tools(computer: Computer, desk
         assert result.ok, result.error
         return result
 
-    with anyio.fail_after(30):
-        while "Form" not in (windows := (await use("app", action="windows")).output):
-            await anyio.sleep(0.05)
+    async def shows(text: str, tool: str, action: str) -> str:
+        output: str = (await use(tool, action=action)).output
+        return output if text in output else ""
+
+    with anyio.fail_after(90):
+        windows = await until_awaited(lambda: shows("Form", "app", "windows"))
         await use("app", action="focus_window", window=windows.split(":")[0])
-        while "'Send'" not in (controls := (await use("ui", action="tree")).output):
-            await anyio.sleep(0.05)
+        controls = await until_awaited(lambda: shows("'Send'", "ui", "tree"))
         await use("keyboard", action="type", text="Zoë 你好")
         (send,) = [line.split()[0] for line in controls.splitlines() if "'Send'" in line and "button" in line]
         shot = await use("screenshot", marks=True)
         assert "'Send'" in shot.output
         await use("ui", action="press", ref=send)
-        while not answer.exists() or not answer.read_bytes():
-            await anyio.sleep(0.02)
+        await until(lambda: answer.exists() and answer.read_bytes())
     assert answer.read_text() == "Zoë 你好\n"

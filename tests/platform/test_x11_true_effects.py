@@ -16,6 +16,7 @@ from support.desktop import Desktop, missing
 from support.forms import APPS, Form, lacking, on_the_bus
 from support.road import Road, computer_scope
 from support.session import Session
+from support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -43,9 +44,7 @@ async def ticking(tmp_path: Path, desktop: Desktop, road: Road) -> AsyncIterator
     journal = tmp_path / "ticking.jsonl"
     process = desktop.launch("/usr/bin/python3", str(APPS / "gtk3_ticking.py"), str(journal))
     form = Ticking("gtk3", process, journal)
-    with anyio.fail_after(30):
-        while not form.events("ready"):
-            await anyio.sleep(0.05)
+    await until(lambda: form.events("ready"))
     computer = this_computer(desktop.env)
     await on_the_bus(computer, form)
     await computer.aclose()
@@ -91,7 +90,7 @@ async def test_a_frozen_application_is_named_as_frozen(ticking: Session) -> None
             reply = await ticking.call("desktop.click", target)
             assert reply.get("error", {}).get("code") == "timeout", reply
             assert "frozen" in reply["error"]["message"]
-            assert time.monotonic() - started < 15
+            assert time.monotonic() - started < 60
     finally:
         os.kill(ticking.form.process.pid, signal.SIGCONT)
     assert ticking.form.events("clicked") == []
@@ -109,9 +108,8 @@ async def test_buttons_that_call_themselves_toggles_are_judged_by_what_they_do(r
         reply = await road.call("desktop.click", at, scope="desk")
         effects[key] = reply.get("effect", reply.get("error"))
     await road.data("desktop.hotkey", scope="desk", input={"keys": ["ctrl", "c"]})
-    with anyio.move_on_after(5):
-        while _clipboard(desktop) != "42":
-            await anyio.sleep(0.05)
+    with anyio.move_on_after(30):
+        await until(lambda: _clipboard(desktop) == "42")
     assert _clipboard(desktop) == "42", effects
     # An operator changes nothing that shows, so it may be unverifiable, but never taken for nothing.
     assert {effects[key] for key in "1230="} == {"confirmed"}, effects

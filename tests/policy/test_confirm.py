@@ -153,7 +153,7 @@ def mutated(value: Any, chance: random.Random) -> Any:
 
 
 def test_altered_requests_are_all_other_requests() -> None:
-    original = {
+    original: dict[str, Any] = {
         "scope": "desk",
         "op": "desktop.type_text",
         "target": "ref",

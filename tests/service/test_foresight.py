@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import anyio
 import pytest
 
 from computer_linker.providers.sandbox.sandbox import Sandbox
-from computer_linker.service.foresight import boundary_found_out, find_out
+from computer_linker.service.startup_probe import boundary_found_out, find_out
 from support.road import Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -16,9 +16,7 @@ async def test_the_boundary_is_known_before_the_first_command(tmp_path: Path) ->
     scopes = [folder_scope(tmp_path / "root", allowedCommands=["*"])]
     async with Road.open(tmp_path, scopes) as road, boundary_found_out(road.app):
         sandbox = road.app.services.use(Sandbox)
-        with anyio.fail_after(30):
-            while sandbox.known is None:
-                await anyio.sleep(0.01)
+        await until(lambda: sandbox.known is not None)
         assert sandbox.known is await sandbox.probe()
 
 

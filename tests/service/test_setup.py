@@ -10,7 +10,7 @@ from computer_linker.config.store import ensure, update
 from computer_linker.errors import ConfigInvalid
 from computer_linker.service.client_setup import client_setup, environment, stdio_lines
 from computer_linker.service.settings import live_config
-from computer_linker.service.setup import Wishes, checked_folder, set_up
+from computer_linker.service.setup import SetupChoices, checked_folder, set_up
 
 
 @pytest.fixture
@@ -26,15 +26,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_identity_is_made_once(home: Path, folder: Path) -> None:
-    first = set_up(home, Wishes(folder)).config.machine_id
-    assert set_up(home, Wishes(folder)).config.machine_id == first
+    first = set_up(home, SetupChoices(folder)).config.machine_id
+    assert set_up(home, SetupChoices(folder)).config.machine_id == first
     update(home, lambda value: value.update(machineName="renamed"))
     assert load(home).machine_id == first
 
 
 def test_a_refused_folder_makes_nothing(home: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid):
-        set_up(home, Wishes(tmp_path / "missing"))
+        set_up(home, SetupChoices(tmp_path / "missing"))
     assert not home.exists()
 
 
@@ -49,33 +49,33 @@ def test_the_state_folder_and_links_to_it_cannot_be_exposed(home: Path, tmp_path
 def test_two_folders_of_one_name_get_two_ids(home: Path, tmp_path: Path) -> None:
     for parent in ("one", "two"):
         (tmp_path / parent / "app").mkdir(parents=True)
-        set_up(home, Wishes(tmp_path / parent / "app"))
+        set_up(home, SetupChoices(tmp_path / parent / "app"))
     assert [scope.id for scope in load(home).scopes] == ["app", "app-2"]
 
 
 @pytest.mark.parametrize("name", ["Größe", "  ", "..hidden", "a" * 100, "-rf"])
 def test_any_folder_name_makes_a_fitting_id(home: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
-    set_up(home, Wishes(tmp_path / name))
+    set_up(home, SetupChoices(tmp_path / name))
     assert len(load(home).scopes) == 1
 
 
 def test_codex_and_screen_come_only_when_asked_for(home: Path, folder: Path) -> None:
-    granted = {name for scope in set_up(home, Wishes(folder)).config.scopes for name in scope.capabilities}
+    granted = {name for scope in set_up(home, SetupChoices(folder)).config.scopes for name in scope.capabilities}
     assert not granted & {"command:run", "codex:run", "package:run", "process:manage", "screen:capture", "git:write"}
-    more = set_up(home, Wishes(folder, codex=True, screen=True)).config
+    more = set_up(home, SetupChoices(folder, codex=True, screen=True)).config
     assert "codex:run" in more.scopes[0].capabilities
     assert more.scopes[0].policy.allowed_commands
     assert (more.scopes[1].type, more.scopes[1].capabilities) == ("computer", ["screen:capture"])
 
 
 def test_the_default_command_rules_pass_their_own_check(home: Path, folder: Path) -> None:
-    set_up(home, Wishes(folder, shell=True))
+    set_up(home, SetupChoices(folder, shell=True))
     assert live_config(home).current().scopes[0].policy.allowed_commands
 
 
 def test_command_rules_that_contradict_their_examples_stop_the_config(home: Path, folder: Path) -> None:
-    set_up(home, Wishes(folder, shell=True))
+    set_up(home, SetupChoices(folder, shell=True))
     rule = {"pattern": "git status", "matches": ["git push"]}
     value = json.loads((home / "config.json").read_text())
     value["scopes"][0]["policy"]["allowedCommands"] = [rule]
@@ -95,7 +95,7 @@ def test_a_state_folder_with_a_space_is_quoted_in_the_lines() -> None:
 
 
 def test_the_set_up_of_clients_keeps_the_token_to_itself(home: Path, folder: Path) -> None:
-    config = set_up(home, Wishes(folder)).config
+    config = set_up(home, SetupChoices(folder)).config
     token = config.owner_token or ""
     assert token not in json.dumps(client_setup(config, home, None))
     assert token in json.dumps(client_setup(config, home, None, show_token=True))

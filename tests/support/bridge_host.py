@@ -6,15 +6,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from computer_linker.computer.base import Computer
 from computer_linker.config.schema import Config
 from computer_linker.providers.approvals import Approvals
 from computer_linker.service.app import App, open_app
-from computer_linker.transports.bridge.door import BridgeDoor
+from computer_linker.transports.bridge.listener import BridgeListener
 from support.bridge import BridgeClient
 from support.road import computer_scope
+from support.waiting import until
 
 
 class Host:
@@ -44,9 +43,7 @@ class Host:
         """Wait for what never shows, until it is under way; the request's own id and the message's."""
         meta, gone = self.client.meta(), {"selectorExists": {"titleContains": "never shown"}}
         sent = await self.client.send("desktop.waitUntil", meta=meta, route=route, timeoutMs=60_000, condition=gone)
-        with anyio.fail_after(10):
-            while not self.evidence():
-                await anyio.sleep(0.01)
+        await until(lambda: self.evidence())
         return meta["requestId"], sent
 
     def evidence(self) -> list[Path]:
@@ -66,7 +63,7 @@ async def hosting(
         {"machineId": "m", "machineName": "m", "scopes": [computer_scope(**(policy or {}))], "bridge": settings}
     )
     async with open_app(home, lambda: config, computer) as app:
-        served = BridgeDoor(app.services, app.dispatcher, app.computer)
+        served = BridgeListener(app.services, app.dispatcher, app.computer)
         await served.listen(home)
         client = await BridgeClient.open(home, os.fspath(workspaces / "one"))
         try:

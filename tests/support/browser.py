@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.waiting import wait_for
+
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -74,10 +76,7 @@ class Phone:
         return self.send("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
 
     def until(self, script: str) -> None:
-        deadline = time.monotonic() + 30
-        while not self.eval(script):
-            assert time.monotonic() < deadline, f"never true on the page: {script}"
-            time.sleep(0.05)
+        wait_for(lambda: self.eval(script), step_s=0.05)
 
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))

@@ -95,5 +95,5 @@ def _socket(run: Path, server: "subprocess.Popen[bytes]", log: Path) -> Path:
         found = [path for path in run.glob("wayland-*") if path.suffix != ".lock"]
         if found:
             return found[0]
-        time.sleep(0.02)
+        time.sleep(0.02)  # bounded above, and ends at once when the compositor has
     raise RuntimeError(f"the compositor did not start: {log.read_text(errors='replace')[-800:]}")

@@ -41,8 +41,9 @@ class Desktop:
         """Run a program on this desktop to its end."""
         return subprocess.run(argv, env=self.env, capture_output=True, timeout=timeout, check=False, **extra)
 
-    def end(self, process: "subprocess.Popen[bytes]") -> None:
+    def end(self, process: "subprocess.Popen[bytes] | None") -> None:
         """Stop one application and all it started."""
+        assert process is not None, "only what was launched here can be stopped here"
         if process in self.processes:
             self.processes.remove(process)
         stop(process)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.local.portable.files import LocalFiles
 from computer_linker.computer.local.probe import this_computer
 from computer_linker.computer.simulated import SimulatedComputer, SimulatedWindow
 from computer_linker.computer.simulated.world import World
 from computer_linker.config.schema import Config
-from computer_linker.dispatch.lanes import Lanes, Times
+from computer_linker.dispatch.device_queues import DeviceQueues, Times
 from computer_linker.model.geometry import Rect
 from computer_linker.model.scope import Scope
 from computer_linker.service.app import App, open_app
@@ -30,15 +29,13 @@ class FarHost:
     def __init__(self, kind: str) -> None:
         self.world = World()
         self.computer: Computer = SimulatedComputer(self.world) if kind == "simulated" else this_computer()
-        if kind == "simulated":
-            self.computer.provide("files", LocalFiles(), backend="local")
         self.config = Config(machine_id="far-id", machine_name="far", scopes=[])
         self.server: PeerServer | None = None
 
     async def run(self, home: Path) -> None:
         async with open_app(home, lambda: self.config, self.computer) as app:
             # Every test is a caller of its own: none waits for the lease of the one before.
-            app.dispatcher.lanes = Lanes(times=Times(lease=0.0))
+            app.dispatcher.queues = DeviceQueues(times=Times(lease=0.0))
             self.server = PeerServer(app.services, app.dispatcher)
             await self.server.listen(os.environ.get("FAR_LISTEN", "127.0.0.1"), 0)
             _say({"address": self.server.address})

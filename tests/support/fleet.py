@@ -1,8 +1,6 @@
 """A hub and its machines in one process, each a whole road of its own, joined by a real nats-server."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +19,17 @@ from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.member import Member, Times
 from computer_linker.fleet.routes import FleetRoutes
 from computer_linker.fleet.seal import Signer
-from computer_linker.fleet.settings import AllowedHub, FleetFile, HubSettings, Joined, Place
+from computer_linker.fleet.settings import AllowedHub, FleetFile, HubSettings, Joined, ServerAddress
 from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.scope import Scope
 from computer_linker.service.app import open_app
 from computer_linker.transports.peer.identity import own_identity
 from support.nats import NatsServer
 from support.road import Road, computer_scope, folder_scope
+from support.waiting import DEADLINE_S, until_awaited
+from support.waiting import until as until
 
 BEAT = Times(heartbeat=0.25, history=0.1, asked_again=0.01)
-DEADLINE_S = 60.0
 
 
 @asynccontextmanager
@@ -52,15 +51,6 @@ async def road(
 
 def signer_of(of: Road) -> Signer:
     return Signer(own_identity(of.home, of.app.config.machine_id))
-
-
-async def until(what: Callable[[], Any], seconds: float = DEADLINE_S) -> Any:
-    """The first true answer of `what`, within a bound."""
-    deadline = time.monotonic() + seconds
-    while not (answer := what()):
-        assert time.monotonic() < deadline, "what was waited for did not happen"
-        await asyncio.sleep(0.01)
-    return answer
 
 
 async def refusals(of: Road, count: int = 0) -> list[str]:
@@ -123,6 +113,8 @@ class Fleet:
         self.server, self.hub_road, self.hub = server, hub_road, hub
         self.signer = signer_of(hub_road)
         self.machines: dict[str, Machine] = {}
+        self.hubs = [self]
+        """All hubs of this test."""
 
     @staticmethod
     @asynccontextmanager
@@ -137,7 +129,7 @@ class Fleet:
     @staticmethod
     async def _opened(stack: AsyncExitStack, folder: Path, server: NatsServer, name: str, resume_s: float) -> "Fleet":
         desk = await stack.enter_async_context(road(folder / name, f"{name}-id", name))
-        settings = HubSettings(place=Place(url=server.url))
+        settings = HubSettings(place=ServerAddress(url=server.url))
         file = FleetFile(desk.home)
         signer = signer_of(desk)
         machines = Machines(settings, signer.fingerprint, lambda kept: file.change(hub=kept))
@@ -153,7 +145,10 @@ class Fleet:
 
     async def beside(self, name: str, server: NatsServer | None = None) -> "Fleet":
         """Another hub with a state folder of its own, on this server or another."""
-        return await Fleet._opened(self._stack, self._folder, server or self.server, name, 5.0)
+        other = await Fleet._opened(self._stack, self._folder, server or self.server, name, 5.0)
+        other.hubs = self.hubs
+        self.hubs.append(other)
+        return other
 
     async def share(self, machine: Machine, *grants: str) -> None:
         """A machine of another hub starts anew and lets this one use it too, and this one trusts it."""
@@ -164,10 +159,29 @@ class Fleet:
         await machine.restart()
         key = machine.member._signer.fingerprint
         known = self.hub.machines.by_key
-        await until(lambda: key in known and known[key].here is not None)
+        await until(lambda: key in known and known[key].presence is not None)
         if not known[key].trusted:
             self.hub.machines.trust(key)
         await until(lambda: self.state(machine.road.app.config.machine_id) == "online")
+        for one in self.hubs:
+            if any(allowed.fingerprint == one.signer.fingerprint for allowed in machine.joined.hubs):
+                await one.heard(machine)
+
+    async def heard(self, machine: Machine) -> None:
+        """Wait until this hub knows the machine's present run; a call to the run before would be lost."""
+        known, key = self.hub.machines.by_key, machine.member._signer.fingerprint
+
+        def is_known() -> bool:
+            here = known[key].presence if key in known else None
+            return here is not None and here.epoch == machine.member._epoch
+
+        await until(is_known)
+
+    async def has_all(self, machine: Machine) -> int:
+        """The number of the machine's newest record, once this hub has it."""
+        journal, key = machine.road.app.services.use(AuditStore).journal, machine.member._signer.fingerprint
+        await until(lambda: self.history._archive.last(key) >= journal.head.number)
+        return self.history._archive.last(key)
 
     async def add(
         self,
@@ -183,7 +197,7 @@ class Fleet:
         home = await self._stack.enter_async_context(road(self._folder / label, label, name, computer, policy))
         signer = signer_of(home)
         hubs = [AllowedHub(fingerprint=self.signer.fingerprint, name="hub", grants=list(grants or ("app",)))]
-        joined = Joined(place=Place(url=self.server.url), seat=seat_of(signer.fingerprint), hubs=hubs)
+        joined = Joined(place=ServerAddress(url=self.server.url), seat=seat_of(signer.fingerprint), hubs=hubs)
         member = Member(home.app.services, home.app.dispatcher, signer, joined, BEAT)
         machine = self.machines[label] = Machine(home, member, joined, name)
         self._stack.push_async_callback(lambda: machine.member.aclose())
@@ -197,8 +211,7 @@ class Fleet:
     async def restart(self, machine: Machine, kind: type[Member] = Member) -> None:
         """A new run of a machine, heard of by the hub."""
         await machine.restart(kind)
-        known = self.hub.machines.by_key[machine.member._signer.fingerprint]
-        await until(lambda: known.here is not None and known.here.epoch == machine.member._epoch)
+        await self.heard(machine)
 
     def state(self, machine_id: str) -> str | None:
         """What the hub says of a machine."""
@@ -210,14 +223,17 @@ class Fleet:
 
     async def told(self, address: str, count: int, view: str = "timeline", **more: Any) -> list[dict[str, Any]]:
         """The fleet's history, once it has so many events."""
-        deadline = time.monotonic() + DEADLINE_S
-        while True:
-            asked = {"limit": 100, "terms": None, "cursor": None, **more}
-            events: list[dict[str, Any]] = (await self.history.answer(address, view=view, **asked))["events"]
-            if len(events) >= count:
-                return events
-            assert time.monotonic() < deadline, f"the history has {len(events)} events"
-            await asyncio.sleep(0.05)
+        asked = {"limit": 100, "terms": None, "cursor": None, **more}
+
+        async def events() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = (await self.history.answer(address, view=view, **asked))["events"]
+            return found
+
+        async def are_enough() -> bool:
+            return len(await events()) >= count
+
+        await until_awaited(are_enough, step_s=0.05)
+        return await events()
 
     @asynccontextmanager
     async def wiretap(self, listens: str) -> AsyncIterator[tuple[FleetLink, list[Any]]]:
@@ -230,7 +246,7 @@ class Fleet:
         async def nothing() -> None:
             return None
 
-        link = FleetLink(Place(url=self.server.url), "_INBOX.tap", Wants({listens: keep}, nothing, nothing))
+        link = FleetLink(ServerAddress(url=self.server.url), "_INBOX.tap", Wants({listens: keep}, nothing, nothing))
         link.start()
         assert await link.wait_up(DEADLINE_S)
         try:

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.accessibility import Application
 from support.desktop import Desktop, missing
+from support.waiting import until, until_awaited
 
 APPS = Path(__file__).parents[1] / "fixtures" / "apps"
 _READY_S = 30.0
@@ -65,12 +64,8 @@ class Form:
 
     async def told(self, event: str, fits: Callable[[dict[str, Any]], bool] = lambda _one: True) -> dict[str, Any]:
         """The latest event of this kind that fits, waited for."""
-        with anyio.fail_after(10):
-            while True:
-                found = [one for one in self.events(event) if fits(one)]
-                if found:
-                    return found[-1]
-                await anyio.sleep(0.02)
+        found = await until(lambda: [one for one in self.events(event) if fits(one)])
+        return found[-1]
 
     def text(self, field: str) -> str | None:
         """What a field held when it last changed."""
@@ -116,15 +111,15 @@ def open_form(
     while not form.events("ready"):
         if time.monotonic() > deadline or process.poll() is not None:
             raise AssertionError(f"the {toolkit} form did not start")
-        time.sleep(0.05)
+        time.sleep(0.05)  # bounded above, and ends at once when the form has
     return form
 
 
 async def on_the_bus(computer: Computer, form: Form) -> Application:
     """The form as an application that describes its controls; a toolkit registers some time after its window shows."""
-    with anyio.fail_after(15):
-        while True:
-            for app in await computer.accessibility.applications():
-                if app.name == form.app and app.windows:
-                    return app
-            await anyio.sleep(0.05)
+
+    async def found() -> list[Application]:
+        apps = await computer.accessibility.applications()
+        return [app for app in apps if app.name == form.app and app.windows]
+
+    return (await until_awaited(found, step_s=0.05))[0]

@@ -75,7 +75,7 @@ async def _asking(port: int, request: bytes) -> None:
         async with asyncio.timeout(2):
             await reader.read(4096)
     writer.close()
-    await asyncio.sleep(_RESTED_S)
+    await asyncio.sleep(_RESTED_S)  # the pace of an attacker
 
 
 async def _scanner(port: int) -> None:
@@ -109,7 +109,7 @@ async def _again_and_again(work: Callable[[int], Awaitable[None]], port: int) ->
     while True:
         with suppress(OSError):
             await work(port)
-        await asyncio.sleep(_RESTED_S)
+        await asyncio.sleep(_RESTED_S)  # the pace of an attacker
 
 
 async def _crowd(port: int, kinds: list[str]) -> None:

@@ -1,9 +1,8 @@
 """The launcher's children that wait for an order."""
 
-import anyio
-
 from computer_linker.computer.base import Computer
 from computer_linker.computer.local.linux.processes import LinuxProcesses
+from support.waiting import until
 
 
 def processes_of(computer: Computer) -> LinuxProcesses:
@@ -15,7 +14,5 @@ def processes_of(computer: Computer) -> LinuxProcesses:
 
 async def waiting_child(processes: LinuxProcesses) -> int:
     """The number of the child that takes the next order, once there is one."""
-    with anyio.fail_after(20):
-        while not processes._ready:
-            await anyio.sleep(0.005)
+    await until(lambda: processes._ready)
     return processes._ready[0].pid

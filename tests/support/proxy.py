@@ -61,4 +61,4 @@ async def relay_to(port: int) -> AsyncIterator[Relay]:
         yield relay
     finally:
         relay.stop()
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # what was cancelled ends

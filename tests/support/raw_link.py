@@ -12,9 +12,9 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from computer_linker.transports.peer.frames import VERSION, packed, unpacked
+from computer_linker.transports.peer.identity import client_context, server_context
 from computer_linker.transports.peer.offer import own_offer
 from computer_linker.transports.peer.table import PeerTable
-from computer_linker.transports.peer.tls import client_context, server_context
 from support.pair import Pair
 
 Answer = Callable[[ServerConnection, dict[str, Any]], Awaitable[None]]

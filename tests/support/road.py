@@ -83,8 +83,7 @@ class Road:
         given = {"target": target, "input": input, "options": options, "confirm": confirm}
         value.update({name: part for name, part in given.items() if part is not None})
         reply = await self.app.dispatcher.call_wire(value, principal)
-        # No client sees an answer before the loop has turned once.
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # no client sees an answer before the loop has turned once
         envelope: dict[str, Any] = json.loads(to_json(reply.envelope, by_alias=True))
         return envelope
 

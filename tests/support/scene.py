@@ -15,14 +15,25 @@ from support.desktop import Desktop, x11_desktop
 from support.harness import Harness
 from support.service import wait_for
 from support.sway import sway_desktop, tell, window_ids
+from support.waiting import until_awaited
 
 _LOG_WINDOW = Path(__file__).parent.parent / "fixtures" / "apps" / "gtk3_log_window.py"
+
+
+async def until_no_windows(computer: Computer) -> None:
+    """Wait until the desktop is empty."""
+
+    async def is_empty() -> bool:
+        return not await computer.windows.list()
+
+    await until_awaited(is_empty)
 
 
 class Target(Protocol):
     """A window that knows what reached it."""
 
-    id: str
+    @property
+    def id(self) -> str: ...
 
     def clicks(self, count: int) -> list[dict[str, Any]]: ...
 
@@ -32,7 +43,8 @@ class Target(Protocol):
 class Scene(Protocol):
     """A desktop with one display of 1280 x 800."""
 
-    computer: Computer
+    @property
+    def computer(self) -> Computer: ...
 
     def window(self, title: str, bounds: Rect, colour: int = 0x336699) -> Target: ...
 

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import Any
 
 from computer_linker import home as places
 from support.road import folder_scope
+from support.waiting import wait_for as wait_for
 
 TOKEN = "test-owner-token-0123456789abcdef"
 LEGACY = "2025-11-25"
@@ -28,7 +28,7 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 PROGRAM = [sys.executable, "-m", "computer_linker"]
 
 
@@ -67,15 +67,6 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def wait_for(what: Any, *, seconds: float = DEADLINE_S, step_s: float = 0.01) -> Any:
-    """The first true answer of `what`, asked again and again within a bound."""
-    deadline = time.monotonic() + seconds
-    while not (answer := what()):
-        assert time.monotonic() < deadline, "what was waited for did not happen"
-        time.sleep(step_s)
-    return answer
 
 
 def end_service(home: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from anyio import to_thread
 
 from support.forms import Form
+from support.road import Road
 from support.service import Http
 
 
@@ -52,7 +53,7 @@ class McpRoad:
 class Session:
     """Calls on the desktop's scope, aimed at one form."""
 
-    def __init__(self, road: Caller, form: Form, where: str = "") -> None:
+    def __init__(self, road: Caller | Road, form: Form, where: str = "") -> None:
         self.where = where
         self.road: Any = road
         """As it was given; only the road itself has a service to look into."""

@@ -26,8 +26,10 @@ class StageWindow(Protocol):
 class Stage(Protocol):
     """A computer with one window on it."""
 
-    computer: Computer
-    window: StageWindow
+    @property
+    def computer(self) -> Computer: ...
+    @property
+    def window(self) -> StageWindow: ...
 
     def titles(self) -> list[str]: ...
 

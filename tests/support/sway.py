@@ -66,16 +66,17 @@ def _started(folder: Path, env: dict[str, str], outputs: int, text: str) -> "sub
         "WLR_HEADLESS_OUTPUTS": str(outputs),
         "LIBSEAT_BACKEND": "noop",
     }
-    identity = {}
+    owner = None
     if os.geteuid() == 0:
         # sway refuses to run as root.
         for name in ("run", "home"):
             os.chown(folder / name, _NOBODY, _NOBODY)
-        identity = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+        owner = _NOBODY
     with (folder / "sway.log").open("wb") as log:
         return subprocess.Popen(
             tied(["sway", "-c", str(config)]), env={**env, **headless}, cwd=folder, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, **identity,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
+            user=owner, group=owner, extra_groups=None if owner is None else [],
         )  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def _addresses(run: Path, server: "subprocess.Popen[bytes]") -> dict[str, str]:
         sockets = list(run.glob("sway-ipc.*"))
         if wayland and sockets:
             return {"WAYLAND_DISPLAY": str(wayland[0]), "SWAYSOCK": str(sockets[0])}
-        time.sleep(0.02)
+        time.sleep(0.02)  # bounded above, and ends at once when sway has
     raise RuntimeError(f"sway did not start: {(run.parent / 'sway.log').read_text()[-1000:]}")
 
 

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from support.service import is_alive, wait_for
@@ -121,7 +122,11 @@ def _end(group: Path) -> None:
         for pid in (folder / "cgroup.procs").read_text().split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
-            wait_for(lambda pid=pid: not is_alive(int(pid)))
+            wait_for(partial(_has_ended, int(pid)))
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()
+
+
+def _has_ended(pid: int) -> bool:
+    return not is_alive(pid)

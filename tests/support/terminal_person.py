@@ -20,6 +20,10 @@ class TerminalPerson:
         self.seen = bytearray()
         self.answered = 0
 
+    def press(self, key: str) -> None:
+        """Answer the question on the screen."""
+        os.write(self._terminal, f"{key}\n".encode())
+
     def read(self) -> None:
         """Answer each question as it comes, until the terminal is closed."""
         try:

@@ -18,7 +18,7 @@ from support.service import is_alive
 from support.standins import digest, install
 
 DEADLINE_S = 30.0
-QUICK = Pace(first_s=0.05, most_s=0.2, tries=4, steady_s=5.0, look_s=0.05)
+QUICK = Pace(first_s=0.05, most_s=0.2, tries=4, steady_s=5.0, poll_s=0.05)
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Bench:
         environment = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
         return Surroundings(
             self.home, lambda: self.config, self.processes, self._find, lambda: self.config.owner_token, environment,
-            look_s=0.1, connect_s=self.connect_s,
+            poll_s=0.1, connect_s=self.connect_s,
         )  # fmt: skip
 
     def _find(self, name: str) -> str | None:

@@ -65,7 +65,7 @@ async def connected(way: str, mode: str, service: Service) -> AsyncIterator[Clie
     if way == "http":
         async with (
             httpx2.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as http,
-            Client(streamable_http_client(service.url, http_client=http), mode=mode) as client,  # type: ignore[arg-type]
+            Client(streamable_http_client(service.url, http_client=http), mode=mode) as client,
         ):
             yield client
         return
@@ -73,7 +73,7 @@ async def connected(way: str, mode: str, service: Service) -> AsyncIterator[Clie
         command=sys.executable, args=["-m", "computer_linker", "stdio"], env={"COMPUTER_LINKER_HOME": str(service.home)}
     )
     server = shim if way == "stdio" else socket_transport(str(service.home))
-    async with Client(server, mode=mode) as client:  # type: ignore[arg-type]  # the mode is one of MODES
+    async with Client(server, mode=mode) as client:
         yield client
 
 

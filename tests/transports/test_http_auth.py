@@ -1,6 +1,7 @@
 """Who may call over HTTP: the owner's token and nothing like it; without a token, only what truly comes from this machine."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,7 @@ def test_a_rotated_token_holds_from_the_next_request_on(tmp_path: Path) -> None:
         assert link.legacy("tools/list")["result"]["tools"]
         fresh = "another-owner-token-0123456789abcdef"
         write_config(service.home, service.root, token=fresh)
+        time.sleep(0.01)  # One look at the config holds for a millisecond.
         assert link.send("POST", "/mcp", rpc(5, "tools/list"), link.session_headers())[0] == 401
         link.token = fresh
         assert link.send("POST", "/mcp", rpc(6, "tools/list"), link.session_headers())[0] == 200

@@ -70,7 +70,7 @@ def test_a_cancelled_call_ends_its_child_and_gets_no_answer(lines: Lines) -> Non
     lines.send(
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id, "reason": "test"}}
     )
-    wait_for(lambda: not running(marker), seconds=2)
+    wait_for(lambda: not running(marker))
     assert lines.operation("computer.explain", input={"op": "batch.run"})["ok"]
     assert lines.kept() == []
 
@@ -80,7 +80,7 @@ def test_a_client_that_goes_takes_its_children_with_it(open_service: Service) ->
     with stream(open_service.home) as lines:
         lines.begin("tools/call", sleeping(marker))
         wait_for(lambda: running(marker))
-    wait_for(lambda: not running(marker), seconds=5)
+    wait_for(lambda: not running(marker))
 
 
 def test_a_killed_shim_ends_what_its_client_had_under_way(open_service: Service) -> None:
@@ -90,7 +90,7 @@ def test_a_killed_shim_ends_what_its_client_had_under_way(open_service: Service)
         wait_for(lambda: running(marker))
         assert lines.process is not None
         lines.process.send_signal(signal.SIGKILL)
-        wait_for(lambda: not running(marker), seconds=5)
+        wait_for(lambda: not running(marker))
 
 
 def test_the_answer_to_piped_input_comes_though_the_input_has_ended(open_service: Service) -> None:

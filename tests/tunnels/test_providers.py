@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable
-from computer_linker.tunnels.asking import get
 from computer_linker.tunnels.catalog import NAMES, contracts, detect_all, make
+from computer_linker.tunnels.manual import check_address
 from support import nginx
 from support.service import TOKEN, is_alive, wait_for
 from support.standins import digest
@@ -286,7 +286,7 @@ async def test_a_proxy_that_goes_away_is_told(bench: Bench, tmp_path: Path) -> N
 
 async def test_asking_tells_an_unknown_name_from_a_closed_port(bench: Bench) -> None:
     with pytest.raises(ExecutionFailed, match="not known"):
-        await get("http://no-such-name.invalid/", seconds=5)
+        await check_address("http://no-such-name.invalid")
 
 
 def test_the_digest_in_the_tests_is_that_of_the_file(tmp_path: Path) -> None:

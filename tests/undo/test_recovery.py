@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from computer_linker.undo.journal import Journal
+from computer_linker.undo.journal import UndoJournal
 from support.road import LOCAL, Road
 
 pytestmark = pytest.mark.anyio
@@ -19,14 +19,14 @@ from pathlib import Path
 from computer_linker.computer.facets.files import Copy, MakeFolder, Move, Remove, Write
 from computer_linker.computer.local.portable.files import LocalFiles
 from computer_linker.model.paths import PathRules, RootedPath
-from computer_linker.undo.journal import Journal
+from computer_linker.undo.journal import UndoJournal
 
 root, home, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 at = lambda text: RootedPath(root, tuple(text.split("/")), PathRules())
 
 async def main():
     files = LocalFiles()
-    journal = Journal(home / "undo")
+    journal = UndoJournal(home / "undo")
     entry = journal.begin("01ARZ3NDEKTSV4RRFFQ69G5FAV", "app", "local:tester", "file.patch")
     batch = await files._prepared([
         Write(at("a"), b"new a"), Write(at("n/e/w"), b"fresh", must_be_new=True, create_parents=True),
@@ -69,7 +69,7 @@ async def test_a_batch_that_died_after_some_changes_is_taken_back(tmp_path: Path
     assert count == 0 or picture(root) != before
     async with Road.open(tmp_path) as road:
         assert picture(root) == before
-        journal = road.app.services.use(Journal)
+        journal = road.app.services.use(UndoJournal)
         assert journal.unfinished() == [] and os.listdir(home / "undo" / "kept") == []
         await road.data("file.write", "a", input={"content": "after"})
 
@@ -87,26 +87,26 @@ async def test_a_change_by_somebody_else_after_the_crash_is_left_alone(tmp_path:
 
 
 def test_a_line_cut_short_by_a_crash_is_left_out(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "undo")
+    journal = UndoJournal(tmp_path / "undo")
     journal.begin("one", "app", "local:tester").commit([{"do": "rmdir", "root": "/r", "path": ["x"]}])
     path = tmp_path / "undo" / "journal.jsonl"
     with path.open("ab") as file:
         file.write(b'{"id":"two","scope":"app","op":"","steps":[{"do"')
-    again = Journal(tmp_path / "undo")
+    again = UndoJournal(tmp_path / "undo")
     assert again.find("one", "app", LOCAL).steps == [{"do": "rmdir", "root": "/r", "path": ["x"]}]
     assert again.unfinished() == []
     again.begin("three", "app", "local:tester").commit([{"do": "rmdir", "root": "/r", "path": ["y"]}])
-    assert Journal(tmp_path / "undo").find("three", "app", LOCAL).scope_id == "app"
+    assert UndoJournal(tmp_path / "undo").find("three", "app", LOCAL).scope_id == "app"
 
 
 def test_the_journal_file_stays_short(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "undo", max_entries=10)
+    journal = UndoJournal(tmp_path / "undo", max_entries=10)
     for number in range(9000):
         journal.begin(f"op{number}", "app", "local:tester").commit(
             [{"do": "rmdir", "root": "/r", "path": [str(number)]}]
         )
     path = tmp_path / "undo" / "journal.jsonl"
     assert path.stat().st_size < 2_000_000
-    again = Journal(tmp_path / "undo", max_entries=10)
+    again = UndoJournal(tmp_path / "undo", max_entries=10)
     assert again.find("op8999", "app", LOCAL).steps[0]["path"] == ["8999"]
     assert all(json.loads(line) for line in path.read_bytes().splitlines())

@@ -41,7 +41,7 @@ class Notepad:
     async def holds(self, text: str) -> None:
         with anyio.fail_after(20):
             while self.text != text:
-                await anyio.sleep(0.05)
+                await anyio.sleep(0.05)  # bounded above
 
 
 async def find(computer: Computer, title: str) -> Window:
@@ -50,7 +50,7 @@ async def find(computer: Computer, title: str) -> Window:
             for window in await computer.windows.list():
                 if title in window.title:
                     return window
-            await anyio.sleep(0.1)
+            await anyio.sleep(0.1)  # bounded above
 
 
 async def typing(computer: Computer, notepad: Notepad) -> None:
@@ -120,7 +120,7 @@ async def pointer(computer: Computer, notepad: Notepad) -> None:
     await computer.keyboard.type_text("X")
     with anyio.fail_after(20):
         while "X" not in notepad.text:
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.05)  # bounded above
     assert notepad.text.startswith("X"), notepad.text
     await computer.hotkey("ctrl", "a")
     await computer.press("delete")

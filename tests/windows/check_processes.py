@@ -70,7 +70,7 @@ async def tree(processes: WindowsProcesses) -> None:
     await child.wait()
     with anyio.fail_after(20):
         while runs(inner):
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.05)  # bounded above
     pump.close()
 
 

@@ -1,1 +1,1 @@
-"""Proof in one place: what was seen or made, whose it is, kept by its digest."""
+"""Artifacts: evidence and output with their owner, stored by digest."""

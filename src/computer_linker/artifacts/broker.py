@@ -1,28 +1,24 @@
-"""The broker: the one way in and out of the artifact store."""
+"""The broker: the only interface to the artifact store."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 import anyio
 
 from computer_linker.artifacts.kinds import HEAD, MIME_BY_KIND, REFUSED_TYPES, media_type
-from computer_linker.artifacts.store import ArtifactStore, Asked, Owner
+from computer_linker.artifacts.store import ArtifactStore, Filter, Owner
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.artifact import Artifact
+from computer_linker.model.principal import Principal
+from computer_linker.services import Services
 
 T = TypeVar("T")
 
 
-class Home(Protocol):
-    """What the broker needs of the service: the state folder."""
-
-    home: Path
-
-
 class ArtifactBroker:
-    """Checks what comes in, keeps it, and gives it back to its owner."""
+    """Validates, stores and returns artifacts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -30,28 +26,28 @@ class ArtifactBroker:
         self._lock = anyio.Lock()
 
     @classmethod
-    def open(cls, services: Home) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services.home / "artifacts")
 
     async def aclose(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self._store is not None:
             self._store.close()
 
     async def keep(self, content: bytes, kind: str, title: str, owner: Owner) -> Artifact:
-        """Keep bytes as a proof of this kind. Raises InvalidRequest when they are not what the kind needs."""
+        """Store bytes as an artifact of this kind. Raises InvalidRequest when they do not match the kind."""
         found = checked_type(content, kind)
         return await self._do(lambda store: store.add(content, kind, found, title, owner))
 
-    async def find(self, artifact_id: str, scope: str) -> Artifact:
-        """One artifact of this scope."""
+    async def find(self, artifact_id: str, scope: str, caller: Principal) -> Artifact:
+        """One artifact of this scope and caller; the owner may use all."""
         if not artifact_id.startswith("art_") or not artifact_id[4:].isalnum() or len(artifact_id) > 64:
             raise InvalidRequest("An artifact id looks like art_ and hexadecimal digits.")
-        return await self._do(lambda store: store.find(artifact_id, scope))
+        return await self._do(lambda store: store.find(artifact_id, scope, None if caller.is_owner else caller.id))
 
-    async def listed(self, asked: Asked, limit: int = 50) -> list[Artifact]:
-        """The newest artifacts that fit."""
-        return await self._do(lambda store: store.listed(asked, limit))
+    async def listed(self, wanted: Filter, limit: int = 50) -> list[Artifact]:
+        """The newest artifacts that match."""
+        return await self._do(lambda store: store.listed(wanted, limit))
 
     async def content(self, artifact: Artifact) -> bytes:
         """An artifact's bytes."""
@@ -69,7 +65,7 @@ class ArtifactBroker:
 
 
 def checked_type(content: bytes, kind: str) -> str:
-    """The media type of bytes that may be kept as a proof of this kind. Raises InvalidRequest for any others."""
+    """The media type of bytes that fit this kind. Raises InvalidRequest for any others."""
     found = media_type(content[:HEAD])
     if found in REFUSED_TYPES:
         raise InvalidRequest("Programs and scripts are not kept as artifacts.", mediaType=found)

@@ -1,4 +1,4 @@
-"""Kinds of proof, how foreign names become one of them, and what bytes really are."""
+"""Kinds of artifacts, the mapping of other names to them, and content type detection."""
 
 import re
 from typing import Any, Literal, get_args
@@ -23,7 +23,7 @@ MIME_BY_KIND: dict[str, tuple[str, ...]] = {
     "screenshot": ("image/png", "image/jpeg", "image/webp", "image/gif"),
     "video_recording": ("video/webm", "video/mp4", "video/x-matroska"),
 }
-"""Kinds whose bytes must really be of these types. The others are taken as they are and served as attachments."""
+"""Kinds whose bytes must be of these types. Others are stored unchecked and served as attachments."""
 
 _BY_MEDIA: dict[str, ProofKind] = {
     **dict.fromkeys(MIME_BY_KIND["screenshot"], "screenshot"),
@@ -46,12 +46,12 @@ _MAGIC: tuple[tuple[bytes, int, str], ...] = (
     (b"#!", 0, "application/x-executable"),
 )
 HEAD = 4096
-"""As much of a file as its type is known by."""
+"""The number of bytes that suffice to detect a file's type."""
 REFUSED_TYPES = frozenset({"application/x-executable"})
 
 
 def normalised_kind(*names: Any, has_text: bool = False) -> ProofKind:
-    """The kind that the first meaningful name means; without one, text is a log and anything else a verification."""
+    """The kind of the first meaningful name; without one, text is a log and anything else a verification."""
     for name in names:
         kind = kind_named(name)
         if kind is not None:
@@ -60,9 +60,9 @@ def normalised_kind(*names: Any, has_text: bool = False) -> ProofKind:
 
 
 def kind_of_file(path: str, content: bytes) -> ProofKind:
-    """The kind of a file for which nobody named one: by its ending, its name, then what it holds."""
+    """Return the kind of an unlabelled file: by extension, name, then content."""
     name, _, ending = path.rpartition("/")[2].rpartition(".")
-    # A text called image.txt is no picture: pictures and videos go by their ending or their bytes.
+    # A text called image.txt is no image: images and videos are detected by extension or content.
     named = None if kind_named(name) in MIME_BY_KIND else kind_named(name)
     return kind_named(ending) or named or _BY_MEDIA.get(media_type(content[:HEAD]), "evidence")
 
@@ -78,14 +78,14 @@ def kind_named(name: Any) -> ProofKind | None:
 
 
 def media_type(head: bytes) -> str:
-    """What the bytes are by their content. Markup is named as plain text: nothing kept here is ever run by a browser."""
+    """Detect the media type by content. Markup is served as plain text: no browser ever runs a stored artifact."""
     for magic, at, kind in _MAGIC:
         if head[at : at + len(magic)] == magic:
             return kind
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as error:
-        # A character cut by the end of the head is still text.
+        # Text whose last character is cut by the end of the head is still text.
         if error.start < len(head) - 4:
             return "application/octet-stream"
         text = head[: error.start].decode("utf-8")

@@ -1,9 +1,10 @@
-"""What agent-browser and its like hand over: a list of entries, or an object with well-known fields."""
+"""Parses the output of agent-browser and similar tools: a list of entries, or an object with well-known fields."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
-from computer_linker.artifacts.kinds import ProofKind, normalised_kind
+from computer_linker.artifacts.kinds import ProofKind, kind_named, normalised_kind
 from computer_linker.errors import InvalidRequest
 
 MAX_ENTRIES = 200
@@ -22,7 +23,7 @@ _TEXTS: dict[str, ProofKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing to keep: a file inside the scope, or text."""
+    """One artifact to store: a file inside the scope, or text."""
 
     kind: ProofKind
     title: str
@@ -31,7 +32,7 @@ class Entry:
 
 
 def parse_manifest(payload: Any) -> list[Entry]:
-    """The entries of either form. Raises InvalidRequest for unknown fields, so that no path slips past the gate."""
+    """The entries of either form. Raises InvalidRequest for unknown fields, so that no path bypasses the path check."""
     if type(payload) is list:
         payload = {"artifacts": payload}
     if type(payload) is not dict:
@@ -90,3 +91,62 @@ def _string(value: Any, name: str) -> str:
     if type(value) is not str:
         raise InvalidRequest(f"`{name}` in the manifest must be a string.")
     return value
+
+
+_ENDINGS: dict[str, ProofKind] = {
+    "png": "screenshot", "jpg": "screenshot", "jpeg": "screenshot", "webp": "screenshot", "webm": "video_recording",
+    "mp4": "video_recording", "har": "network_log", "pdf": "document",
+}  # fmt: skip
+_COUNTS: dict[str, ProofKind] = {
+    "requestCount": "network_log",
+    "eventCount": "browser_trace",
+    "capturedFrames": "video_recording",
+}
+"""Numeric fields that identify a file's kind, whatever its name."""
+_ANSWER_TEXTS: dict[str, ProofKind] = {
+    "messages": "console_logs", "errors": "console_logs", "snapshot": "accessibility_tree", "text": "browser_verification",
+}  # fmt: skip
+
+
+def is_answer(payload: Any) -> bool:
+    """True for agent-browser output, false for a manifest."""
+    if type(payload) is list:
+        return bool(payload) and all(type(step) is dict and "success" in step and "result" in step for step in payload)
+    return type(payload) is dict and "success" in payload and "data" in payload
+
+
+def entries_of(payload: Any) -> list[Entry]:
+    """Return the artifacts in agent-browser output; only `path` names a file. Raises InvalidRequest when there are none."""
+    steps = payload if type(payload) is list else [payload]
+    if len(steps) > MAX_ENTRIES:
+        raise InvalidRequest(f"At most {MAX_ENTRIES} answers are taken at once.")
+    found: list[Entry] = []
+    for step in steps:
+        data = step.get("result", step.get("data"))
+        if step["success"] is True and type(data) is dict:
+            found += _held(data)
+    if not found:
+        raise InvalidRequest(
+            "The answers of agent-browser hold nothing to keep: no file, console, errors, snapshot or text."
+        )
+    return found
+
+
+def _held(data: dict[str, Any]) -> list[Entry]:
+    path = data.get("path")
+    found = [Entry(_kind_of(path, data), path.rpartition("/")[2][:200], path=path)] if type(path) is str else []
+    for name, kind in _ANSWER_TEXTS.items():
+        value = data.get(name)
+        if type(value) is str and value:
+            found.append(Entry(kind, name, text=value))
+        elif type(value) is list and value:
+            found.append(Entry(kind, name, text=json.dumps(value, ensure_ascii=False, indent=1)))
+    return found
+
+
+def _kind_of(path: str, data: dict[str, Any]) -> ProofKind:
+    for name, kind in _COUNTS.items():
+        if name in data:
+            return kind
+    ending = path.rpartition(".")[2].lower()
+    return _ENDINGS.get(ending) or kind_named(ending) or "document"

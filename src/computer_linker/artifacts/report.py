@@ -1,4 +1,4 @@
-"""A session's evidence as one self-contained page: what was asked, what was done, what was seen. No script, nothing fetched."""
+"""A session's evidence as one self-contained page: requests, actions and screenshots. No script, nothing fetched."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from computer_linker.model.artifact import Artifact
 from computer_linker.policy.preview import escaped
 
 MAX_EMBEDDED = 8_000_000
-"""Of one picture or video; more is named with its digest."""
+"""Bytes of one picture or video; a larger one is listed with its digest."""
 MAX_PAGE = 40_000_000
 MAX_TEXT = 60_000
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
@@ -35,7 +35,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the page is made of."""
+    """The content of the page."""
 
     title: str
     computer: str
@@ -45,13 +45,13 @@ class Report:
     events: Sequence[Mapping[str, Any]] = ()
     pieces: Sequence[Piece] = ()
     history: str = ""
-    """What checking the history found."""
+    """The result of verifying the history."""
     left_out: int = 0
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
 def report_page(report: Report) -> str:
-    """The page. Everything that came from outside is escaped, and its policy lets nothing run or load."""
+    """The page. All external values are escaped, and its content security policy lets nothing run or load."""
     style = files("computer_linker.artifacts").joinpath("assets", "report.css").read_text("utf-8").strip()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     allowed = f"style-src 'sha256-{digest}'; img-src data:; media-src data:"
@@ -97,7 +97,7 @@ def _totals(report: Report) -> str:
 def _steps(report: Report) -> str:
     if not report.events:
         return ""
-    places = _places(report.events)
+    places = _shown_with(report.events)
     by_operation: dict[str, list[Piece]] = {}
     for piece in report.pieces:
         by_operation.setdefault(places.get(piece.artifact.operation, ""), []).append(piece)
@@ -109,8 +109,8 @@ def _steps(report: Report) -> str:
     return f"<h2>What was done</h2>{left}<ol class=steps>{rows}</ol>"
 
 
-def _places(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """By which operation each piece of evidence stands: its own, or of an execution of several the one that acted."""
+def _shown_with(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The operation each piece of evidence is shown with: its own, or of an execution of several the one that acted."""
     places: dict[str, str] = {}
     for is_act in (True, False):
         for event in events:
@@ -135,7 +135,7 @@ def _step(event: Mapping[str, Any], pieces: Sequence[Piece], *, with_scope: bool
 
 
 def _about(event: Mapping[str, Any]) -> str:
-    """What it was about, where the history says so. A digest of something kept back says nothing to a reader."""
+    """The target, where the history has it. A digest in place of a redacted value is left out."""
     target = str(event.get("target") or "")
     if target and not target.startswith("["):
         return target
@@ -158,8 +158,8 @@ def _known(event: Mapping[str, Any], outcome: str, *, with_scope: bool) -> str:
 
 
 def _rest(report: Report) -> str:
-    """Evidence that belongs to no operation shown."""
-    places = _places(report.events)
+    """Evidence of operations that are not shown."""
+    places = _shown_with(report.events)
     rest = [piece for piece in report.pieces if piece.artifact.operation not in places]
     if not rest and (report.events or report.pieces):
         return ""
@@ -180,7 +180,7 @@ def _figure(piece: Piece) -> str:
 
 
 def _title(one: Artifact) -> str:
-    """Before and after an act stand beside it, so that they need no more words."""
+    """The short title: screenshots before and after an act are shown beside it and need no more text."""
     first, _, rest = one.title.partition(" ")
     return first.capitalize() if first in ("before", "after") and " " not in rest else one.title
 

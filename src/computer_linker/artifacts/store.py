@@ -1,4 +1,4 @@
-"""Where artifacts lie: bytes once by digest, facts in a small database, bounds that hold whatever comes."""
+"""The artifact store: content-addressed files, metadata in SQLite, bounded in size and count."""
 
 import hashlib
 import os
@@ -6,6 +6,7 @@ import secrets
 import shutil
 import sqlite3
 import time
+from collections import Counter, deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,18 +20,19 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS artifacts (
   id TEXT PRIMARY KEY, kind TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL, media_type TEXT NOT NULL,
   title TEXT NOT NULL, scope TEXT NOT NULL, session TEXT NOT NULL, operation TEXT NOT NULL, label TEXT NOT NULL,
-  backend TEXT NOT NULL, created_at REAL NOT NULL
+  backend TEXT NOT NULL, created_at REAL NOT NULL, principal TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS by_scope ON artifacts (scope, created_at);
 CREATE INDEX IF NOT EXISTS by_digest ON artifacts (sha256);
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 """
-_FIELDS = "id, kind, sha256, size, media_type, title, scope, session, operation, label, backend, created_at"
+_UPGRADE = "ALTER TABLE artifacts ADD COLUMN principal TEXT NOT NULL DEFAULT ''"
+_FIELDS = "id, kind, sha256, size, media_type, title, scope, session, operation, label, backend, created_at, principal"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is kept: of one artifact, of one scope, for how long, and how much of the disk is left to others."""
+    """Limits: of one artifact, of one scope, retention time, and free disk space."""
 
     max_bytes: int = MAX_BYTES
     scope_bytes: int = 512 * 1024 * 1024
@@ -40,21 +42,23 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Which artifacts are wanted; what is None is not asked about."""
+class Filter:
+    """A filter for artifacts; a field that is None matches all."""
 
     scope: str | None = None
     kind: str | None = None
     label: str | None = None
     session: str | None = None
     before: float | None = None
+    principal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose an artifact is."""
+    """The owner of an artifact."""
 
     scope: str
+    principal: str
     session: str
     operation: str
     label: str = ""
@@ -62,69 +66,79 @@ class Owner:
 
 
 class ArtifactStore:
-    """A private folder of objects and one table. Used from worker threads, one at a time (the broker sees to that)."""
+    """A private folder of objects and one table. Used from worker threads, one at a time (the broker serializes)."""
 
     def __init__(self, folder: Path, bounds: Bounds = Bounds(), *, only_to_read: bool = False) -> None:
         self._folder = folder
         self._bounds = bounds
         self._swept = 0.0
         self._newest = 0.0
+        self._fields = _FIELDS
         place = folder / "artifacts.db"
         if only_to_read:
-            # Beside a service that writes: nothing is made, changed or waited for.
+            # Beside a running service: nothing is created, changed or waited for.
             self._db = sqlite3.connect(f"{place.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            if not self._has_principals():
+                self._fields = _FIELDS.replace("principal", "'' AS principal")
             return
         (folder / "objects").mkdir(mode=0o700, parents=True, exist_ok=True)
         self._db = sqlite3.connect(place, check_same_thread=False, isolation_level=None)
         self._db.executescript("PRAGMA journal_mode=WAL;" + _SCHEMA)
+        if not self._has_principals():
+            self._db.execute(_UPGRADE)
         self._newest = float(self._db.execute("SELECT coalesce(max(created_at), 0) FROM artifacts").fetchone()[0])
 
     def close(self) -> None:
         self._db.close()
 
+    def _has_principals(self) -> bool:
+        """False for a table created by an older version."""
+        return any(row[1] == "principal" for row in self._db.execute("PRAGMA table_info(artifacts)"))
+
     def add(self, content: bytes, kind: str, media: str, title: str, owner: Owner) -> Artifact:
-        """Keep the bytes and the facts. The oldest of the scope make way when its bounds are reached."""
+        """Store bytes and metadata. The scope's oldest artifacts are deleted when its limits are reached."""
         limit = self._bounds.max_bytes
         if len(content) > limit:
             raise LimitExceeded(f"An artifact is at most {limit} bytes.", limitBytes=limit)
         if time.time() - self._swept > _SWEEP_EVERY_S:
             self.sweep(time.time())
         digest = hashlib.sha256(content).hexdigest()
-        self._make_room(owner.scope, len(content))
+        self._make_room(owner, len(content))
         self._leave_room_on_disk(len(content))
         self._write_object(digest, content)
         made = Artifact(
             id="art_" + secrets.token_hex(12), kind=kind, sha256=digest, size=len(content), media_type=media,
             title=title, scope=owner.scope, session=owner.session, operation=owner.operation, label=owner.label,
-            backend=owner.backend, created_at=self._now(),
+            backend=owner.backend, created_at=self._now(), principal=owner.principal,
         )  # fmt: skip
         values = (
             made.id, kind, digest, made.size, media, title, made.scope, made.session, made.operation, made.label,
-            made.backend, made.created_at,
+            made.backend, made.created_at, made.principal,
         )  # fmt: skip
-        self._db.execute(f"INSERT INTO artifacts ({_FIELDS}) VALUES ({','.join('?' * 12)})", values)  # noqa: S608  # constant names
+        self._db.execute(f"INSERT INTO artifacts ({_FIELDS}) VALUES ({','.join('?' * 13)})", values)  # noqa: S608  # constant names
         return made
 
-    def find(self, artifact_id: str, scope: str | None) -> Artifact:
-        """One artifact of this scope; another scope's is as if it were not there. None is the owner, who sees all."""
+    def find(self, artifact_id: str, scope: str | None, principal: str | None = None) -> Artifact:
+        """One artifact of this scope and principal; any other counts as missing. None stands for all of them."""
         row = self._db.execute(
-            f"SELECT {_FIELDS} FROM artifacts WHERE id = ? AND scope = coalesce(?, scope)",  # noqa: S608  # constant names
-            (artifact_id, scope),
+            f"SELECT {self._fields} FROM artifacts"  # noqa: S608  # constant names
+            " WHERE id = ? AND scope = coalesce(?, scope) AND principal = coalesce(?, principal)",
+            (artifact_id, scope, principal),
         ).fetchone()
         if row is None:
             raise NotFound("There is no artifact of this id in this scope.")
         return _artifact(row)
 
-    def listed(self, asked: Asked, limit: int) -> list[Artifact]:
+    def listed(self, matching: Filter, limit: int) -> list[Artifact]:
         """The newest first."""
-        wanted = "created_at < ?"
-        values: list[object] = [asked.before if asked.before is not None else float("inf")]
-        for name in ("scope", "kind", "label", "session"):
-            value = getattr(asked, name)
+        condition = "created_at < ?"
+        values: list[object] = [matching.before if matching.before is not None else float("inf")]
+        for name in ("scope", "kind", "label", "session", "principal"):
+            value = getattr(matching, name)
             if value is not None:
-                wanted += f" AND {name} = ?"
+                condition += f" AND {name} = ?"
                 values.append(value)
-        query = f"SELECT {_FIELDS} FROM artifacts WHERE {wanted} ORDER BY created_at DESC LIMIT ?"  # noqa: S608
+        query = f"SELECT {self._fields} FROM artifacts WHERE {condition} ORDER BY created_at DESC LIMIT ?"  # noqa: S608
         return [_artifact(row) for row in self._db.execute(query, [*values, limit])]
 
     def content(self, artifact: Artifact) -> bytes:
@@ -138,14 +152,14 @@ class ArtifactStore:
         return content
 
     def size_of(self, scope: str) -> tuple[int, int]:
-        """How many artifacts and bytes a scope holds."""
+        """The number of artifacts and bytes of a scope."""
         row = self._db.execute(
             "SELECT count(*), coalesce(sum(size), 0) FROM artifacts WHERE scope = ?", (scope,)
         ).fetchone()
         return int(row[0]), int(row[1])
 
     def sweep(self, now: float) -> int:
-        """Drop what is older than the retention, and bytes that belong to nothing; how many artifacts went."""
+        """Delete what is older than the retention time, and orphaned objects; returns how many artifacts were deleted."""
         self._swept = now
         oldest = now - self._bounds.keep_s
         old = self._db.execute("SELECT id, sha256 FROM artifacts WHERE created_at < ?", (oldest,)).fetchall()
@@ -153,22 +167,34 @@ class ArtifactStore:
             self._drop(artifact_id, digest)
         known = {row[0] for row in self._db.execute("SELECT DISTINCT sha256 FROM artifacts")}
         for path in (self._folder / "objects").glob("*/*"):
-            # A service that was killed between the bytes and their row left these.
+            # Left by a service that was killed between writing the object and its row.
             if path.name not in known:
                 path.unlink(missing_ok=True)
         return len(old)
 
-    def _make_room(self, scope: str, size: int) -> None:
+    def _make_room(self, owner: Owner, size: int) -> None:
+        """Delete the oldest of the principals that store the most, the new one included, so that none displaces another's."""
         bounds = self._bounds
-        count, total = self.size_of(scope)
-        oldest = self._db.execute(
-            "SELECT id, sha256, size FROM artifacts WHERE scope = ? ORDER BY created_at", (scope,)
-        )
-        rows = oldest.fetchall() if count >= bounds.scope_count or total + size > bounds.scope_bytes else []
-        for artifact_id, digest, freed in rows:
-            if count < bounds.scope_count and total + size <= bounds.scope_bytes:
-                break
+        count, total = self.size_of(owner.scope)
+        if count < bounds.scope_count and total + size <= bounds.scope_bytes:
+            return
+        rows = self._db.execute(
+            "SELECT principal, id, sha256, size FROM artifacts WHERE scope = ? ORDER BY created_at", (owner.scope,)
+        ).fetchall()
+        held: dict[str, deque[tuple[str, str, int]]] = {}
+        for principal, *row in rows:
+            held.setdefault(principal, deque()).append((row[0], row[1], row[2]))
+        counts = Counter({principal: len(mine) for principal, mine in held.items()})
+        sizes = Counter({principal: sum(row[2] for row in mine) for principal, mine in held.items()})
+        counts[owner.principal] += 1
+        sizes[owner.principal] += size
+        while any(held.values()) and (count >= bounds.scope_count or total + size > bounds.scope_bytes):
+            usage = counts if count >= bounds.scope_count else sizes
+            largest = max((one for one in held if held[one]), key=lambda one: usage[one])
+            artifact_id, digest, freed = held[largest].popleft()
             self._drop(artifact_id, digest)
+            counts[largest] -= 1
+            sizes[largest] -= freed
             count, total = count - 1, total - freed
 
     def _leave_room_on_disk(self, size: int) -> None:
@@ -176,7 +202,7 @@ class ArtifactStore:
             raise LimitExceeded("The disk is nearly full; nothing more is kept.", freeBytes=self._bounds.free_bytes)
 
     def _now(self) -> float:
-        """A time that is later than every other here, so that it can say where a page of a list ends."""
+        """A timestamp later than every other here, so that it can mark the end of a page of a list."""
         self._newest = max(time.time(), self._newest + 1e-6)
         return self._newest
 

@@ -1,1 +1,1 @@
-"""The history: append-only, chained, and free of what people would not want kept."""
+"""The history: append-only, chained, and redacted: no contents, output or secrets."""

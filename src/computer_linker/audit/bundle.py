@@ -14,10 +14,10 @@ from computer_linker.config.schema import Config
 
 
 def build(store: History, config: Config | None, visible: Visible | None, found: Filter) -> dict[str, Any]:
-    """Everything beside the events. It holds no contents, no output, no token, and only the scopes one may see.
+    """Build the bundle without its events: no contents, no output, no token, and only the scopes the caller may see.
 
-    Where folders lie is shown to the owner alone (`visible` is None): a client names files by their place in a scope. So is the
-    size of the whole history; every other caller gets a count of the events it `found`.
+    Only the owner (`visible` is None) gets absolute folder paths (a client names files relative to a scope) and the
+    size of the whole history; every other caller gets the count of the events it `found`.
     """
     return {
         "versions": {
@@ -54,14 +54,14 @@ def _config(config: Config, store: History, visible: Visible | None) -> dict[str
 
 
 def _policy(policy: dict[str, Any]) -> dict[str, Any]:
-    # Rules may hold paths and arguments; their number is enough to see that they are there.
+    # Rules may hold paths and arguments; so only their number is included.
     return {name: len(value) if isinstance(value, list) else value for name, value in policy.items()}
 
 
 def _counted(store: History, found: Filter) -> dict[str, Any]:
     where = "0" if found.nothing else " AND ".join(found.where) or "1"
     with store.index.reading() as database:
-        query = f"SELECT COUNT(*), MIN(at), MAX(at) FROM events WHERE {where}"  # noqa: S608 - our words
+        query = f"SELECT COUNT(*), MIN(at), MAX(at) FROM events WHERE {where}"  # noqa: S608 - constant text
         events, oldest, newest = database.execute(query, [] if found.nothing else found.values).fetchone()
     return {"events": events, "oldest": oldest, "newest": newest}
 

@@ -1,4 +1,4 @@
-"""Group commit: one sync makes the journal durable for everyone who waits."""
+"""Group commit: one sync makes the journal durable for all waiting calls."""
 
 import asyncio
 import queue
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from computer_linker.audit.faults import AuditUnavailable
 
-_HANDS = 8
+_WORKERS = 8
 """Threads that share the work of one round; syncs of several files at once are one commit of the file system."""
 _QUICK_S = 0.001
-"""A sync that takes less than this is done by the loop itself: to hand it to a thread and back costs as much."""
+"""A faster sync runs on the event loop itself: passing it to a thread and back costs as much."""
 _WEIGHT = 1 / 8
-"""What the newest sync counts for in how quick the disk is thought to be: one stall keeps the loop away for about twenty."""
+"""Weight of the newest sync in the moving average of sync time: after one stall about twenty syncs use the thread."""
 
 
 @dataclass(slots=True)
 class _Waiter:
-    told: asyncio.Future[None]
+    future: asyncio.Future[None]
     first: Callable[[], None] | None
     failure: BaseException | None = None
 
@@ -29,7 +29,7 @@ class _Waiter:
             return
         try:
             self.first()
-        except BaseException as error:  # handed to the one who waits, whatever it is
+        except BaseException as error:  # re-raised in the waiting call
             self.failure = error
 
 
@@ -37,9 +37,9 @@ _Round = tuple[asyncio.AbstractEventLoop, Sequence[_Waiter]]
 
 
 class GroupSync:
-    """Runs `sync` for all who wait. Those who come while one runs, or in the same turn of the loop, share the next.
+    """Runs `sync` for all waiting calls. Calls that arrive while one runs, or in the same loop iteration, share the next.
 
-    It runs in a thread of its own, unless one call alone waits and the disk has been quick of late.
+    It runs in its own thread, unless only one call waits and recent syncs were fast.
     """
 
     def __init__(self, sync: Callable[[], None]) -> None:
@@ -47,14 +47,14 @@ class GroupSync:
         self._waiting: list[_Waiter] = []
         self._rounds: queue.SimpleQueue[_Round | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._hands: ThreadPoolExecutor | None = None
+        self._workers: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_due = False
         self._takes_s = 2 * _QUICK_S
-        """How long a sync has taken of late; slow until it is known."""
+        """Moving average of sync time; slow until measured."""
 
     def done(self, first: Callable[[], None] | None = None) -> asyncio.Future[None]:
-        """Done once what was appended before survives a power cut; fails with AuditUnavailable when it cannot.
+        """Return a future that is done once all earlier appends survive a power cut; it fails with AuditUnavailable otherwise.
 
         `first` waits for the disk too (the sync of another, small file). It runs in the same round, before the journal's
         own sync, so that both are one wait; the future fails with whatever it raises.
@@ -65,18 +65,18 @@ class GroupSync:
         waiter = _Waiter(loop.create_future(), first)
         self._waiting.append(waiter)
         if not self._is_due:
-            # With the end of this turn, so that what the turn still prepares comes along.
+            # At the end of this loop iteration, so that what it still prepares is included.
             self._is_due = True
             loop.call_soon(self._go)
-        return waiter.told
+        return waiter.future
 
     def close(self) -> None:
         """End the threads."""
         self._rounds.put(None)
         if self._thread is not None:
             self._thread.join(timeout=10)
-        if self._hands is not None:
-            self._hands.shutdown(wait=False)
+        if self._workers is not None:
+            self._workers.shutdown(wait=False)
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -100,7 +100,7 @@ class GroupSync:
             try:
                 loop.call_soon_threadsafe(self._release, waiting, failure)
             except RuntimeError:
-                # The loop has ended, and with it everyone who waited.
+                # The loop has ended, and with it every waiting call.
                 continue
 
     def _round(self, waiting: Sequence[_Waiter]) -> AuditUnavailable | None:
@@ -120,21 +120,21 @@ class GroupSync:
             for waiter in busy:
                 waiter.prepare()
             return
-        if self._hands is None:
-            self._hands = ThreadPoolExecutor(_HANDS, thread_name_prefix="disk")
-        list(self._hands.map(_Waiter.prepare, busy))
+        if self._workers is None:
+            self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="disk")
+        list(self._workers.map(_Waiter.prepare, busy))
 
     def _release(self, waiting: Sequence[_Waiter], failure: AuditUnavailable | None) -> None:
         self._is_due = bool(self._waiting)
         if self._is_due:
             self._go()
         for waiter in waiting:
-            if waiter.told.done():
+            if waiter.future.done():
                 continue
             error = waiter.failure or failure
             if error is None:
-                waiter.told.set_result(None)
+                waiter.future.set_result(None)
             else:
-                waiter.told.set_exception(error)
-                # Whoever never comes to await it was stopped by something else, which is told instead.
-                waiter.told.exception()
+                waiter.future.set_exception(error)
+                # Retrieved here: a call that never awaits it was stopped by another error, which is reported instead.
+                waiter.future.exception()

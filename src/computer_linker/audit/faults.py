@@ -1,4 +1,4 @@
-"""What goes wrong with the history, in words a person can act on."""
+"""Errors of the history, with messages a person can act on."""
 
 from computer_linker.errors import ConfigInvalid, ExecutionFailed
 
@@ -14,7 +14,7 @@ class AuditDamaged(ConfigInvalid):
 
 
 def unwritable(error: OSError) -> AuditUnavailable:
-    """The failure for a write to the history that the system refused."""
+    """Return the error for a write to the history that the system refused."""
     return AuditUnavailable(
         f"The history cannot be written ({error.strerror or 'I/O error'}), and nothing runs unrecorded. "
         "Free some space or mend the state folder, then retry.",

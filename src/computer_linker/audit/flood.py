@@ -28,7 +28,7 @@ class Flood:
         return bool(self._left_out)
 
     def takes(self, event: Event) -> bool:
-        """True when this event is only counted."""
+        """Return True when this event is only counted."""
         if event.ok or event.error_code not in REFUSED:
             return False
         minute = int(time.monotonic() // 60)
@@ -43,13 +43,13 @@ class Flood:
         return True
 
     def due(self) -> Counter[tuple[str, str]]:
-        """What was left out in minutes gone by, and is to be told now."""
+        """Return the counts of past minutes, which are now to be recorded."""
         if not self._left_out or int(time.monotonic() // 60) == self._minute:
             return Counter()
-        told, self._left_out = self._left_out, Counter()
-        return told
+        counts, self._left_out = self._left_out, Counter()
+        return counts
 
     def rest(self) -> Counter[tuple[str, str]]:
-        """Everything left out so far, when the service ends."""
-        told, self._left_out = self._left_out, Counter()
-        return told
+        """Return all remaining counts, at shutdown."""
+        counts, self._left_out = self._left_out, Counter()
+        return counts

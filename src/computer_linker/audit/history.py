@@ -1,4 +1,4 @@
-"""A history folder as a reader sees it: nothing is opened for writing, so a damaged one can still be looked at."""
+"""Read-only access to a history folder: nothing is opened for writing, so a damaged one can still be inspected."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from computer_linker.audit.secret import Key, load_key
 
 
 class History(Protocol):
-    """What a view needs."""
+    """What a view needs of a history."""
 
     folder: Path
 
@@ -38,7 +38,7 @@ class HistoryFolder:
         return (folder / "key").exists()
 
     def is_running(self, operation_id: str) -> bool:
-        """Only the service itself knows; here an intent without an outcome is unknown."""
+        """Return False: only the service itself can tell; for a reader an intent without an outcome is unknown."""
         return False
 
 
@@ -46,8 +46,8 @@ def every_event(history: History, found: Filter, after: int = 0) -> Iterator[dic
     """All events after this number that fit, oldest first, a page at a time."""
     cursor: str | None = f"e{after}"
     while True:
-        told = page(history.index, found, newest_first=False, limit=500, cursor=cursor, running=history.is_running)
-        yield from told.events
-        cursor = told.next_cursor
+        listed = page(history.index, found, newest_first=False, limit=500, cursor=cursor, running=history.is_running)
+        yield from listed.events
+        cursor = listed.next_cursor
         if cursor is None:
             return

@@ -1,4 +1,4 @@
-"""The index: a SQLite database made from the journal, for finding events. It can be thrown away and made again."""
+"""The index: a SQLite database made from the journal, for finding events. It can be deleted and rebuilt."""
 
 import os
 import sqlite3
@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.audit.layout import PRIVATE, Head, read_head
-from computer_linker.audit.reading import BrokenLink, Line, Place, lines_after
+from computer_linker.audit.reading import BrokenLink, JournalPosition, Line, lines_after
 from computer_linker.audit.reserve import Anchor, kept_lines, read_anchor
 from computer_linker.audit.secret import Key
 
-SCHEMA = 2
+SCHEMA = 3
 _CHUNK = 4000
 _NOTHING = (-1, -1, -1)
 
 
 class Index:
-    """Finds events. Every method blocks, so it is called from a worker thread; several threads may."""
+    """Finds events. Every method blocks, so call it from a worker thread; it is thread-safe."""
 
     def __init__(self, folder: Path, key: Key) -> None:
         self.folder = folder
@@ -34,7 +34,7 @@ class Index:
         """The newest record taken in, the newest file of the reserve, and the newest record from before the whole chain."""
 
     def catch_up(self) -> None:
-        """Take in what the journal has gained. Stops before a record that is not what was written."""
+        """Index new journal records. Stops before a record that fails verification."""
         head = self._head()
         if head is None:
             return
@@ -54,10 +54,10 @@ class Index:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for questions, which sees one state of the index."""
+        """Open a connection for queries with a consistent snapshot of the index."""
         database = self._open()
         if self._taken == _NOTHING and self.broken is None:
-            # It had to be made anew, just now.
+            # It was just rebuilt.
             database.close()
             self.catch_up()
             database = self._open()
@@ -66,7 +66,7 @@ class Index:
             yield database
 
     def differs(self) -> int | None:
-        """The number of the first event that the index tells otherwise than the journal; None when they agree."""
+        """Return the number of the first event where index and journal differ; None when they agree."""
         with self._writing, closing(self._open()) as database:
             anchor = read_anchor(self.folder, self.key)
             mark = self._mark(database)
@@ -75,11 +75,11 @@ class Index:
             whole = lines_after(self.folder, self.key, anchor.place, (mark.segment, mark.offset))
             for line in chain(kept_lines(self.folder, self.key, anchor), whole):
                 if line.fields["kind"] in ("intent", "record"):
-                    row, told = _row(line), rows.fetchone()
-                    if told is None or not _agree(row, told):
+                    row, stored = _row(line), rows.fetchone()
+                    if stored is None or not _agree(row, stored):
                         return line.after.number
                     if line.fields["kind"] == "intent":
-                        ends[line.fields["operationId"]] = (line.after.number, (told[5], told[6], *told[15:20]))
+                        ends[line.fields["operationId"]] = (line.after.number, (stored[5], stored[6], *stored[15:20]))
                 elif line.fields["kind"] == "outcome" and line.fields["operationId"] in ends:
                     number, end = ends.pop(line.fields["operationId"])
                     if end != _ending(line):
@@ -89,7 +89,7 @@ class Index:
             return invented[0] if invented else (extra[0] if extra else None)
 
     def rebuild(self) -> None:
-        """Throw the index away and make it again."""
+        """Delete the index and rebuild it."""
         with self._writing:
             self._discard()
         self.catch_up()
@@ -102,7 +102,7 @@ class Index:
             os.close(handle)
 
     def _take_in(self, database: sqlite3.Connection, head: Head) -> bool:
-        """One chunk in one transaction; False when there was nothing left."""
+        """Index one chunk in one transaction; False when there was nothing left."""
         database.execute("BEGIN IMMEDIATE")
         try:
             place = self._mark(database)
@@ -125,7 +125,7 @@ class Index:
         return len(batch) == _CHUNK
 
     def _take_reserve(self, database: sqlite3.Connection, anchor: Anchor) -> None:
-        """Point events to where the reserve has them now, and forget those it has not."""
+        """Point events to their place in the reserve, and delete those it does not have."""
         known = {row[0] for row in database.execute("SELECT id FROM kept")}
         ids = [file.id for file in anchor.kept]
         oldest = database.execute("SELECT MIN(number) FROM events WHERE segment > 0").fetchone()[0]
@@ -143,12 +143,12 @@ class Index:
             if taken < anchor.place.number:
                 _set_mark(database, anchor.place)
 
-    def _mark(self, database: sqlite3.Connection) -> Place:
+    def _mark(self, database: sqlite3.Connection) -> JournalPosition:
         row = database.execute("SELECT segment, offset, number, seal FROM mark").fetchone()
         begin = read_anchor(self.folder, self.key).place
         if row is None or row[2] < begin.number:
             return begin
-        return Place(*row)
+        return JournalPosition(*row)
 
     def _open(self) -> sqlite3.Connection:
         database = self._connect()
@@ -162,7 +162,7 @@ class Index:
         if version == SCHEMA:
             return _set_up(database)
         database.close()
-        # Another version, or not a database: what it held is all in the journal.
+        # Another version, or not a database: all its data is in the journal.
         if version != 0:
             self._discard()
         database = _set_up(self._connect())
@@ -192,13 +192,13 @@ def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
         yield batch
 
 
-def _set_mark(database: sqlite3.Connection, place: Place) -> None:
+def _set_mark(database: sqlite3.Connection, place: JournalPosition) -> None:
     values = (place.segment, place.offset, place.number, place.seal)
     database.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", values)
 
 
 def _move(database: sqlite3.Connection, lines: list[Line]) -> None:
-    """Note where the records of known events lie now."""
+    """Update the file positions of indexed events."""
     openings = [line for line in lines if line.fields["kind"] != "outcome"]
     outcomes = [line for line in lines if line.fields["kind"] == "outcome"]
     database.executemany("UPDATE events SET segment = ?, offset = ? WHERE number = ?", _places(openings))
@@ -210,17 +210,17 @@ def _places(lines: list[Line]) -> list[tuple[int, int, int]]:
 
 
 def _forget(database: sqlite3.Connection, number: int, kept: list[int]) -> None:
-    """Drop the events up to this number that are in none of these files of the reserve."""
+    """Delete the events up to this number that are in none of these reserve files."""
     gone = f"number <= ? AND segment NOT IN ({','.join(str(-one) for one in kept) or '0'})"
     database.execute(
         f"INSERT INTO words (words, rowid, text) SELECT 'delete', number, text FROM events WHERE {gone}",  # noqa: S608
         (number,),
     )
-    database.execute(f"DELETE FROM events WHERE {gone}", (number,))  # noqa: S608 - numbers of ours
+    database.execute(f"DELETE FROM events WHERE {gone}", (number,))  # noqa: S608 - own integers
 
 
 def _set_up(database: sqlite3.Connection) -> sqlite3.Connection:
-    # A power cut may cost the newest rows; they are taken in again from the journal.
+    # A power cut may lose the newest rows; they are indexed again from the journal.
     database.execute("PRAGMA synchronous = NORMAL")
     database.execute("PRAGMA cache_size = -4000")
     return database
@@ -260,7 +260,7 @@ def _insert(database: sqlite3.Connection, batch: list[Line]) -> None:
                 elif row[15] is None:
                     row[5], row[6], row[15:20] = end[0], end[1], end[2:]
     database.executemany(
-        "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows.values()
+        "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows.values()
     )
     database.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", ((row[0], row[20]) for row in rows.values()))
     database.executemany(
@@ -270,11 +270,11 @@ def _insert(database: sqlite3.Connection, batch: list[Line]) -> None:
     )
 
 
-def _agree(row: list[Any], told: tuple[Any, ...]) -> bool:
+def _agree(row: list[Any], stored: tuple[Any, ...]) -> bool:
     # An intent's columns 5, 6 and 15 to 19 are filled by its outcome; the caller compares those.
-    if row[5] is not None and (row[5], row[6]) != told[5:7]:
+    if row[5] is not None and (row[5], row[6]) != stored[5:7]:
         return False
-    return tuple(row[:5]) == told[:5] and tuple(row[7:15]) == told[7:15] and row[20] == told[20]
+    return tuple(row[:5]) == stored[:5] and tuple(row[7:15]) == stored[7:15] and tuple(row[20:]) == stored[20:]
 
 
 def _ending(line: Line) -> tuple[Any, ...]:
@@ -285,7 +285,9 @@ def _ending(line: Line) -> tuple[Any, ...]:
 
 def _row(line: Line) -> list[Any]:
     fields = line.fields
-    words = (fields["op"], fields.get("target"), fields.get("errorCode"), fields.get("client"), fields["scope"])
+    yes = fields.get("approval") or {}
+    yes = yes if yes.get("said") == "yes" else {}
+    words = [fields.get(name) for name in ("op", "target", "commandPreview", "errorCode", "client", "scope")]
     return [
         line.after.number,
         fields["operationId"],
@@ -304,4 +306,6 @@ def _row(line: Line) -> list[Any]:
         line.previous,
         *(None,) * 5,
         " ".join(word for word in words if word),
+        yes.get("way"),
+        yes.get("by"),
     ]

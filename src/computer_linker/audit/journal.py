@@ -1,4 +1,4 @@
-"""The journal: append-only files of sealed lines, each linked to the one before; the head is kept apart."""
+"""The journal: append-only files of sealed lines, each linked to the one before; the head is a separate file."""
 
 import errno
 import json
@@ -26,9 +26,8 @@ from computer_linker.audit.layout import (
     write_head,
 )
 from computer_linker.audit.reading import BrokenLink, lines_after
-from computer_linker.audit.retention import first_kept
+from computer_linker.audit.retention import ended, first_kept
 from computer_linker.audit.secret import load_key
-from computer_linker.model.unsynced import Unsynced
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +36,8 @@ SEGMENT_BYTES = 8 << 20
 _datasync = getattr(os, "fdatasync", os.fsync)
 
 
-class Journal:
-    """Appends sealed records. Safe for several processes; within one process, for one thread."""
+class AuditJournal:
+    """Appends sealed records. Safe for several processes; not thread-safe within one."""
 
     def __init__(self, folder: Path, machine: str = "", segment_bytes: int = SEGMENT_BYTES) -> None:
         self.folder = folder
@@ -55,7 +54,7 @@ class Journal:
         self._held = threading.Lock()
         """Held while the open segment is synced or replaced, which happen in different threads."""
         self.head = Head(0, GENESIS, 1, 0, 0, self._boot)
-        lock.take(self._lock)
+        lock.acquire(self._lock)
         try:
             self._recover()
         except (BrokenLink, AuditDamaged):
@@ -63,15 +62,15 @@ class Journal:
             raise
         finally:
             if self._lock >= 0:
-                lock.give(self._lock)
+                lock.release(self._lock)
 
     def append(self, bodies: list[str], *, keep_lock: bool = False) -> int:
-        """Add records in one write; the last one's number. Raises AuditUnavailable, having added none.
+        """Append records in one write; return the last one's number. Raises AuditUnavailable, having added none.
 
-        With `keep_lock` the next append finds the lock still held; the caller soon calls `give_way`.
+        With `keep_lock` the lock stays held for the next append; the caller soon calls `release`.
         """
         if not self._is_locked:
-            lock.take(self._lock)
+            lock.acquire(self._lock)
             self._is_locked = True
         try:
             # Every append and every rotation by another process changes the size of the segment we hold.
@@ -90,10 +89,10 @@ class Journal:
             raise AuditUnavailable(error.message) from error
         finally:
             if not keep_lock:
-                self.give_way()
+                self.release()
 
-    def give_way(self) -> None:
-        """Keep the head and let other processes append."""
+    def release(self) -> None:
+        """Write the head and release the lock for other processes."""
         if not self._is_locked:
             return
         try:
@@ -101,46 +100,36 @@ class Journal:
                 self._head_is_behind = False
                 write_head(self._head_file, self.key, self.head)
         except OSError as error:
-            # The records are there; whoever appends next finds them behind the head and moves it.
+            # The records are there; the next append finds them after the head and moves it.
             log.warning("the head of the history could not be kept: %s", error)
         finally:
             self._is_locked = self._is_current = False
-            lock.give(self._lock)
+            lock.release(self._lock)
 
     def sync(self) -> None:
-        """Make everything appended so far survive a power cut. Callable from another thread."""
+        """Sync everything appended so far to disk. Callable from another thread."""
         with self._held:
             number = self.head.number
             _datasync(self._file)
             self.head.synced = number
 
-    def unsynced(self) -> Unsynced:
-        """The open segment, for somebody else to sync."""
-        head, number = self.head, self.head.number
-
-        def is_durable() -> None:
-            head.synced = max(head.synced, number)
-
-        return Unsynced(self._file, is_durable)
-
-    def rotate_if_older(self, before: str | None) -> None:
-        """Begin a new segment when the newest record is older than this, so that all before it can go."""
-        self.give_way()
-        lock.take(self._lock)
+    def rotate_if_older(self, before: str | None, pruned_by: str = "") -> None:
+        """Begin a new segment when the newest operation except `pruned_by` is older, so that all before it can be removed."""
+        self.release()
+        lock.acquire(self._lock)
         try:
             if os.fstat(self._file).st_size != self.head.offset:
                 self._recover()
             if before is None or not self.head.offset:
                 return
-            newest = json.loads(self._last_line()[SEAL + 1 :])
-            if (newest.get("startedAt") or newest.get("at") or "9") < before:
+            if ended(self.folder, self.head.segment, pruned_by) < before:
                 self._rotate()
                 self._write([self._heading()])
         finally:
-            lock.give(self._lock)
+            lock.release(self._lock)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for handle in (self._file, self._head_file, self._lock):
             if handle >= 0:
                 os.close(handle)
@@ -195,7 +184,7 @@ class Journal:
         except (OSError, AuditDamaged):
             os.close(handle)
             raise
-        # From here on the chain goes on in the new file, whatever else fails.
+        # From here on the chain continues in the new file, whatever else fails.
         with self._held:
             old, self._file = self._file, handle
             self.head.segment, self.head.offset = following, 0
@@ -217,7 +206,7 @@ class Journal:
         return os.fstat(handle).st_size
 
     def _recover(self) -> None:
-        """Find the end of the chain: the head, and what was appended before a crash kept it from moving."""
+        """Find the end of the chain: the head, and records appended after it before a crash."""
         head = read_head(self._head_file, self.key)
         if head is None:
             self._begin()
@@ -256,7 +245,7 @@ class Journal:
             raise damaged("its head is missing")
 
     def _follow(self, start: int, size: int) -> None:
-        """Take in the lines from `start`; the one that ends at the head again, for it may lead to a new segment."""
+        """Read the lines from `start`; the one that ends at the head again, because it may link to a new segment."""
         head = self.head
         complete, newline, torn = read_at(self._file, size - start, start).rpartition(b"\n")
         for line in complete.split(b"\n") if newline else []:
@@ -275,7 +264,7 @@ class Journal:
             os.ftruncate(self._file, head.offset)
 
     def _rewind(self) -> None:
-        """After a power cut the newest records may be gone that nobody was told were durable; anything more is damage."""
+        """Accept that a power cut lost records never reported as durable; anything more is damage."""
         head, place = self.head, first_kept(self.folder, self.key)
         try:
             for line in lines_after(self.folder, self.key, place, (head.segment, os.fstat(self._file).st_size)):

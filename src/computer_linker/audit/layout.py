@@ -15,12 +15,12 @@ MAX_LINE = 16_384
 """No line is longer: every field of a record has its cap."""
 HEAD_BYTES = 512
 PRIVATE = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""Flags of every file opened here: not for children, and bytes as they are. Windows knows only the second."""
+"""Flags of every file opened here: not for children, and bytes as they are. Windows has only the second."""
 
 
 @dataclass(slots=True)
 class Head:
-    """Where the chain ends: the last record's number and seal, and the byte after it in its segment."""
+    """The end of the chain: the last record's number and seal, and the byte after it in its segment."""
 
     number: int
     seal: bytes
@@ -29,11 +29,11 @@ class Head:
     synced: int
     """Records up to this number survive a power cut."""
     boot: str
-    """The run of the operating system in which this was written."""
+    """The boot id of the system that wrote this."""
 
 
 def write_head(handle: int, key: Key, head: Head) -> None:
-    """Keep the head, in place: it fits a disk sector, so it is never half written."""
+    """Write the head in place: it fits a disk sector, so it is never half written."""
     body = (
         f'{{"number":{head.number},"seal":"{head.seal.decode()}","segment":{head.segment},"offset":{head.offset},'
         f'"synced":{head.synced},"boot":"{head.boot}"}}'
@@ -43,7 +43,7 @@ def write_head(handle: int, key: Key, head: Head) -> None:
 
 
 def read_head(handle: int, key: Key) -> Head | None:
-    """The head as it was last kept; None before the first record. Raises AuditDamaged for one that is not ours."""
+    """Read the stored head; None before the first record. Raises AuditDamaged for one that fails its seal."""
     line = read_at(handle, HEAD_BYTES, 0).strip()
     if not line:
         return None
@@ -83,7 +83,7 @@ def damaged(what: str) -> AuditDamaged:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new file's name survive a power cut, where the system can."""
+    """Sync a folder, so that a new file's name survives a power cut, where the system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -95,7 +95,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def boot_id() -> str:
-    """Tells one run of the operating system from the next; empty where there is no such id."""
+    """Return the boot id, which differs after each restart; empty where there is none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
@@ -112,6 +112,6 @@ def _seek_and_write(handle: int, data: bytes, offset: int) -> int:
     return os.write(handle, data)
 
 
-# Windows has neither; there each handle is used by one thread, so that seeking first is as good.
+# Windows has neither; there each handle is used by one thread, so seeking first is safe.
 read_at = getattr(os, "pread", _seek_and_read)
 write_at = getattr(os, "pwrite", _seek_and_write)

@@ -3,11 +3,11 @@
 try:
     import fcntl
 
-    def take(handle: int) -> None:
+    def acquire(handle: int) -> None:
         """Wait for the lock of this open file."""
         fcntl.flock(handle, fcntl.LOCK_EX)
 
-    def give(handle: int) -> None:
+    def release(handle: int) -> None:
         """Let the next writer go."""
         fcntl.flock(handle, fcntl.LOCK_UN)
 
@@ -15,12 +15,12 @@ except ImportError:  # pragma: no cover - Windows has byte-range locks instead
     import msvcrt
     import os
 
-    def take(handle: int) -> None:
+    def acquire(handle: int) -> None:
         """Wait for the lock of this open file."""
         os.lseek(handle, 0, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
 
-    def give(handle: int) -> None:
+    def release(handle: int) -> None:
         """Let the next writer go."""
         os.lseek(handle, 0, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]

@@ -1,11 +1,10 @@
-"""What the dispatcher asks of the audit."""
+"""The audit interface that the dispatcher uses."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
 from computer_linker.model.event import Event
-from computer_linker.model.unsynced import Unsynced
 
 
 class AuditLog(Protocol):
@@ -16,11 +15,7 @@ class AuditLog(Protocol):
         ...
 
     def durable(self, first: Callable[[], None] | None = None) -> "asyncio.Future[None]":
-        """Awaited, every intent so far also survives a power cut. `first` waits for the disk too; both are one wait."""
-        ...
-
-    def unsynced(self) -> Unsynced:
-        """The file that holds the intents so far, for somebody else to make durable."""
+        """Return a future: once done, every intent so far survives a power cut. `first` is another sync that shares the wait."""
         ...
 
     async def outcome(self, event: Event) -> None:
@@ -30,3 +25,19 @@ class AuditLog(Protocol):
     async def record(self, event: Event) -> None:
         """Record an operation without side effects, or a refusal, whole."""
         ...
+
+
+class Unrecorded:
+    """Discards events: for the owner's read-only operations. A list that refreshes on the screen would fill the history."""
+
+    def intent(self, event: Event) -> None:
+        raise AssertionError(f"{event.op} changes something: it must be recorded")
+
+    def durable(self, first: Callable[[], None] | None = None) -> "asyncio.Future[None]":
+        raise AssertionError("only what was recorded can be durable")
+
+    async def outcome(self, event: Event) -> None:
+        raise AssertionError(f"{event.op} changes something: it must be recorded")
+
+    async def record(self, event: Event) -> None:
+        """Discard the event."""

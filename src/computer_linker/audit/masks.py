@@ -1,6 +1,6 @@
-"""What a credential looks like, and how text is kept without it.
+"""Credential patterns, and the masking of text by them.
 
-This is the second line. The first is that nothing is kept which is not on an allow list (redact.py).
+This is the second line of defence. The first is the allow list of what is kept at all (redact.py).
 """
 
 import re
@@ -17,7 +17,7 @@ _NAMES = (
     r"|account[_-]?key|encryption[_-]?key|credentials?|auth(?:orization)?|cookie|session[_-]?id|signature|sig"
     r"|client[_-]?secret|bearer|jwt|otp|pin|dsn|connection[_-]?string|webhook|seed|mnemonic|key|sas"
 )
-# A value ends where its quotes, its word or its line do.
+# A value ends with its quotes, its word or its line.
 _VALUE = r"(?:\\*\"(?:[^\"\\]|\\[^\"])*\\*\"?|'[^']*'?|[^\s\"'&;,]+)"
 _NAMED = re.compile(
     rf"(?i)((?:pass(?:word|wd|phrase)|secret|token|(?:^|[^A-Za-z])(?:{_NAMES}))"
@@ -54,7 +54,7 @@ _LONG = re.compile(r"[A-Za-z0-9+=_-]{16,}")
 _PLAIN = re.compile(r"[A-Za-z0-9._/-]*\Z")
 _UUID_OR_HEX = re.compile(r"(?i)(?=.*[0-9])(?:[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-.*)\Z")
 
-# How often each pair of letters is met in words, from `aa` to `zz`, on a scale of 0 to 9 (logarithmic).
+# Frequency of each letter pair in ordinary words, from `aa` to `zz`, on a scale of 0 to 9 (logarithmic).
 _PAIRS = (
     "377745737258783728896555626554623365274364256461025382557437617754842758632240"
     "744685338236447416656432408589776452477957599856675362446741801633731655622040"
@@ -67,11 +67,11 @@ _PAIRS = (
     "3343542240044536145523303341206001500121410111100011"
 )
 WORDLIKE = 5.5
-"""The mean of a run's pairs below which it is no word: names of files stay above, keys and digests do not."""
+"""A run whose mean pair weight is lower is no word: file names stay above, keys and digests below."""
 
 
 def masked(text: str) -> str:
-    """The text with everything shaped like a credential replaced."""
+    """Return the text with everything shaped like a credential replaced."""
     text = _without_invisible(text)
     text = _PEM.sub(MASK, text)
     text = _HEADER.sub(rf"\1\2{MASK}", text)
@@ -86,19 +86,19 @@ def masked(text: str) -> str:
 
 
 def looks_secret(text: str) -> bool:
-    """True when any of the text is shaped like a credential."""
+    """Return True when any part of the text is shaped like a credential."""
     if _PLAIN.match(text):
         # No name with a value, no header, no address can be written in these characters.
         return _KNOWN.search(text) is not None or any(map(is_random, _LONG.findall(text)))
     if masked(text) != text:
         return True
-    # Quotes inside a word and percent signs are how one is carried past a pattern.
+    # Quotes inside a word and percent signs can hide a credential from a pattern.
     plain = unquote(text.replace("'", "").replace('"', ""))
     return plain != text and masked(plain) != plain
 
 
 def is_random(run: str, wordlike: float = WORDLIKE) -> bool:
-    """True for a long run of letters and digits that nobody would write as words: keys, digests, base64."""
+    """Return True for a long run of letters and digits that is not made of words: keys, digests, base64."""
     if len(run) < 16:
         return False
     if run.isdigit() or _UUID_OR_HEX.match(run):
@@ -109,7 +109,7 @@ def is_random(run: str, wordlike: float = WORDLIKE) -> bool:
 
 @cache
 def _weights() -> dict[str, int]:
-    """The weight of each pair of letters and digits; two digits, or a sign, say nothing either way."""
+    """The weight of each pair of letters and digits; two digits, or a sign, are neutral."""
     signs = ascii_letters + digits
     return {a + b: _weight(a, b) for a in signs for b in signs if not (a.isdigit() and b.isdigit())}
 

@@ -8,15 +8,15 @@ from importlib.resources import files
 from typing import Any
 
 MAX_EVENTS = 20_000
-"""More would make the page slow; the newest are shown, and it says so."""
+"""More would make the page slow; the newest are shown, with a note."""
 
 
 def timeline_page(
     events: Iterable[dict[str, Any]], *, title: str, left_out: int = 0, pictures: Mapping[str, list[str]] | None = None
 ) -> str:
-    """The page. Every text in it is data: it is set as text by the script, never parsed as markup.
+    """Return the page. Every text in it is data: the script sets it as text, it is never parsed as markup.
 
-    `pictures` are data addresses of what was seen, by operation.
+    `pictures` maps operation ids to data URLs of their screenshots.
     """
     style, script, body = (_part(name) for name in ("page.css", "page.js", "page.html"))
     whole = {"title": title, "leftOut": left_out, "events": list(events), "pictures": pictures or {}}
@@ -27,7 +27,7 @@ def timeline_page(
         "POLICY": policy,
         "STYLE": style,
         "SCRIPT": script,
-        # Last, for it may hold anything; neither `</script>` nor `<!--` can occur in it.
+        # Last, because it may hold anything; neither `</script>` nor `<!--` can occur in it.
         "DATA": data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
     }
     for name, value in values.items():

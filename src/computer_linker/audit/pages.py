@@ -1,16 +1,52 @@
-"""Pages of events: found by the index, told by the journal, in an order that cursors can go on from."""
+"""Pages of events: found by the index, read from the journal, in an order that cursors can continue."""
 
 import os
+import re
+import secrets
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from computer_linker.audit.cursors import from_cursor, to_cursor
 from computer_linker.audit.index import Index
 from computer_linker.audit.layout import PRIVATE, segment_path
 from computer_linker.audit.query import Filter
 from computer_linker.audit.reading import read_line
+from computer_linker.audit.secret import Key
+from computer_linker.errors import InvalidRequest
+
+_SEALED = re.compile(r"s([0-9a-f]{16})([0-9a-f]{16})([0-9a-f]{16})\Z")
+_PLAIN = re.compile(r"e([0-9]{1,18})\Z")
+
+
+def to_cursor(number: int, reader: str | None, key: Key) -> str:
+    """Return the cursor after this event; a `None` reader is the owner. Any other reader's is sealed for that reader alone."""
+    if reader is None:
+        return f"e{number}"
+    nonce = secrets.token_hex(8)
+    hidden = f"{number ^ _pad(nonce, reader, key):016x}"
+    return f"s{nonce}{hidden}{_mark(nonce, hidden, reader, key)}"
+
+
+def from_cursor(cursor: str | None, reader: str | None, key: Key) -> int | None:
+    """Return the event after which a page continues. Raises InvalidRequest for a cursor not issued to this reader."""
+    if cursor is None:
+        return None
+    if reader is None and (plain := _PLAIN.match(cursor)):
+        return int(plain[1])
+    sealed = _SEALED.match(cursor)
+    if reader is not None and sealed and secrets.compare_digest(_mark(sealed[1], sealed[2], reader, key), sealed[3]):
+        return int(sealed[2], 16) ^ _pad(sealed[1], reader, key)
+    raise InvalidRequest("This cursor is not one of the history's. Leave it out to begin at the start.")
+
+
+def _pad(nonce: str, reader: str, key: Key) -> int:
+    return int(key.seal(b"cursor", f"{nonce} {reader}".encode("utf-8", "surrogatepass"))[:15], 16)
+
+
+def _mark(nonce: str, hidden: str, reader: str, key: Key) -> str:
+    return key.seal(b"cursor-mark", f"{nonce} {hidden} {reader}".encode("utf-8", "surrogatepass"))[:16].decode("ascii")
+
 
 MAX_LIMIT = 500
 _COLUMNS = (
@@ -20,7 +56,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Events in the order asked for, and where to go on; None at the end."""
+    """Events in the requested order, and the cursor of the next page; None at the end."""
 
     events: list[dict[str, Any]]
     next_cursor: str | None
@@ -31,7 +67,7 @@ def page(
 ) -> Page:
     """One page. A cursor is an event's number, so that nothing is skipped or repeated while events arrive.
 
-    Every other caller than the owner gets it sealed, and events without their number: both would count what others did.
+    Callers other than the owner get it sealed, and events without their number: both would reveal how much others did.
     """
     limit = max(1, min(limit, MAX_LIMIT))
     if found.nothing:
@@ -42,7 +78,7 @@ def page(
     with _Segments(index) as segments:
         events = [segments.event(row, running) for row in rows[:limit]]
         if segments.is_behind:
-            # Pruned just now: the records lie elsewhere, or are gone.
+            # Pruned meanwhile: the records moved, or are gone.
             index.catch_up()
             with index.reading() as database:
                 rows = _rows(database, found, newest_first=newest_first, limit=limit + 1, after=after)
@@ -63,14 +99,14 @@ def _rows(
             where.append(f"number {sign} ?")
             values.append(after)
         conditions = " AND ".join(where) or "1"
-        query = f"SELECT {_COLUMNS} FROM events WHERE {conditions} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our words
+        query = f"SELECT {_COLUMNS} FROM events WHERE {conditions} ORDER BY number {order} LIMIT ?"  # noqa: S608 - constant text
         return database.execute(query, (*values, limit)).fetchall()
     # The full-text index gives rows in order one by one, so that a common word costs no more than a rare one.
     bound = "" if after is None else f" AND words.rowid {sign} {after:d}"
     conditions = " AND ".join(where) or "1"
     joined = "words CROSS JOIN events ON number = words.rowid"
     query = (
-        f"SELECT {_COLUMNS} FROM {joined} WHERE words MATCH ?{bound} AND {conditions}"  # noqa: S608 - our words
+        f"SELECT {_COLUMNS} FROM {joined} WHERE words MATCH ?{bound} AND {conditions}"  # noqa: S608 - constant text
         f" ORDER BY words.rowid {order} LIMIT ?"
     )
     return database.execute(query, (found.words, *values, limit)).fetchall()
@@ -97,7 +133,7 @@ class _Segments:
         opening = self._line(*row[5:9])
         closing = self._line(*row[9:13]) if row[9] is not None else None
         if opening is None or (row[9] is not None and closing is None):
-            # The index remembers the event, but its record is no longer what was written: say so, tell nothing else.
+            # The index has the event, but its record fails verification: report that and nothing else.
             return event_of(
                 {"n": number, "operationId": operation_id, "startedAt": at, "scope": scope, "op": op}, "changed"
             )
@@ -120,7 +156,7 @@ class _Segments:
 
 
 def event_of(fields: dict[str, Any], outcome: str) -> dict[str, Any]:
-    """An event as every view tells it."""
+    """Return an event as every view shows it."""
     return {
         "number": fields["n"],
         "operationId": fields["operationId"],
@@ -129,9 +165,11 @@ def event_of(fields: dict[str, Any], outcome: str) -> dict[str, Any]:
         "scope": fields["scope"],
         "op": fields["op"],
         "target": fields.get("target"),
+        "commandPreview": fields.get("commandPreview"),
         "capability": fields.get("capability"),
         "decision": fields.get("decision"),
         "reason": fields.get("reason"),
+        "approval": fields.get("approval"),
         "ok": fields.get("ok"),
         "outcome": outcome,
         "errorCode": fields.get("errorCode"),

@@ -1,4 +1,4 @@
-"""What a person may ask of the history: words, and terms such as `op:file.read ok:false since:2026-11-01`."""
+"""The query language of the history: words, and terms such as `op:file.read ok:false since:2026-11-01`."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from typing import Any
 from computer_linker.errors import InvalidRequest
 
 MAX_QUERY = 1000
-_TERM = re.compile(r'(?:(op|scope|ok|client|session|connection|principal|code|since|until|id):)?(?:"([^"]*)"?|(\S+))')
+_COLUMNS = ("scope", "client", "session", "connection", "principal", "code", "id", "approved-by", "approved")
+_TERM = re.compile(rf'(?:({"|".join(_COLUMNS)}|op|ok|since|until):)?(?:"([^"]*)"?|(\S+))')
 _TOKEN = re.compile(r"\w+")
-_COLUMNS = {"scope", "client", "session", "connection", "principal", "code", "id"}
 _TIME = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:T\d\d(?::\d\d(?::\d\d(?:\.\d{1,3})?)?)?Z?)?)?)?\Z")
 
 
@@ -37,7 +37,7 @@ class Filter:
     nothing: bool = False
     """True when no event can fit."""
     reader: str | None = None
-    """Whom the answer is for; None is the owner."""
+    """Who reads the result; None is the owner."""
 
     def add(self, condition: str, *values: Any) -> None:
         self.where.append(condition)
@@ -45,7 +45,7 @@ class Filter:
 
 
 def parse(query: str | None) -> Filter:
-    """Turn a query into a filter. Words of three letters and more match the beginnings of words."""
+    """Parse a query. Words of three letters and more match prefixes of words."""
     found = Filter()
     if query is None or not query.strip():
         return found
@@ -61,13 +61,13 @@ def parse(query: str | None) -> Filter:
             found.nothing = found.nothing or not words
             tokens += words
     if tokens:
-        # A beginning of one or two letters would fit a good part of all words there are.
+        # A prefix of one or two letters would match too many words.
         found.words = " ".join(f'"{token}"*' if len(token) > 2 else f'"{token}"' for token in tokens[:16])
     return found
 
 
 def within(found: Filter, visible: Visible | None, scope: str | None) -> Filter:
-    """Keep to what this caller may see; None is the owner, who sees all."""
+    """Restrict the filter to what this caller may see; None is the owner, who sees all."""
     if scope is not None:
         found.add("scope = ?", scope)
     if visible is None:
@@ -89,7 +89,7 @@ def _marks(values: list[str]) -> str:
 
 def _term(found: Filter, name: str, value: str) -> None:
     if name in _COLUMNS:
-        found.add(f"{name} = ?", value)
+        found.add(f"{name.replace('-', '_')} = ?", value)
     elif name == "op":
         family = value.removesuffix("*")
         if family.endswith("."):

@@ -13,8 +13,8 @@ from computer_linker.audit.secret import Key
 _BLOCK = 1 << 20
 
 
-class Place(NamedTuple):
-    """Where the chain stands after a line: that line's number and seal, and the byte after it."""
+class JournalPosition(NamedTuple):
+    """The position after a line: that line's number and seal, and the offset after it."""
 
     segment: int
     offset: int
@@ -23,14 +23,14 @@ class Place(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One record: its fields, where it lies, and the seal it is linked to."""
+    """One record: its fields, its position, and the seal it is linked to."""
 
     fields: dict[str, Any]
     segment: int
     offset: int
     length: int
     previous: bytes
-    after: Place
+    after: JournalPosition
 
 
 class BrokenLink(Exception):
@@ -42,7 +42,7 @@ class BrokenLink(Exception):
         self.problem = problem
 
 
-def lines_after(folder: Path, key: Key, place: Place, end: tuple[int, int]) -> Iterator[Line]:
+def lines_after(folder: Path, key: Key, place: JournalPosition, end: tuple[int, int]) -> Iterator[Line]:
     """Every record after `place` up to `end` (segment and offset). Raises BrokenLink at the first bad one."""
     # A file without a line is a segment that was about to begin.
     known = [segment for segment in list_segments(folder) if segment_path(folder, segment).stat().st_size]
@@ -56,10 +56,10 @@ def lines_after(folder: Path, key: Key, place: Place, end: tuple[int, int]) -> I
             return
         if later[0] != place.number + 1:
             raise BrokenLink(place.number + 1, "a whole segment is missing")
-        place = Place(later[0], 0, place.number, place.seal)
+        place = JournalPosition(later[0], 0, place.number, place.seal)
 
 
-def _lines_of(folder: Path, key: Key, place: Place, limit: int | None) -> Iterator[Line]:
+def _lines_of(folder: Path, key: Key, place: JournalPosition, limit: int | None) -> Iterator[Line]:
     try:
         handle = os.open(segment_path(folder, place.segment), os.O_RDONLY | PRIVATE)
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def _lines_of(folder: Path, key: Key, place: Place, limit: int | None) -> Iterat
         os.close(handle)
 
 
-def checked(raw: bytes, key: Key, place: Place, offset: int) -> Line:
+def checked(raw: bytes, key: Key, place: JournalPosition, offset: int) -> Line:
     """One line as the record after `place`. Raises BrokenLink when it is not."""
     number = place.number + 1
     body = opened(raw, key, place.seal)
@@ -91,7 +91,7 @@ def checked(raw: bytes, key: Key, place: Place, offset: int) -> Line:
     fields = from_json(body)
     if fields["n"] != number:
         raise BrokenLink(number, "the record has another number")
-    after = Place(place.segment, offset + len(raw) + 1, number, raw[:SEAL])
+    after = JournalPosition(place.segment, offset + len(raw) + 1, number, raw[:SEAL])
     return Line(fields, place.segment, offset, len(raw), place.seal, after)
 
 

@@ -5,15 +5,16 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
+from computer_linker.audit.command_line import MAX_PREVIEW
 from computer_linker.audit.redact import digest_of, fact, label, preview, reason, unknown_operation
 from computer_linker.audit.secret import Key
 from computer_linker.errors import UnknownOperation, UnknownScope
-from computer_linker.model.event import Event
+from computer_linker.model.event import Approval, Event
 
 _LARGEST = 1 << 62
 _DIGEST = re.compile(r"\[\d{1,9} characters, [0-9a-f]{16}\]\Z")
 MAX_SUMMARY = 16
-"""Facts kept of one operation; more would make the history a place for contents."""
+"""Most facts kept per operation; more would let operations store contents in the history."""
 
 
 def opening(event: Event, kind: str, key: Key) -> str:
@@ -37,6 +38,10 @@ def opening(event: Event, kind: str, key: Key) -> str:
         parts.append(f',"parent":{quoted(event.parent[:64])}')
     if event.target is not None:
         parts.append(f',"target":{quoted(preview(event.op, event.target, key))}')
+    if event.approval is not None:
+        parts.append(_approved(event.approval, key))
+    if event.command_preview is not None:
+        parts.append(f',"commandPreview":{quoted(event.command_preview[:MAX_PREVIEW])}')
     parts.append(f',"decision":"{event.decision}"' if kind == "intent" else closing(event, key))
     return "".join(parts)
 
@@ -52,7 +57,7 @@ def _names(
     capability: str | None,
     key: Key,
 ) -> str:
-    """The members that are the same for many calls of one session."""
+    """Return the members that are the same for many calls of one session."""
     text = (
         f',"scope":{quoted(_known(scope, key))},"op":{quoted(_known(op, key))},"principal":{quoted(label(principal, key))}'
         f',"session":{quoted(label(session, key))},"connection":{quoted(label(connection, key))}'
@@ -65,7 +70,7 @@ def _names(
 
 
 def _known(name: str, key: Key) -> str:
-    # What names nothing here was made a digest already.
+    # A name that does not exist here was replaced by a digest already.
     if not name or _DIGEST.match(name):
         return name
     if not name.startswith("["):
@@ -77,7 +82,7 @@ def _known(name: str, key: Key) -> str:
 
 
 def closing(event: Event, key: Key) -> str:
-    """What is known at the end: the outcome's members, each led by a comma."""
+    """Return the outcome's members, each preceded by a comma."""
     parts = [f',"decision":"{event.decision}","ok":{"true" if event.ok else "false"}']
     if event.duration_ms is not None:
         parts.append(f',"durationMs":{event.duration_ms!r}')
@@ -94,13 +99,20 @@ def closing(event: Event, key: Key) -> str:
     return "".join(parts)
 
 
+def _approved(given: Approval, key: Key) -> str:
+    return (
+        f',"approval":{{"said":"{given.said}","by":{quoted(label(given.by, key))},"way":"{given.way}",'
+        f'"answer":{quoted(given.answer[:64])},"extent":"{given.extent}"}}'
+    )
+
+
 def outcome(event: Event, key: Key) -> str:
     """The outcome that joins an intent."""
     return f'"kind":"outcome","operationId":{quoted(event.operation_id[:64])}' + closing(event, key)
 
 
 def left_out(principal: str, error_code: str, count: int) -> str:
-    """How many refusals of one kind were counted instead of kept."""
+    """Return the record for refusals of one kind that were only counted."""
     return f'"kind":"left_out","principal":{quoted(principal[:80])},"errorCode":"{error_code}","count":{count}'
 
 

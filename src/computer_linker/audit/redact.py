@@ -7,7 +7,7 @@ from computer_linker.audit.masks import is_random, looks_secret
 from computer_linker.audit.secret import Key
 
 MAX_PREVIEW = 200
-"""A path preview is cut here; the digest that follows tells two long ones apart."""
+"""A path preview is cut here; the digest that follows distinguishes two long ones."""
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:@/()+,-]{0,79}\Z")
 _HANDLE = re.compile(r"[a-z]{2,12}_[0-9a-f]{24}\Z")
@@ -41,7 +41,7 @@ def label(text: str, key: Key) -> str:
 
 @lru_cache(maxsize=1024)
 def unknown_operation(text: str, key: Key) -> str:
-    """The name of an operation that does not exist: kept when it is a slip of the pen, not when it is anything else."""
+    """The name of an operation that does not exist: kept when its noun exists (a typing error), else a digest."""
     known = _OPERATION.match(text) and text.partition(".")[0] in _NOUNS and not looks_secret(text)
     return text if known else digest_of(text, key)
 
@@ -76,19 +76,19 @@ def _spans_names(names: list[str]) -> bool:
 
 
 def fact(name: str, text: str, key: Key) -> str:
-    """A string an operation chose to keep: a word, an id, or a digest under a name that says it is one."""
+    """A string an operation chose to keep: a word, an id, or a digest under a name that marks it as one."""
     if _ULID.match(text) or (_HEX.match(text) and any(word in name.lower() for word in _DIGEST_NAMES)):
         return text
     return label(text, key)
 
 
 def reason(text: str, key: Key) -> str:
-    """Why something was refused, in the policy's own words."""
+    """The reason of a refusal, as the policy gives it."""
     return digest_of(text, key) if looks_secret(text) else escaped(text)[:MAX_PREVIEW]
 
 
 def digest_of(text: str, key: Key) -> str:
-    """Enough to see that two values were the same, and how long they were; nothing of what they were."""
+    """A keyed digest and a length: enough to compare two values, without their contents."""
     return f"[{len(text)} characters, {key.digest(text)}]"
 
 

@@ -1,4 +1,4 @@
-"""Failed operations as templates to try again, and what to do next. What was not kept is asked for, never guessed."""
+"""Failed operations as templates to try again, and what to do next. What was not kept is requested, never guessed."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def suggestions(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if event["outcome"] == "unknown":
             advice = "The service ended before the outcome was known: look at the target before doing it again."
         elif event["op"] and event["scope"] and event["errorCode"] in _NEXT:
-            # Without a scope it is no operation: a tool that was called, or somebody at the door.
+            # Without a scope it is no operation: a tool call, or a refused connection.
             advice = _NEXT[event["errorCode"]]
         else:
             continue

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from computer_linker.audit.layout import GENESIS, PRIVATE, SEAL, opened, segment_path, sync_folder
-from computer_linker.audit.reading import BrokenLink, Line, Place, checked
+from computer_linker.audit.reading import BrokenLink, JournalPosition, Line, checked
 from computer_linker.audit.secret import Key
 
 ANCHOR = "anchor"
@@ -27,7 +27,7 @@ class KeptFile(NamedTuple):
 class Anchor(NamedTuple):
     """Where the whole chain begins, and the files that hold what is kept from before."""
 
-    place: Place
+    place: JournalPosition
     kept: tuple[KeptFile, ...] = ()
     last_id: int = 0
     oldest: str = ""
@@ -35,22 +35,22 @@ class Anchor(NamedTuple):
 
 
 def read_anchor(folder: Path, key: Key) -> Anchor:
-    """The anchor as it was last kept. Raises BrokenLink when it is not one of ours."""
+    """Read the stored anchor. Raises BrokenLink when its seal does not verify."""
     try:
         line = (folder / ANCHOR).read_bytes().strip()
     except FileNotFoundError:
-        return Anchor(Place(1, 0, 0, GENESIS))
+        return Anchor(JournalPosition(1, 0, 0, GENESIS))
     body = opened(line, key, b"anchor")
     if body is None:
         raise BrokenLink(0, "the anchor was changed")
     fields = json.loads(body)
-    place = Place(fields["segment"], 0, fields["number"], fields["seal"].encode("ascii"))
+    place = JournalPosition(fields["segment"], 0, fields["number"], fields["seal"].encode("ascii"))
     kept = tuple(KeptFile(*one) for one in fields.get("kept", []))
     return Anchor(place, kept, fields.get("lastId", 0), fields.get("oldest", ""))
 
 
 def write_anchor(folder: Path, key: Key, anchor: Anchor) -> None:
-    """Keep the anchor, whole or not at all: from here on the files it names are the reserve."""
+    """Write the anchor atomically: from here on the files it names are the reserve."""
     place = anchor.place
     fields = {
         "number": place.number, "seal": place.seal.decode("ascii"), "segment": place.segment,
@@ -71,7 +71,7 @@ def write_anchor(folder: Path, key: Key, anchor: Anchor) -> None:
 
 def kept_lines(folder: Path, key: Key, anchor: Anchor) -> Iterator[Line]:
     """Every record of the reserve, oldest first. Raises BrokenLink at the first that is not what was kept."""
-    place = Place(0, 0, 0, GENESIS)
+    place = JournalPosition(0, 0, 0, GENESIS)
     for file in anchor.kept:
         place, records = place._replace(segment=-file.id, offset=0), 0
         try:
@@ -92,12 +92,12 @@ def kept_lines(folder: Path, key: Key, anchor: Anchor) -> Iterator[Line]:
         raise BrokenLink(place.number + 1, "kept records are missing")
 
 
-def _after_gap(raw: bytes, key: Key, place: Place) -> Place:
+def _after_gap(raw: bytes, key: Key, place: JournalPosition) -> JournalPosition:
     body = opened(raw[:-1], key, b"gap" + place.seal)
     if body is None:
         raise BrokenLink(place.number + 1, "a kept record was changed, or one before it was taken out")
     fields = json.loads(body)
-    return Place(place.segment, place.offset + len(raw), fields["gap"], fields["seal"].encode("ascii"))
+    return JournalPosition(place.segment, place.offset + len(raw), fields["gap"], fields["seal"].encode("ascii"))
 
 
 class ReserveWriter:
@@ -109,12 +109,12 @@ class ReserveWriter:
         self._handle = -1
         self._pending = bytearray()
         self._size = self._records = 0
-        self._at = Place(0, 0, 0, GENESIS)
+        self._at = JournalPosition(0, 0, 0, GENESIS)
         """Up to where records were kept or left out."""
         self.oldest = ""
 
     def keep(self, line: Line, raw: bytes) -> None:
-        """Keep a record; what lies between the last one and this is a gap."""
+        """Write a record; what lies between the last one and this becomes a gap."""
         if line.after.number != self._at.number + 1:
             self._gap(line.after.number - 1, line.previous)
         self._add(raw + b"\n")
@@ -124,8 +124,8 @@ class ReserveWriter:
         if self._size >= _FILE_BYTES:
             self._end_file()
 
-    def finish(self, place: Place) -> Anchor:
-        """Lead the reserve up to this place; the anchor that takes it into use. Without a record there is no reserve."""
+    def finish(self, place: JournalPosition) -> Anchor:
+        """Seal the reserve up to this position; return the anchor that activates it. Without a record there is no reserve."""
         if self._records or self._done:
             if place.number != self._at.number:
                 self._gap(place.number, place.seal)

@@ -1,32 +1,103 @@
-"""Retention: old segments go into the reserve, which keeps what each principal has a share for; a sealed anchor leads on."""
+"""Retention: old segments move into the reserve, which has a share for each principal; a sealed anchor links to the rest."""
 
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+from computer_linker.audit.flood import REFUSED
 from computer_linker.audit.layout import MAX_LINE, PRIVATE, list_segments, read_at, segment_path
-from computer_linker.audit.reading import Line, Place, lines_after
+from computer_linker.audit.reading import JournalPosition, Line, lines_after
 from computer_linker.audit.reserve import Anchor, ReserveWriter, kept_lines, read_anchor, write_anchor
 from computer_linker.audit.secret import Key
-from computer_linker.audit.shares import Share, Sorter, excess
+
+_CONSENTS = ("approvals.", "confirm.")
+_OWNER = "cli:"
+
+
+class Share(NamedTuple):
+    """A principal and a kind of record: changes, refusals, consents and the owner's are acts, the others reads."""
+
+    principal: str
+    kind: Literal["acts", "reads"]
+
+
+class Sorter:
+    """Finds the share of each record, in the order of the journal: an outcome belongs to its intent."""
+
+    def __init__(self) -> None:
+        self._intents: dict[str, Share] = {}
+
+    def share(self, fields: dict[str, Any]) -> Share | None:
+        """The share of a record; None for one that is of no use by itself."""
+        match fields["kind"]:
+            case "intent":
+                share = self._intents[fields["operationId"]] = Share(fields["principal"], "acts")
+                return share
+            case "outcome":
+                return self._intents.pop(fields["operationId"], None)
+            case "record":
+                return Share(fields["principal"], "acts" if _is_act(fields) else "reads")
+            case "left_out" | "lost":
+                return Share(fields.get("principal", ""), "acts")
+            case _:
+                return None
+
+
+def _is_act(fields: dict[str, Any]) -> bool:
+    return (
+        fields.get("effect") is not None
+        or fields.get("decision") != "allow"
+        or fields.get("errorCode") in REFUSED
+        or fields["principal"].startswith(_OWNER)
+        or fields["op"].startswith(_CONSENTS)
+    )
+
+
+def excess(usage: dict[Share, int], room: int) -> dict[Share, int]:
+    """Return how many bytes each share must lose so that acts and reads each fit half the room.
+
+    The largest shares lose first: a share below the common level loses nothing, however much another holds.
+    """
+    over: dict[Share, int] = {}
+    for kind in ("acts", "reads"):
+        used = {share: size for share, size in usage.items() if share.kind == kind}
+        level = _level(used.values(), room // 2)
+        over |= {share: size - level for share, size in used.items() if size > level}
+    return over
+
+
+def _level(sizes: Iterable[int], room: int) -> int:
+    """Return the most each may hold so that all fit: small ones whole, the rest equal."""
+    ordered = sorted(sizes)
+    for index, size in enumerate(ordered):
+        alike = room // (len(ordered) - index)
+        if size > alike:
+            return alike
+        room -= size
+    return ordered[-1] if ordered else 0
+
 
 _TIME = re.compile(rb'"(?:startedAt|at)":"([0-9TZ:.-]+)"')
 
 
-def first_kept(folder: Path, key: Key) -> Place:
-    """Where the whole chain begins. Raises BrokenLink when the anchor is not one of ours."""
+def first_kept(folder: Path, key: Key) -> JournalPosition:
+    """Return where the complete chain begins. Raises BrokenLink when the anchor's seal does not verify."""
     return read_anchor(folder, key).place
 
 
-def prunable(folder: Path, *, before: str | None, max_bytes: int | None) -> list[int]:
-    """The oldest segments that are wholly older than `before` or beyond `max_bytes`; never the newest one."""
+def prunable(folder: Path, *, before: str | None, max_bytes: int | None, pruned_by: str = "") -> list[int]:
+    """The oldest segments that are entirely older than `before` (ignoring operation `pruned_by`), or beyond `max_bytes`.
+
+    Never the newest one.
+    """
     segments = list_segments(folder)
     sizes = {segment: segment_path(folder, segment).stat().st_size for segment in segments}
     total, gone = sum(sizes.values()), []
     for oldest in segments[:-1]:
-        too_old = before is not None and _ended(folder, oldest) < before
+        too_old = before is not None and ended(folder, oldest, pruned_by) < before
         if not too_old and (max_bytes is None or total <= max_bytes):
             break
         gone.append(oldest)
@@ -34,10 +105,14 @@ def prunable(folder: Path, *, before: str | None, max_bytes: int | None) -> list
     return gone
 
 
-def retire(folder: Path, key: Key, segments: list[int], *, before: str | None, room: int | None) -> int:
-    """Move these oldest segments into the reserve and cut that to `room` bytes; how many records went for good.
+def retire(
+    folder: Path, key: Key, segments: list[int], *, before: str | None, room: int | None, pruned_by: str = ""
+) -> int:
+    """Move these oldest segments into the reserve and cut that to `room` bytes; return how many records were removed.
 
-    The anchor takes the new reserve into use at once: a crash before leaves the old state, one after it files no one misses.
+    The operation `pruned_by` is never too old: it is the one that prunes.
+
+    Writing the anchor switches to the new reserve atomically: a crash before leaves the old state, one after it unused files.
     """
     old = read_anchor(folder, key)
     if not segments and not (old.kept and before is not None and old.oldest < before):
@@ -48,8 +123,8 @@ def retire(folder: Path, key: Key, segments: list[int], *, before: str | None, r
     gone, sorter, ages, raw = 0, Sorter(), _Ages(before), _Raw(folder)
     dropped: set[str] = set()
     for line in moved.lines():
-        share, is_old = sorter.share(line.fields), ages.is_old(line)
         name = line.fields.get("operationId", "")
+        share, is_old = sorter.share(line.fields), ages.is_old(line) and name != (pruned_by or None)
         takes = over.get(share, 0) > 0 if share is not None else True
         if line.fields["kind"] == "outcome":
             takes = name in dropped or share is None
@@ -69,7 +144,7 @@ def retire(folder: Path, key: Key, segments: list[int], *, before: str | None, r
 
 
 def clear_strays(folder: Path, key: Key) -> None:
-    """Remove what a crash left: files of a reserve that never came into use, and segments that are in it already."""
+    """Remove what a crash left: files of a reserve that never became active, and segments already moved into it."""
     anchor = read_anchor(folder, key)
     known = {file.id for file in anchor.kept}
     for path in folder.glob("kept-*.jsonl"):
@@ -81,7 +156,7 @@ def clear_strays(folder: Path, key: Key) -> None:
 
 
 class _Moved:
-    """What the new reserve is made of: the old one and the segments that go into it."""
+    """The input of a new reserve: the old one and the segments to move."""
 
     def __init__(self, folder: Path, key: Key, old: Anchor, segments: list[int]) -> None:
         self._folder, self._key, self._old, self._segments = folder, key, old, segments
@@ -96,7 +171,7 @@ class _Moved:
             for line in lines_after(self._folder, self._key, place, end):
                 yield line
                 place = line.after
-            place = Place(place.number + 1, 0, place.number, place.seal)
+            place = JournalPosition(place.number + 1, 0, place.number, place.seal)
         self.end = place
 
 
@@ -123,7 +198,7 @@ class _Ages:
 
 
 class _Raw:
-    """The bytes of records as they lie in their files."""
+    """Reads the raw bytes of records from their files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -143,14 +218,14 @@ class _Raw:
             self._handle = -1
 
 
-def _ended(folder: Path, segment: int) -> str:
-    """When the newest operation of a segment began."""
+def ended(folder: Path, segment: int, pruned_by: str = "") -> str:
+    """When the newest operation of a segment began, except `pruned_by`."""
     path = segment_path(folder, segment)
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 64 * MAX_LINE))
         lines = file.read().splitlines()
     for line in reversed(lines):
         found = _TIME.search(line)
-        if found:
+        if found and not (pruned_by and pruned_by.encode() in line):
             return found[1].decode("ascii")
     return ""

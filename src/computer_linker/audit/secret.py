@@ -5,11 +5,13 @@ import secrets
 from hashlib import blake2b
 from pathlib import Path
 
+from computer_linker.audit.faults import AuditDamaged
+
 _BYTES = 32
 
 
 class Key:
-    """A private key with the two things it is used for."""
+    """A private key with its two uses: seals and digests."""
 
     def __init__(self, material: bytes) -> None:
         self._chain = blake2b(key=material, digest_size=16, person=b"cl-chain")
@@ -30,14 +32,12 @@ class Key:
 
 
 def load_key(path: Path) -> Key:
-    """The key in `path`, made with the first use. Two processes that both come first agree on one."""
+    """Load the key in `path`, created on first use. Two processes that create it at once agree on one."""
     try:
         material = path.read_bytes()
     except FileNotFoundError:
         material = _make(path)
     if len(material) != _BYTES:
-        from computer_linker.audit.faults import AuditDamaged
-
         raise AuditDamaged(
             f"{path.name} in the history folder is not a key of this service.",
             hint="Restore it from a backup, or move the whole history folder aside to begin a new history.",
@@ -54,7 +54,7 @@ def _make(path: Path) -> bytes:
     finally:
         os.close(handle)
     try:
-        # A link fails when the name exists, so the first maker wins and the other takes over its key.
+        # A link fails when the name exists, so the first process wins and the other uses its key.
         os.link(temporary, path)
     except FileExistsError:
         pass

@@ -7,17 +7,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from computer_linker.audit import record
 from computer_linker.audit.durable import GroupSync
 from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwritable
 from computer_linker.audit.flood import Flood
-from computer_linker.audit.journal import Journal
+from computer_linker.audit.journal import AuditJournal
 from computer_linker.audit.secret import Key
-from computer_linker.config.schema import Config
 from computer_linker.model.event import Event
-from computer_linker.model.unsynced import Unsynced
+from computer_linker.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -26,17 +25,8 @@ if TYPE_CHECKING:
 
 _IDLE_S = 2.0
 _BACKLOG = 20_000
-"""So many records are indexed even while more come in, lest a question have to wait for them."""
+"""This many records are indexed even under load, so that a query need not wait for them."""
 _MAX_OWED = 10_000
-
-
-class Home(Protocol):
-    """What the store needs of the service: the state folder and the machine's id."""
-
-    home: Path
-
-    @property
-    def config(self) -> Config: ...
 
 
 class AuditStore:
@@ -45,7 +35,7 @@ class AuditStore:
     def __init__(self, folder: Path, machine: str = "") -> None:
         self.folder = folder
         try:
-            self.journal = Journal(folder, machine)
+            self.journal = AuditJournal(folder, machine)
         except OSError as error:
             raise AuditDamaged(
                 f"The history in {folder} cannot be opened: {error.strerror or error}.",
@@ -60,17 +50,17 @@ class AuditStore:
         self._indexed = self.journal.head.number
         self._prune_at = time.monotonic() + 60
         self._timer: asyncio.TimerHandle | None = None
-        self._gives_way_soon = False
+        self._will_release = False
         self._catching_up: threading.Thread | None = None
 
     @classmethod
-    def open(cls, services: Home) -> Self:
+    def open(cls, services: Services) -> Self:
         """The history of this state folder. Raises AuditDamaged when it is not what this service wrote."""
         return cls(services.home / "audit", services.config.machine_id)
 
     @property
     def index(self) -> "Index":
-        """Made when first asked for: a service that is only written to loads no database."""
+        """The index, created on first use: a service that only writes loads no database."""
         if self._index is None:
             from computer_linker.audit.index import Index
 
@@ -83,7 +73,7 @@ class AuditStore:
         return self.journal.key
 
     def is_running(self, operation_id: str) -> bool:
-        """True while an operation of this process has an intent and its outcome is still to come."""
+        """Return True while an operation of this process has an intent and no outcome yet."""
         return operation_id in self._running
 
     def intent(self, event: Event) -> None:
@@ -92,17 +82,13 @@ class AuditStore:
         self._running.add(event.operation_id)
 
     def durable(self, first: Callable[[], None] | None = None) -> "asyncio.Future[None]":
-        """Awaited, every intent so far survives a power cut. `first` waits for the disk too; both are one wait."""
+        """Return a future: once done, every intent so far survives a power cut. `first` is another sync that shares the wait."""
         return self._durable.done(first)
-
-    def unsynced(self) -> Unsynced:
-        """The file that holds the intents so far, for somebody else to make durable."""
-        return self.journal.unsynced()
 
     async def outcome(self, event: Event) -> None:
         """Join the outcome to the intent of the same operation."""
         if event.operation_id not in self._running:
-            # The intent could not be written, so nothing happened: this is a refusal, told whole.
+            # The intent could not be written, so nothing happened: this is a refusal, recorded whole.
             await self.record(event)
             return
         self._running.discard(event.operation_id)
@@ -120,8 +106,8 @@ class AuditStore:
         self._append(record.opening(event, "record", self.key))
 
     async def aclose(self) -> None:
-        """Write what is still owed and let go of the files."""
-        self.journal.give_way()
+        """Write pending records and close the files."""
+        self.journal.release()
         if self._timer is not None:
             self._timer.cancel()
         if self._catching_up is not None:
@@ -146,21 +132,21 @@ class AuditStore:
     def _append(self, body: str) -> None:
         if self._flood:
             self._owed.extend(_left_out(self._flood.due()))
-        # The lock is kept for the rest of this turn of the loop: what comes in together is written under one.
+        # The lock is held for the rest of this loop iteration: records that arrive together share one lock.
         self.journal.append([*self._owed, body] if self._owed else [body], keep_lock=True)
         self._owed.clear()
-        if not self._gives_way_soon:
-            self._gives_way_soon = True
-            asyncio.get_running_loop().call_soon(self._give_way)
+        if not self._will_release:
+            self._will_release = True
+            asyncio.get_running_loop().call_soon(self._release)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_IDLE_S, self._idle, self.journal.head.number)
 
-    def _give_way(self) -> None:
-        self._gives_way_soon = False
-        self.journal.give_way()
+    def _release(self) -> None:
+        self._will_release = False
+        self.journal.release()
 
     def _idle(self, number: int) -> None:
-        """Index what has come in once nobody is asking for anything, so that a question finds little left to do."""
+        """Index new records while the service is idle, so that a query finds little left to do."""
         self._timer = None
         newest = self.journal.head.number
         busy = newest != number and newest - self._indexed < _BACKLOG
@@ -183,7 +169,7 @@ class AuditStore:
                 keep_bounded(self.folder)
                 self.index.catch_up()
         except (Error, OSError, AuditDamaged) as error:
-            # Nothing is lost: the next question catches up, or says what is wrong.
+            # Nothing is lost: the next query catches up, or reports the error.
             log.warning("the history's index is behind: %s", error)
 
 

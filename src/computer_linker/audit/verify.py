@@ -1,4 +1,4 @@
-"""Verify: walk the whole chain and name the first record that is not what was written."""
+"""Verify: check the whole chain and report the first record that was changed."""
 
 import os
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from pathlib import Path
 from computer_linker.audit.faults import AuditDamaged
 from computer_linker.audit.index import Index
 from computer_linker.audit.layout import PRIVATE, list_segments, read_head, segment_path
-from computer_linker.audit.reading import BrokenLink, Place, lines_after
+from computer_linker.audit.reading import BrokenLink, JournalPosition, lines_after
 from computer_linker.audit.reserve import kept_lines, read_anchor
 from computer_linker.audit.secret import Key
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the walk found. `first_bad` is a record's number; of the records before `begins_at` only `kept` are there."""
+    """The result. `first_bad` is a record's number; of the records before `begins_at` only `kept` are there."""
 
     ok: bool
     records: int
@@ -22,12 +22,12 @@ class Verification:
     first_bad: int | None = None
     problem: str | None = None
     operation_id: str | None = None
-    """The operation of the first bad record, as the index remembers it."""
+    """The operation of the first bad record, from the index."""
     kept: int = 0
 
 
 def verify(folder: Path, key: Key, index: Index | None = None) -> Verification:
-    """Walk the chain from its anchor to its head, then compare the index with it."""
+    """Check the chain from its anchor to its head, then compare the index with it."""
     try:
         anchor = read_anchor(folder, key)
         start = anchor.place
@@ -59,7 +59,9 @@ def verify(folder: Path, key: Key, index: Index | None = None) -> Verification:
     return Verification(True, kept + place.number - start.number, start.number + 1, kept=kept)
 
 
-def _bad(start: Place, place: Place, number: int, problem: str, index: Index | None) -> Verification:
+def _bad(
+    start: JournalPosition, place: JournalPosition, number: int, problem: str, index: Index | None
+) -> Verification:
     operation_id = None
     if index is not None:
         with index.reading() as database:
@@ -69,7 +71,7 @@ def _bad(start: Place, place: Place, number: int, problem: str, index: Index | N
     return Verification(False, place.number - start.number, start.number + 1, number, problem, operation_id)
 
 
-def _head(folder: Path, key: Key) -> Place:
+def _head(folder: Path, key: Key) -> JournalPosition:
     try:
         handle = os.open(folder / "head", os.O_RDONLY | PRIVATE)
     except FileNotFoundError:
@@ -84,7 +86,7 @@ def _head(folder: Path, key: Key) -> Place:
         if any(_size(folder, segment) for segment in list_segments(folder)):
             raise BrokenLink(1, "the head of the chain is missing")
         return read_anchor(folder, key).place
-    return Place(head.segment, head.offset, head.number, head.seal)
+    return JournalPosition(head.segment, head.offset, head.number, head.seal)
 
 
 def _size(folder: Path, segment: int) -> int:

@@ -1,1 +1,1 @@
-"""Who calls, and how they prove it."""
+"""Authentication of callers."""

@@ -14,13 +14,13 @@ _TOKEN_HEADERS = (b"x-computer-linker-token", b"x-localport-token")
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """Who a request comes from and how that was proved."""
+    """The authenticated caller of a request, and the kind of proof."""
 
     id: str
     proof: Proof
     grants: frozenset[str] | None = None
     family: str | None = None
-    """The consent an OAuth token came of, which is what can be revoked."""
+    """The consent of an OAuth token; the unit of revocation."""
 
 
 def prove(headers: dict[bytes, bytes], config: Config, *, is_local: bool) -> Proven | None:
@@ -48,7 +48,7 @@ def prove_by_oauth(headers: dict[bytes, bytes], config: Config, state: OAuthStat
 
 
 def why_refused(headers: dict[bytes, bytes], config: Config, state: OAuthState, *, resource: str) -> Refusal:
-    """Which kind of wrong a refused credential is. It is for the owner's history: the caller is told nothing of it."""
+    """Return why a credential was refused. It is for the owner's history: the caller never receives it."""
     given = presented_token(headers)
     if given is None:
         return "no_credential"

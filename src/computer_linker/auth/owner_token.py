@@ -14,7 +14,7 @@ def new_token() -> str:
 
 
 def digest_of(token: str) -> str:
-    """How a token can be kept so that the file alone opens nothing. It is random, so a plain digest is enough."""
+    """The digest under which a token can be stored, so that the file alone gives no access. It is random: no salt is needed."""
     return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -24,19 +24,19 @@ def is_digest(kept: str) -> bool:
 
 
 def kept_digest(kept: str) -> str:
-    """The digest of the token, whichever way the config keeps it."""
+    """The digest of the token, stored in clear or as a digest."""
     return kept if is_digest(kept) else digest_of(kept)
 
 
 def matches(kept: str, presented: str) -> bool:
-    """Whether the presented token is the one kept. Digests are compared: no length or prefix shows in the time."""
+    """Whether the presented token is the stored one. Digests are compared, so timing reveals no length or prefix."""
     wanted = kept_digest(kept)
     given = digest_of(presented.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
     return hmac.compare_digest(wanted, given)
 
 
 def shown(kept: str | None) -> str:
-    """How a report speaks of the token without giving it away."""
+    """A description of the token for reports that does not reveal it."""
     if kept is None:
         return "none"
     return "kept as a digest" if is_digest(kept) else "set"

@@ -18,10 +18,10 @@ PROGRAM = "computer-linker"
 _COMPLETE = "_COMPUTER_LINKER_COMPLETE"
 
 _FIRST = ("start", "setup", "status", "doctor", "scope", "client")
-"""What the short help shows: all that a first run needs."""
+"""Commands in the short help: those a first run needs."""
 _REST = (
-    "peer", "join", "hub", "approvals", "diagnose", "profile", "halt", "tunnel", "service", "sessions", "proof",
-    "serve", "stop", "stdio", "op", "history", "process", "config", "token", "screen", "self_test", "sandbox", "completion",
+    "hub", "approvals", "diagnose", "profile", "service", "proof",
+    "serve", "stdio", "op", "history", "process", "config", "screen", "self_test", "sandbox", "completion",
 )  # fmt: skip
 
 _SHORT_HELP = """Controlled use of this computer for any MCP client.
@@ -39,8 +39,8 @@ def main(argv: list[str]) -> int:
     everything = "--help-all" in argv
     arguments = ["--help"] if everything else argv or ["--help"]
     try:
-        # A shell that completes is told every command, the hidden ones too.
-        return _run(build(everything=everything or _COMPLETE in os.environ), arguments)
+        # Shell completion gets every command, the hidden ones too.
+        return _run(build(everything=everything or _COMPLETE in os.environ, first=arguments[0]), arguments)
     except CliError as error:
         fail(error.message, error.hint)
         return error.exit_code
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
         fail(error.message, str(error.details.get("hint") or ""))
         return 1
     except BrokenPipeError:
-        # The reader went away (`| head`); nothing more can be said on stdout, and nothing is wrong.
+        # The reader closed the pipe (`| head`); this is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ServiceUnreachable as error:
@@ -62,14 +62,17 @@ def main(argv: list[str]) -> int:
 
 
 def _interrupted() -> int:
-    """The terminal has written ^C into the line; what comes next begins on one of its own."""
+    """Start a new line: the terminal has written ^C into the current one."""
     if sys.stderr.isatty():
         sys.stderr.write("\n")
     return _INTERRUPTED
 
 
-def build(*, everything: bool) -> "typer.Typer":
-    """The command tree; commands beyond the first run are hidden unless everything is asked for."""
+def build(*, everything: bool, first: str = "") -> "typer.Typer":
+    """The command tree; commands beyond the first run are hidden unless all are requested.
+
+    Of the derived commands only that of the `first` word is built if it is one: loading all of them is slow.
+    """
     import typer
 
     app = typer.Typer(
@@ -97,28 +100,36 @@ def build(*, everything: bool) -> "typer.Typer":
         if find_spec(module) is not None:
             register: Callable[[typer.Typer], None] = import_module(module).register
             register(app)
+    import_module("computer_linker.cli.owner").register(app, "" if everything else first)
     _hide(app, everything=everything)
     return app
 
 
 def _hide(app: "typer.Typer", *, everything: bool) -> None:
     for command in app.registered_commands:
-        name = command.name or getattr(command.callback, "__name__", "")
-        command.hidden = command.hidden or not (everything or name in _FIRST)
+        command.name = command.name or getattr(command.callback, "__name__", "")
+        command.hidden = command.hidden or not (everything or command.name in _FIRST)
     for group in app.registered_groups:
         group.hidden = not (everything or group.name in _FIRST)
+    app.registered_commands.sort(key=lambda command: _place(command.name))
+    app.registered_groups.sort(key=lambda group: _place(group.name))
+
+
+def _place(name: object) -> tuple[int, str]:
+    """Sort key: commands of a first run first, then the rest by name."""
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), str(name))
 
 
 def _run(app: "typer.Typer", arguments: list[str]) -> int:
     import typer
 
-    # BadParameter's base is the usage error of whichever click this typer brings along.
+    # BadParameter's base is the usage error of the click version that typer bundles.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         result = app(arguments, prog_name=PROGRAM, standalone_mode=False)
     except usage_error as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            # A group named alone is a question, as the program named alone is.
+            # A group without a command shows its help, like the program itself.
             sys.stdout.write(_usage_text(error).rstrip() + "\n")
             return 0
         fail(_usage_text(error), f"{_command_path(error)} --help")
@@ -126,7 +137,7 @@ def _run(app: "typer.Typer", arguments: list[str]) -> int:
     except typer.Abort:
         return _interrupted()
     if result == _INTERRUPTED:
-        # Typer makes an exit code of Ctrl-C by itself.
+        # Typer turns Ctrl-C into an exit code by itself.
         return _interrupted()
     return result if isinstance(result, int) else 0
 

@@ -1,34 +1,35 @@
-"""A request that waits for a yes, as a terminal of any width shows it: what it would change first, then its exact bytes."""
+"""Formats a waiting request for a terminal of any width: first what it would change, then its exact bytes."""
 
 from collections.abc import Iterator
-from typing import Any
 from unicodedata import combining, east_asian_width
+
+from computer_linker.service.approvals import WaitingRequest
 
 _MARKS = {"+": "green", "-": "red", "@": "cyan"}
 _LEAST = 30
 
 
-def shown_lines(item: dict[str, Any], columns: int) -> Iterator[tuple[str, str | None]]:
+def format_request(item: WaitingRequest, columns: int) -> Iterator[tuple[str, str | None]]:
     """Each line with its colour, none wider than the terminal."""
     width = max(_LEAST, columns) - 2
-    who = f"{item['client']} ({item['principal']})" if item["client"] else item["principal"]
-    yield f"{item['op']} in {item['scope']}", "bold"
-    yield from _indented(f"asked by {who}; {item['secondsLeft']} s left; {item['id']}", width, None)
-    for line in item["details"]:
+    who = f"{item.client} ({item.principal})" if item.client else item.principal
+    yield f"{item.op} in {item.scope}", "bold"
+    yield from _indented(f"asked by {who}; {item.seconds_left} s left; {item.id}", width, None)
+    for line in item.details:
         yield from _indented(line, width, _MARKS.get(line[:1]))
-    if item["picture"]:
-        yield from _indented(f"picture of the place: {item['picture']}", width, None)
-    *request, digest = item["preview"].split("\n")
-    if item["details"]:
+    if item.picture:
+        yield from _indented(f"picture of the place: {item.picture}", width, None)
+    *request, digest = item.preview.split("\n")
+    if item.details:
         yield "  the exact request:", None
     yield from _indented("".join(request), width, None)
     yield from _indented(digest, width, "dim")
 
 
 def _indented(text: str, width: int, colour: str | None) -> Iterator[tuple[str, str | None]]:
-    """Cut by what fits, never at spaces: a person must see each character where it stands."""
+    """Wrap by width, never at spaces: a person must see each character in its place."""
     if text.isascii():
-        # A long request is mostly this, and has one cell a character.
+        # Fast path: ASCII is one cell per character.
         yield from ((f"  {text[at : at + width]}", colour) for at in range(0, max(len(text), 1), width))
         return
     line, room = "  ", width

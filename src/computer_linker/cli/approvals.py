@@ -1,23 +1,27 @@
 """approvals: what waits for your yes, and your answer to it."""
 
+import base64
 import os
 import shutil
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from computer_linker.cli.output import CliError, note, print_json, say
-from computer_linker.cli.places import control
-from computer_linker.extras import remedy
+from computer_linker.cli.owner import ask
+
+if TYPE_CHECKING:
+    from computer_linker.service.approvals import WaitingRequest
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
-Id = Annotated[str, typer.Argument(help="The id the list shows.")]
 _STAY_S = 1.0
-_KEYS = {"y": "allow", "s": "allow_for_session", "n": "deny"}
+_CHUNK = 4096
+_PROGRAMS = ("WezTerm", "ghostty")
 
 
 def register(app: typer.Typer) -> None:
@@ -28,10 +32,6 @@ def register(app: typer.Typer) -> None:
     app.add_typer(approvals, name="approvals")
     approvals.callback()(_live)
     approvals.command("list")(_list)
-    approvals.command("allow")(_allow)
-    approvals.command("deny")(_deny)
-    approvals.command("revoke")(_revoke)
-    approvals.command("phone")(_phone)
 
 
 def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
@@ -41,31 +41,48 @@ def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
     if as_json or not sys.stdin.isatty():
         _list(as_json=as_json)
         return
+    # First: from the moment that this is said, calls wait.
+    _waiting(stays=True)
     note("Waiting for requests. y allows once, s for this session and scope, n refuses, Enter skips. Ctrl-C ends.")
     known: list[str] = []
     while True:
-        waiting = control("approvals.wait", known=known)["waiting"]
+        waiting = _waiting(known=known)
         for item in waiting:
-            if item["id"] not in known:
+            if item.id not in known:
                 _decide(item)
-        known = [item["id"] for item in control("approvals.list")["waiting"]]
+        # Not what waits by now: what came while a question was on the screen was not shown yet.
+        known = [item.id for item in waiting]
 
 
-def _decide(item: dict[str, Any]) -> None:
+def _waiting(*, known: list[str] | None = None, stays: bool = False) -> "list[WaitingRequest]":
+    from computer_linker.owner.approvals.list import ListInput, approvals_list
+    from computer_linker.service.approvals import Waiting
+
+    return ask(approvals_list, ListInput(known=known, stays=stays), Waiting).waiting
+
+
+def _decide(item: "WaitingRequest") -> None:
+    from computer_linker.owner.approvals.allow import Allowed, AllowInput, approvals_allow
+    from computer_linker.owner.approvals.deny import DenyInput, Refused, approvals_deny
+
     with _staying():
         key = _page_through(item) or _prompt("Allow? [y/s/n]")
-    if key not in _KEYS:
-        note("Skipped; it still waits.")
-        return
     try:
-        control("approvals.answer", id=item["id"], answer=_KEYS[key])
-        note({"y": "Allowed once.", "s": "Allowed for this session and scope.", "n": "Refused."}[key])
+        match key:
+            case "y" | "s":
+                allowed = ask(approvals_allow, AllowInput(asked=item.id, session=key == "s"), Allowed)
+                note("Allowed once." if allowed.extent == "once" else "Allowed for this session and scope.")
+            case "n":
+                ask(approvals_deny, DenyInput(asked=item.id), Refused)
+                note("Refused.")
+            case _:
+                note("Skipped; it still waits.")
     except CliError as error:
         note(error.message)
 
 
-def _page_through(item: dict[str, Any]) -> str | None:
-    """Show it a screen at a time; an answer that came before its end, else None. A yes is not offered before that."""
+def _page_through(item: "WaitingRequest") -> str | None:
+    """Show it a screen at a time; return an answer given before its end, else None. Approval is only offered at the end."""
     size = shutil.get_terminal_size()
     lines = list(_styled(item, size.columns))
     for first in range(0, len(lines), rows := max(size.lines - 2, 5)):
@@ -91,98 +108,51 @@ def _prompt(text: str) -> str:
 
 def _list(as_json: AsJson = False) -> None:
     """What waits for an answer now."""
-    answer = control("approvals.list")
+    waiting = _waiting()
     if as_json:
-        print_json(answer)
+        print_json({"waiting": [item.to_wire() for item in waiting]})
         return
-    for number, item in enumerate(answer["waiting"]):
+    for number, item in enumerate(waiting):
         if number:
             say()
         _show(item)
-    if not answer["waiting"]:
+    if not waiting:
         note("Nothing waits for your answer.")
 
 
-def _allow(
-    asked: Id,
-    session: Annotated[
-        bool, typer.Option("--session", help="For this client's session and scope, not only once.")
-    ] = False,
-) -> None:
-    """Say yes to one request, exactly as it is shown."""
-    answer = control("approvals.answer", id=asked, answer="allow_for_session" if session else "allow")
-    say(f"Allowed {answer['op']} in {answer['scope']}{' for this session' if session else ' once'}.")
-
-
-def _deny(asked: Id) -> None:
-    """Say no to one request."""
-    answer = control("approvals.answer", id=asked, answer="deny")
-    say(f"Refused {answer['op']} in {answer['scope']}.")
-
-
-def _revoke() -> None:
-    """Take back every yes that was given for a session."""
-    say(f"Took back {control('approvals.revoke')['revoked']}.")
-
-
-def _phone(as_json: AsJson = False) -> None:
-    """Make a link that opens the approval page once, for a phone on the same network."""
-    answer = control("approvals.link")
-    if as_json:
-        print_json(answer)
-        return
-    _draw(answer["url"])
-    say(answer["url"])
-    note(f"It opens once, within {answer['expiresInSeconds'] // 60} minutes. Whoever opens it can answer for you.")
-    if answer["onlyHere"]:
-        note("Only this machine reaches that address. For a phone: computer-linker serve --host 0.0.0.0")
-
-
-def _draw(url: str) -> None:
-    """The link as a picture that a phone's camera reads, where the terminal and an optional package allow it."""
-    try:
-        import segno
-    except ImportError:
-        note(f"There is no picture to scan without another package. {remedy('phone')}")
-        return
-    if sys.stdout.isatty():
-        segno.make_qr(url, error="m").terminal(out=sys.stdout, compact=True)
-
-
-def _show(item: dict[str, Any]) -> None:
+def _show(item: "WaitingRequest") -> None:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
     for line in _styled(item, columns):
         say(line)
     _draw_picture(item)
 
 
-def _styled(item: dict[str, Any], columns: int) -> Iterator[str]:
-    from computer_linker.cli.approval_text import shown_lines
+def _styled(item: "WaitingRequest", columns: int) -> Iterator[str]:
+    from computer_linker.cli.approval_text import format_request
 
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    for line, colour in shown_lines(item, columns):
+    for line, colour in format_request(item, columns):
         styles = {"bold": colour == "bold", "dim": colour == "dim"}
         plain = colour in (None, "bold", "dim")
         yield typer.style(line, fg=None if plain else colour, **styles) if is_coloured and colour else line
 
 
-def _draw_picture(item: dict[str, Any]) -> None:
-    from computer_linker.cli.terminal_picture import can_draw, draw
+def _draw_picture(item: "WaitingRequest") -> None:
 
-    if item["picture"] and can_draw():
+    if item.picture and can_draw():
         with suppress(OSError):  # Answered meanwhile, so the picture is gone.
-            draw(item["picture"])
+            draw(item.picture)
 
 
 @contextmanager
 def _staying() -> Iterator[None]:
-    """Stay an approver while a question is on the screen: other calls wait too instead of being refused."""
+    """Remain registered as approver while a question is on the screen, so that other calls wait too instead of being refused."""
     over = threading.Event()
 
     def stay() -> None:
         while not over.wait(_STAY_S):
             with suppress(CliError):
-                control("approvals.here")
+                _waiting(stays=True)
 
     thread = threading.Thread(target=stay, daemon=True)
     thread.start()
@@ -191,3 +161,25 @@ def _staying() -> Iterator[None]:
     finally:
         over.set()
         thread.join(5)
+
+
+def can_draw() -> bool:
+    """True for a terminal known to draw pictures, without a multiplexer (tmux, screen)."""
+    environ = os.environ
+    if not sys.stdout.isatty() or "TMUX" in environ or environ.get("TERM", "").startswith(("screen", "tmux", "dumb")):
+        return False
+    return (
+        "KITTY_WINDOW_ID" in environ or environ.get("TERM") == "xterm-kitty" or environ.get("TERM_PROGRAM") in _PROGRAMS
+    )
+
+
+def draw(path: str) -> None:
+    """Draw the picture where the cursor is. It is sent in pieces; replies of the terminal are disabled (q=2)."""
+    data = base64.standard_b64encode(Path(path).read_bytes())
+    pieces = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)] or [b""]
+    for number, piece in enumerate(pieces):
+        first = b"a=T,f=100,q=2," if number == 0 else b""
+        more = b"1" if number + 1 < len(pieces) else b"0"
+        sys.stdout.buffer.write(b"\x1b_G" + first + b"m=" + more + b";" + piece + b"\x1b\\")
+    sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""client: connect each client, take it back, and see whether it works."""
+"""client: connect, disconnect and test clients."""
 
 import json
 from enum import StrEnum
@@ -103,8 +103,11 @@ def _set_up_one(name: str, over: Over, *, write: bool, show_token: bool, as_json
 
     client = _client(name)
     try:
-        connection = _service().connection(over.value, with_token=show_token)
-        answer = set_up(client, this_user(), connection, write=write)
+        if write:
+            answer = _written(name, over, show_token=show_token)
+        else:
+            connection = _service().connection(over.value, with_token=show_token)
+            answer = set_up(client, this_user(), connection, write=False)
     except CannotEdit as error:
         raise _left_alone(client, error) from None
     if as_json:
@@ -115,19 +118,35 @@ def _set_up_one(name: str, over: Over, *, write: bool, show_token: bool, as_json
         note(f"Nothing was written. Write it with: computer-linker client setup {name} --write")
 
 
+def _written(name: str, over: Over, *, show_token: bool) -> dict[str, Any]:
+    from computer_linker.cli.owner import ask
+    from computer_linker.owner.client.setup import ClientSetupInput, client_setup
+    from computer_linker.service.clients.change import ClientChange
+
+    url = (running_service(state_home()) or {}).get("localUrl")
+    given = ClientSetupInput(client=name, over=over.value, local_url=url, with_token=show_token)
+    return ask(client_setup, given, ClientChange).to_wire()
+
+
 def _remove(
     name: Name,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Take this service's entry out of a client's settings, keeping a backup."""
+    from computer_linker.cli.owner import ask
+    from computer_linker.owner.client.remove import ClientRemoveInput, client_remove
     from computer_linker.service.clients.catalog import this_user
+    from computer_linker.service.clients.change import ClientChange
     from computer_linker.service.clients.faults import CannotEdit
     from computer_linker.service.clients.setup import remove
 
     client = _client(name)
     try:
-        answer = remove(client, this_user(), write=not dry_run)
+        if dry_run:
+            answer = remove(client, this_user(), write=False)
+        else:
+            answer = ask(client_remove, ClientRemoveInput(client=name), ClientChange).to_wire()
     except CannotEdit as error:
         raise _left_alone(client, error) from None
     if as_json:

@@ -1,4 +1,4 @@
-"""doctor: everything that was looked at; `--fix` makes the repairs that have one right answer."""
+"""doctor: all findings; `--fix` makes the repairs that have one right answer."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,12 +19,12 @@ def register(app: typer.Typer) -> None:
         as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
     ) -> None:
         """Look at config, security, programs and release readiness."""
-        from computer_linker.config.repair import repair
+        from computer_linker.cli.owner import ask
+        from computer_linker.owner.doctor.fix import Repairs, doctor_fix
         from computer_linker.service.doctor import diagnostics
-        from computer_linker.service.settings import check
 
         home = state_home()
-        repairs = repair(home, check) if fix else []
+        repairs = ask(doctor_fix, None, Repairs).repairs if fix else []
         found = diagnostics(current_config(home), home)
         answer = {"home": str(home), "repairs": repairs, **found.to_wire(), **_surroundings(found.config, home)}
         if as_json:
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _surroundings(config: Config, home: Path) -> dict[str, Any]:
-    """What this machine and the running service are, beside what the config says."""
+    """Facts about this machine and the running service."""
     from computer_linker.computer.local.probe import this_computer
     from computer_linker.service.doctor import facet_states
     from computer_linker.service.tunnels import report, surroundings_without_service
@@ -97,9 +97,9 @@ def show(answer: dict[str, Any]) -> None:
 def _tunnel(tunnel: dict[str, Any]) -> str:
     if tunnel["provider"] is None:
         return "none"
-    told = f"{tunnel['provider']} {tunnel['state']}"
+    state = f"{tunnel['provider']} {tunnel['state']}"
     why = tunnel["publicUrl"] or tunnel["tunnelId"] or tunnel["lastError"]
-    return f"{told}: {why}" if why and tunnel["state"] != "stopped" else told
+    return f"{state}: {why}" if why and tunnel["state"] != "stopped" else state
 
 
 def _grouped(facets: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -2,14 +2,12 @@
 
 import re
 import sys
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from computer_linker.cli.ask import answer_of, envelope_of
 from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.places import current_config, state_home
 from computer_linker.errors import InvalidRequest, UnknownOperation
@@ -42,12 +40,13 @@ def _op(
     show_help: Annotated[bool, typer.Option("--help", "-h", help="Show the operation's own help.")] = False,
 ) -> None:
     """Run one operation in the service, starting it when none runs."""
+    from computer_linker.registry.catalog import find_one
     from computer_linker.registry.cli_options import help_text
 
     if name is None:
         _list(_catalog(), as_json=as_json)
         return
-    operation = _alone(name) or _find(_catalog(), name)
+    operation = find_one("computer_linker.operations", name) or _find(_catalog(), name)
     if show_help:
         say(help_text(operation).rstrip("\n"))
         return
@@ -61,16 +60,16 @@ def _op(
 
 
 def _arguments(operation: "Operation", target: str | None, inputs: list[str], options: list[str]) -> dict[str, Any]:
-    from computer_linker.registry.cli_options import read_value, read_words
+    from computer_linker.registry.cli_options import read_arguments, read_value
 
     arguments: dict[str, Any] = {}
     if target is not None:
         arguments["target"] = read_value(target) if target.lstrip().startswith("{") else target
     try:
         if inputs:
-            arguments["input"] = read_words(operation, "input", inputs, _read_file)
+            arguments["input"] = read_arguments(operation, "input", inputs, _read_file)
         if options:
-            arguments["options"] = read_words(operation, "options", options, _read_file)
+            arguments["options"] = read_arguments(operation, "options", options, _read_file)
     except InvalidRequest as error:
         raise CliError(error.message, f"computer-linker op {operation.name} --help", 2) from None
     return arguments
@@ -91,13 +90,13 @@ def _show(data: Any) -> None:
             if isinstance(data.get(field), str):
                 sys.stdout.write(data[field])
                 sys.stderr.write(str(data.get("stderr") or ""))
-                _say_how_it_ended(data)
+                _note_outcome(data)
                 return
     print_json(data)
 
 
-def _say_how_it_ended(data: dict[str, Any]) -> None:
-    """What text alone does not show: a program that failed or ran out of time, and output that was cut."""
+def _note_outcome(data: dict[str, Any]) -> None:
+    """Print notes that the text alone does not show: a failed or timed-out program, and truncated output."""
     sys.stdout.flush()
     if data.get("timedOut"):
         note("(stopped: its time was over; --option timeoutSeconds=N gives it more)")
@@ -120,21 +119,6 @@ def _list(catalog: "Catalog", *, as_json: bool) -> None:
         note("computer-linker op NAME --help shows one in full")
 
 
-def _alone(name: str) -> "Operation | None":
-    """The operation from its own file: one import where the whole catalogue would be a hundred."""
-    from computer_linker.registry.operation import Operation
-
-    module = f"computer_linker.operations.{name}"
-    if (
-        not re.fullmatch(r"[a-z_]+\.[a-z_]+", name)
-        or find_spec(module.rpartition(".")[0]) is None
-        or find_spec(module) is None
-    ):
-        return None
-    found = vars(import_module(module)).values()
-    return next((value for value in found if isinstance(value, Operation) and value.name == name), None)
-
-
 def _find(catalog: "Catalog", name: str) -> "Operation":
     try:
         return catalog.find(name)
@@ -145,7 +129,7 @@ def _find(catalog: "Catalog", name: str) -> "Operation":
 
 
 def _only_scope(operation: "Operation") -> str:
-    """The one scope the operation can run in; more than one must be named, for nothing is guessed."""
+    """Return the only scope the operation can run in; with several, the caller must name one."""
     fitting = [s.id for s in current_config(state_home()).scopes if operation.on in ("any", s.type)]
     if len(fitting) == 1:
         return fitting[0]
@@ -174,3 +158,33 @@ def _names() -> list[str]:
 
 def _scopes() -> list[str]:
     return [scope.id for scope in current_config(state_home()).scopes]
+
+
+def answer_of(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the operation's data and print its warnings. Raises CliError for a refusal."""
+    envelope = envelope_of(request)
+    if "ok" not in envelope:
+        raise CliError(str(envelope.get("error", "the service refused the request")))
+    if not envelope["ok"]:
+        raise refused(envelope["error"], request["scope"])
+    for warning in envelope["warnings"]:
+        note(f"warning: {warning}")
+    data: dict[str, Any] = envelope["data"]
+    return data
+
+
+def envelope_of(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the whole envelope."""
+    from computer_linker.client.socket_client import call_service
+
+    home = state_home()
+    # An invalid config is reported with its own message, before a service is started.
+    current_config(home)
+    return call_service(home, "computer_operation", request)
+
+
+def refused(error: Mapping[str, Any], scope: str) -> CliError:
+    """Return a failure's `error` as one line and a hint."""
+    from computer_linker.service.run_for_owner import hint_of
+
+    return CliError(f"{error['code']}: {error['message']}", hint_of(error.get("details") or {}, scope))

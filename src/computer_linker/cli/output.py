@@ -1,8 +1,9 @@
-"""How commands speak: data on stdout, all else on stderr, plain without colour, one line and a hint for an error."""
+"""Output of commands: data on stdout, all else on stderr, readable without colour, one line and a hint for an error."""
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -17,22 +18,22 @@ class CliError(Exception):
 
 
 def print_json(value: Any) -> None:
-    """The whole answer as JSON, for scripts."""
+    """Print the whole answer as JSON, for scripts."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def say(text: str = "") -> None:
-    """A line of the answer."""
+    """Print a line of the answer."""
     sys.stdout.write(text + "\n")
 
 
 def note(text: str) -> None:
-    """A line about what is happening; not part of the answer."""
+    """Print a line about the progress of the command; not part of the answer."""
     sys.stderr.write(text + "\n")
 
 
 def fail(message: str, hint: str = "") -> None:
-    """The error on one line, the hint on its own. Another computer may have worded it, so nothing in it moves the cursor."""
+    """Print the error on one line, the hint on another. Its text may be foreign, so control characters are escaped."""
     from computer_linker.policy.preview import escaped
 
     sys.stderr.write(f"error: {escaped(' '.join(message.split()))}\n")
@@ -40,10 +41,34 @@ def fail(message: str, hint: str = "") -> None:
         sys.stderr.write(f"hint: {escaped(' '.join(hint.split()))}\n")
 
 
+@contextmanager
+def progress() -> Iterator[Callable[[str, float | None, float | None], None] | None]:
+    """Show a progress line on a terminal, overwritten as work proceeds and cleared at the end."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    is_used = False
+
+    def report(message: str, current: float | None, total: float | None) -> None:
+        nonlocal is_used
+        is_used = True
+        part = f" {current / total:.0%}" if current is not None and total else ""
+        if message == "bytes" and current is not None:
+            message = f"{current / 1e6:.0f} MB" + (f" of {total / 1e6:.0f} MB" if total else "")
+        sys.stderr.write(f"\r\x1b[K{message}{part}")
+        sys.stderr.flush()
+
+    try:
+        yield report
+    finally:
+        if is_used:
+            sys.stderr.write("\r\x1b[K")
+
+
 def table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> None:
     """Aligned columns. On a terminal long cells fold to its width; in a pipe nothing is ever cut.
 
-    Others may have worded a cell, such as a client's name: nothing in it moves the cursor or makes a line of its own.
+    A cell may hold foreign text, such as a client's name: control characters and line ends are escaped.
     """
     from rich.console import Console
     from rich.table import Table

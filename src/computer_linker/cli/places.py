@@ -1,4 +1,4 @@
-"""What most commands begin with: the state folder, its config, and the service if one runs."""
+"""Shared by most commands: the state folder, its config, and the running service."""
 
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,17 @@ def current_config(home: Path) -> Config:
 
 
 def running_service(home: Path) -> dict[str, Any] | None:
-    """What the running service says of itself (`localUrl`); None when none runs, or it hangs."""
+    """Return the running service's own status (`localUrl`); None when none runs, or it hangs."""
     from computer_linker.client.socket_client import ask_service
 
     try:
-        return ask_service(home, {"action": "hello"}, within_s=_HELLO_S)
+        return ask_service(home, {"action": "hello"}, within_s=_HELLO_S, is_question=True)
     except OSError:
         return None
 
 
 def control(action: str, **request: Any) -> dict[str, Any]:
-    """The service's answer to a control action, from an on-demand service when none runs. Raises CliError for a refusal."""
+    """Send a control action to the service, starting an on-demand one when none runs. Raises CliError for a refusal."""
     from computer_linker.client.socket_client import ask_or_start
 
     answer = ask_or_start(state_home(), {"action": action, **request})

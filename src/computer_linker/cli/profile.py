@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _plain(value: Any) -> str:
-    """A value as a person would say it."""
+    """Format a value for a person."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Evidence handed on: one page with the operations around it, or the files with a list of what they are."""
+"""Exports evidence: one page with the related operations, or the files with a manifest."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def page_of(
     asked: str,
     whole_session: bool,
 ) -> dict[str, Any]:
-    """Write the page of this evidence and of the operations around it."""
+    """Write the page of this evidence and the related operations."""
     from computer_linker import __version__
     from computer_linker.artifacts.report import Report, report_page
     from computer_linker.model.times import shown_ns
@@ -74,7 +74,7 @@ def files_of(store: "ArtifactStore", found: "Sequence[Artifact]", folder: Path) 
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Put a page in the place of what has this name. A link of that name is replaced, and what it leads to is not touched."""
+    """Replace the file of this name by a page. A link of that name is replaced, its target is not touched."""
     fresh = path.with_name(f".{path.name[:100]}-{secrets.token_hex(8)}")
     _make(fresh, content)
     try:
@@ -85,7 +85,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _make(path: Path, content: bytes) -> None:
-    """A new file for its owner alone. Its folder may be one that a client writes in, so nothing there is written through."""
+    """Create a new private file. Its folder may be writable for a client, so no link is followed."""
     try:
         with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(content)
@@ -110,7 +110,7 @@ def _pieces(store: "ArtifactStore", found: "Iterable[Artifact]") -> "list[Piece]
 
 
 def _events(found: "Sequence[Artifact]", *, whole_session: bool) -> tuple[list[dict[str, Any]], int]:
-    """The operations that left this evidence, and with `whole_session` those between them."""
+    """Return the operations that produced this evidence, and with `whole_session` those between them."""
     from computer_linker.audit.history import HistoryFolder, every_event
     from computer_linker.audit.query import parse, within
     from computer_linker.model.principal import NO_SESSION
@@ -123,10 +123,10 @@ def _events(found: "Sequence[Artifact]", *, whole_session: bool) -> tuple[list[d
     made = {one.operation for one in found}
     events: list[dict[str, Any]] = []
     for session in sorted({one.session for one in found}):
-        told = every_event(history, within(parse(f'session:"{session}"'), None, None))
-        # Clients without a session of their own share one: what else is in it is not this work's.
+        candidates = every_event(history, within(parse(f'session:"{session}"'), None, None))
+        # Clients without their own session share one: its other events may be unrelated.
         is_whole = whole_session and session != NO_SESSION
-        events += [event for event in told if is_whole or event["operationId"] in made]
+        events += [event for event in candidates if is_whole or event["operationId"] in made]
     events.sort(key=lambda event: event["startedAt"])
     return events[-_MAX_EVENTS:], max(0, len(events) - _MAX_EVENTS)
 
@@ -138,7 +138,7 @@ def _checked() -> str:
     folder = state_home() / "audit"
     if not HistoryFolder.exists(folder):
         return ""
-    told = answer_now(HistoryFolder(folder), Question("verify", None))
-    if told["valid"]:
-        return f"The history was checked and is whole: {told['records']} records."
-    return f"The history was checked and was changed, first at record {told['firstBad']}."
+    verification = answer_now(HistoryFolder(folder), Question("verify", None))
+    if verification["valid"]:
+        return f"The history was checked and is whole: {verification['records']} records."
+    return f"The history was checked and was changed, first at record {verification['firstBad']}."

@@ -20,7 +20,7 @@ def page() -> str:
     """The whole page."""
     import typer
 
-    # The command classes are click's, which typer carries under a name of its own.
+    # The command classes are click's, which typer bundles under another name.
     program: Any = typer.main.get_command(build(everything=True))
     return _MADE + _INTRO + "".join(_section(path, command) for path, command in _leaves([PROGRAM], program))
 

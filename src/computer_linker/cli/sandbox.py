@@ -50,16 +50,16 @@ async def _crossings(is_whole: bool) -> dict[str, Any]:
     from computer_linker.computer.local.probe import this_computer
     from computer_linker.providers.sandbox.boundary import NO_BOUNDARY
     from computer_linker.providers.sandbox.measure import measured
-    from computer_linker.providers.sandbox.sandbox import Sandbox, kinds_here
+    from computer_linker.providers.sandbox.sandbox import Sandbox, available_kinds
 
     computer = this_computer()
     # What is measured needs the launcher, which is Linux's.
-    is_whole = is_whole and "bubblewrap" in kinds_here(computer)
+    is_whole = is_whole and "bubblewrap" in available_kinds(computer)
     found: list[dict[str, Any]] = []
     home = state_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        for kind in kinds_here(computer):
+        for kind in available_kinds(computer):
             sandbox = Sandbox(computer, home, kinds=(kind,))
             boundary = await sandbox.probe()
             held = await measured(sandbox, boundary) if boundary.holds and is_whole else {}

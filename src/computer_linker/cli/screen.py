@@ -1,4 +1,4 @@
-"""screen: whether screenshots can be had here, found out without taking one."""
+"""screen: whether screenshots are available here, without taking one."""
 
 from typing import Annotated
 

@@ -22,7 +22,7 @@ _COMMAND = [sys.executable, "-I", "-m", "computer_linker", "stdio"]
 
 @dataclass
 class Steps:
-    """What was tried and how it went."""
+    """The steps and their results."""
 
     done: list[dict[str, Any]] = field(default_factory=list)
 
@@ -31,7 +31,7 @@ class Steps:
         return all(step["ok"] for step in self.done)
 
     def check(self, name: str, holds: Callable[[], bool]) -> None:
-        """Try one step and keep how it went."""
+        """Run one step and record its result."""
         try:
             ok, reason = holds(), ""
         except (ClientFailed, LinkError, OSError, KeyError, IndexError, ValueError) as error:
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 
 
 def answer_with(steps: Steps, *, as_json: bool) -> None:
-    """Show the steps and end with what they mean for a script."""
+    """Print the steps and exit with the code for scripts."""
     if as_json:
         print_json({"ok": steps.passed, "steps": steps.done})
     else:
@@ -59,15 +59,15 @@ def answer_with(steps: Steps, *, as_json: bool) -> None:
 
 
 def run() -> Steps:
-    """Set up in a temporary place, then read, write, be refused, and find it all in the history."""
-    from computer_linker.service.setup import Wishes, set_up
+    """Set up in a temporary folder, then read, write, be refused, and find it all in the history."""
+    from computer_linker.service.setup import SetupChoices, set_up
 
     with tempfile.TemporaryDirectory(prefix="computer-linker-self-test-") as place:
         home, root = Path(place) / "state", Path(place) / "folder"
         root.mkdir()
         (root / "hello.txt").write_text("hello\n")
         (Path(place) / "outside.txt").write_text("outside\n")
-        set_up(home, Wishes(root, scope_id="test"))
+        set_up(home, SetupChoices(root, scope_id="test"))
         with _service_ended(home):
             return _loop(home, root)
 
@@ -81,7 +81,7 @@ def smoke(home: Path, config: Config) -> Steps:
             for scope in config.scopes:
                 if scope.type == "folder" and "fs:read" in scope.capabilities:
                     call = {"scope": scope.id, "op": "file.list", "target": ".", "options": {"maxResults": 1}}
-                    steps.check(f"file.list in {scope.id}", lambda call=call: _operation(client, call)["ok"])  # type: ignore[misc]
+                    steps.check(f"file.list in {scope.id}", lambda call=call: answered(_operation(client, call))["ok"])  # type: ignore[misc]
     except OSError as error:
         steps.check(f"start the program: {error}", lambda: False)
     return steps
@@ -112,7 +112,14 @@ def _loop(home: Path, root: Path) -> Steps:
 def _greet(steps: Steps, client: StdioClient) -> None:
     steps.check("initialize", lambda: bool(client.initialize()["serverInfo"]["name"]))
     steps.check("tools/list", lambda: {tool["name"] for tool in client.request("tools/list")["tools"]} >= _TOOLS)
-    steps.check("get_computer_info", lambda: bool(client.tool("get_computer_info", {})["machineId"]))
+    steps.check("get_computer_info", lambda: bool(answered(client.tool("get_computer_info", {}))["machineId"]))
+
+
+def answered(envelope: dict[str, Any]) -> dict[str, Any]:
+    """The envelope of a call that was not refused; the reason of a refusal is raised as ClientFailed."""
+    if envelope.get("ok") is False:
+        raise ClientFailed(envelope["error"]["message"])
+    return envelope
 
 
 def _operation(client: StdioClient, call: dict[str, Any]) -> dict[str, Any]:
@@ -126,19 +133,19 @@ def _remembered(client: StdioClient) -> bool:
 
 @contextmanager
 def _service_ended(home: Path) -> Iterator[None]:
-    """End the on-demand service the client started, so that nothing is left in a folder that is about to go."""
+    """End the on-demand service the client started, so that no process uses a folder that is about to be removed."""
     try:
         yield
     finally:
-        if ask_service(home, {"action": "stop"}) is not None:
+        if ask_service(home, {"owner": "stop", "input": {}}, is_question=True) is not None:
             _wait_until_gone(home)
 
 
 def _wait_until_gone(home: Path) -> None:
-    """The service holds its lock until it has ended; waiting for the lock is waiting for that."""
+    """Wait for the service's end by waiting for its lock."""
     import time
 
-    from computer_linker.service.start import take_lock
+    from computer_linker.home import take_lock
 
     until = time.monotonic() + 20
     while time.monotonic() < until and take_lock(str(home)) is None:

@@ -1,4 +1,4 @@
-"""serve, stop and stdio: the service's life as seen from the command line."""
+"""serve and stdio: run the service from the command line."""
 
 import contextlib
 from pathlib import Path
@@ -8,13 +8,18 @@ import typer
 
 from computer_linker.cli.output import CliError, note
 from computer_linker.cli.places import current_config, state_home
-from computer_linker.cli.start import Host, Port
 from computer_linker.errors import CannotServe, LinkError
 from computer_linker.home import LOG_NAME
 
 if TYPE_CHECKING:
-    from computer_linker.service.run import Reach
+    from computer_linker.serve.run import Reach
     from computer_linker.tunnels.record import TunnelRecord
+
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on, for this run.")]
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, metavar="PORT", help="Port to listen on, for this run; 0 picks a free one."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +34,7 @@ def register(app: typer.Typer) -> None:
         ] = False,
     ) -> None:
         """Serve what is configured over HTTP and the private socket."""
-        from computer_linker.service.run import Reach
+        from computer_linker.serve.run import Reach
 
         reach = Reach(host, port, lambda url: note(f"serving {url}"), announce=announced)
         try:
@@ -50,10 +55,10 @@ def register(app: typer.Typer) -> None:
 def serving(home: Path, reach: "Reach", *, log_to_file: bool = False) -> None:
     """Serve until stopped. Raises CliError when the service cannot start."""
     from computer_linker.config.store import exists
-    from computer_linker.service.run import serve as serve_until_stopped
+    from computer_linker.serve.run import serve as serve_until_stopped
 
     if exists(home):
-        # Before a lock is taken or a socket made: a config that cannot be used changes nothing.
+        # Before a lock or a socket is created: an invalid config changes nothing.
         current_config(home)
     try:
         serve_until_stopped(home, reach, log_to_file=log_to_file)
@@ -63,14 +68,14 @@ def serving(home: Path, reach: "Reach", *, log_to_file: bool = False) -> None:
 
 
 def _keep_failure(home: Path, error: CliError | LinkError) -> None:
-    """Why a service that nobody watches did not start, where `service logs` looks for it."""
+    """Log why an unattended service did not start, where `service logs` finds it."""
     hint = error.hint if isinstance(error, CliError) else error.details.get("hint", "")
     with contextlib.suppress(OSError), (home / LOG_NAME).open("a", encoding="utf-8") as file:
         file.write(f"error: {error.message}\nhint: {hint}\n")
 
 
 def announced(record: "TunnelRecord") -> None:
-    """Say what became of the tunnel, in a line for the person who watches."""
+    """Print the result of opening the tunnel."""
     if record.state == "running":
         note(f"The {record.provider} tunnel is open: {record.public_url or record.tunnel_id or 'no public address'}")
     elif record.state in ("refused", "failed", "waiting"):

@@ -1,13 +1,11 @@
 """service: have the system's service manager keep this program running."""
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from computer_linker.cli.output import CliError, note, print_json, say, table
+from computer_linker.cli.output import note, print_json, say, table
 from computer_linker.cli.places import current_config, state_home
 
 if TYPE_CHECKING:
@@ -33,7 +31,9 @@ def _install(
     as_json: Json = False,
 ) -> None:
     """Install and start it, or, after an update, install and start it again. Shows what it writes."""
-    from computer_linker.service.install.keep import as_text, install
+    from computer_linker.cli.owner import ask
+    from computer_linker.owner.service.install import Installed, InstallInput, service_install
+    from computer_linker.service.install.keep import as_text
 
     manager, plan = _made(desktop=desktop)
     if show:
@@ -42,14 +42,13 @@ def _install(
         return
     if not manager.is_proven:
         note(f"Service mode with {manager.name} is unproven; see docs/how-to/run-as-a-service.md.")
-    with _refusals():
-        answer = install(manager, plan)
+    done = ask(service_install, InstallInput(desktop=desktop), Installed)
     if as_json:
-        print_json(answer)
+        print_json(done.to_wire())
         return
-    note(f"{answer['file']} ({answer['change']}):")
-    note(answer["content"])
-    say(f"Serving {answer['localUrl']}. It starts again by itself; computer-linker service status shows how it is.")
+    note(f"{done.file} ({done.change}):")
+    note(done.content)
+    say(f"Serving {done.local_url}. It starts again by itself; computer-linker service status shows how it is.")
 
 
 def _status(as_json: Json = False) -> None:
@@ -91,14 +90,14 @@ def _logs(
 
 def _uninstall(as_json: Json = False) -> None:
     """Stop and remove it. Config, history, sessions and approvals stay as they are."""
-    from computer_linker.service.install.keep import this_manager, uninstall
+    from computer_linker.cli.owner import ask
+    from computer_linker.owner.service.uninstall import Uninstalled, service_uninstall
 
-    with _refusals():
-        answer = uninstall(this_manager())
+    done = ask(service_uninstall, None, Uninstalled)
     if as_json:
-        print_json(answer)
+        print_json(done.to_wire())
     else:
-        note(f"Removed {answer['file']}." if answer["removed"] else "No service was installed.")
+        note(f"Removed {done.file}." if done.removed else "No service was installed.")
 
 
 def _made(*, desktop: bool = False) -> "tuple[ServiceManager, Plan]":
@@ -116,13 +115,3 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, Any]]:
         ("detail", answer.get("detail")), ("problem", answer.get("problem")),
         ("next", "computer-linker service install" if not answer["upToDate"] else None),
     ]  # fmt: skip
-
-
-@contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    from computer_linker.service.install.plan import ServiceManagerFailed
-
-    try:
-        yield
-    except ServiceManagerFailed as error:
-        raise CliError(error.message, error.hint) from None

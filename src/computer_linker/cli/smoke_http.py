@@ -1,14 +1,15 @@
 """`client smoke` over HTTP: health, the JSON API where it is offered, and the MCP flow of a real client."""
 
 import json
-import urllib.request
 from typing import Any
 
 from computer_linker.cli.output import CliError
-from computer_linker.cli.self_test import Steps
+from computer_linker.cli.self_test import Steps, answered
 from computer_linker.config.schema import Config
+from computer_linker.http_client import fetch_now
 
 _DEADLINE_S = 20
+_MAX_BYTES = 1 << 22
 
 
 def smoke_http(url: str, config: Config, *, is_public: bool) -> Steps:
@@ -19,7 +20,7 @@ def smoke_http(url: str, config: Config, *, is_public: bool) -> Steps:
     if not is_public:
         steps.check("healthz", lambda: _ask(f"{base}/healthz", None)["status"] == "ok")
         asked = {"action": "get_computer_info", "include": ["identity"]}
-        steps.check("JSON API", lambda: _api(base, asked, token)["machineId"] == config.machine_id)
+        steps.check("JSON API", lambda: answered(_api(base, asked, token))["machineId"] == config.machine_id)
     with Client.over_http(url, token=token) as linker:
         steps.check("get_computer_info", lambda: linker.info("identity")["machineId"] == config.machine_id)
         for scope in config.scopes:
@@ -47,11 +48,19 @@ def _api(base: str, request: dict[str, Any], token: str | None) -> dict[str, Any
 
 
 def _ask(url: str, request: dict[str, Any] | None, token: str | None = None) -> dict[str, Any]:
-    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
-    body = None if request is None else json.dumps(request).encode()
-    asked = urllib.request.Request(url, body, headers)  # noqa: S310  # our own address, from the config
-    # No proxy: this is an address of this machine.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(asked, timeout=_DEADLINE_S) as answer:
-        value: dict[str, Any] = json.load(answer)
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    method = "GET" if request is None else "POST"
+    answer = fetch_now(url, seconds=_DEADLINE_S, max_bytes=_MAX_BYTES, method=method, json=request, headers=headers)
+    if answer.status != 200 and not _is_envelope(answer.body):
+        raise OSError(f"{url} answers with status {answer.status}")
+    value: dict[str, Any] = json.loads(answer.body)
     return value
+
+
+def _is_envelope(body: bytes) -> bool:
+    """True for a refusal that gives its reason."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and value.get("ok") is False and isinstance(value.get("error"), dict)

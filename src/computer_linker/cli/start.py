@@ -3,19 +3,25 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 from urllib.parse import urlsplit
 
 import typer
 
 from computer_linker import __version__
-from computer_linker.cli.output import note, say
-from computer_linker.cli.places import state_home
+from computer_linker.cli.output import CliError, note, say
+from computer_linker.cli.owner import ask, show
+from computer_linker.cli.places import current_config, running_service, state_home
+from computer_linker.cli.serve import Host, Port, announced, serving
 from computer_linker.config.schema import Config
+from computer_linker.config.store import exists
 from computer_linker.model.scope import Scope
+from computer_linker.owner.setup import SetUp, SetupInput, setup
+from computer_linker.owner.tunnel.start import StartInput, tunnel_start
+from computer_linker.service.tunnels import TunnelState, check_can_open, surroundings_without_service
 
 if TYPE_CHECKING:
-    from computer_linker.service.setup import Wishes
+    from computer_linker.config.schema import TunnelName
     from computer_linker.tunnels.record import TunnelRecord
 
 Folder = Annotated[Path | None, typer.Argument(help="The folder to expose. Left out: what is configured, or a demo.")]
@@ -23,11 +29,6 @@ Write = Annotated[bool | None, typer.Option("--write/--read-only", help="Whether
 Shell = Annotated[bool, typer.Option("--shell", help="Allow commands from the default list, inside the sandbox.")]
 Codex = Annotated[bool, typer.Option("--codex", help="Allow the local Codex CLI.")]
 Screen = Annotated[bool, typer.Option("--screen", help="Allow screenshots.")]
-Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on, for this run.")]
-Port = Annotated[
-    int | None,
-    typer.Option(min=0, max=65535, metavar="PORT", help="Port to listen on, for this run; 0 picks a free one."),
-]
 Tunnel = Annotated[
     str | None,
     typer.Option(
@@ -39,7 +40,7 @@ Tunnel = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add `start`."""
+    """Add `start` and `expose`."""
 
     @app.command()
     def start(
@@ -53,57 +54,72 @@ def register(app: typer.Typer) -> None:
         tunnel: Tunnel = None,
     ) -> None:
         """Expose a folder to AI clients: set up what is missing, then serve."""
-        from computer_linker.service.setup import Wishes
+        named = None if folder is None else str(folder.expanduser().absolute())
+        choices = SetupInput(folder=named, write=write, shell=shell, codex=codex, screen=screen)
+        _run(choices, host, port, tunnel)
 
-        run(Wishes(folder, write, shell, codex, screen), host, port, tunnel)
+    @app.command()
+    def expose(
+        provider: Annotated[str, typer.Argument(help="cloudflare, cloudflare-named, tailscale, openai or manual.")],
+    ) -> None:
+        """Serve what is configured and open a tunnel to it: the older form of `start --tunnel`."""
+        _run(SetupInput(), None, None, provider)
 
 
-def run(wishes: "Wishes", host: str | None, port: int | None, tunnel: str | None = None) -> None:
+def _run(choices: SetupInput, host: str | None, port: int | None, tunnel: str | None = None) -> None:
     """Set up, say what is exposed once the service listens, and serve until it is stopped."""
-    from computer_linker.cli.serve import announced, serving
-    from computer_linker.cli.tunnel import checked_tunnel, expose_running
-    from computer_linker.config.store import exists
-    from computer_linker.service.run import Reach
-    from computer_linker.service.setup import set_up
+    from computer_linker.serve.run import Reach
 
     home = state_home()
-    # First of all: when the tunnel may not be opened, nothing is set up, served or changed.
-    wished = checked_tunnel(home, tunnel) if exists(home) else None
-    made = set_up(home, wishes)
+    # First: when the tunnel cannot be opened, nothing is set up, served or changed.
+    requested = _checked_tunnel(home, tunnel) if exists(home) else None
+    made = ask(setup, choices, SetUp)
+    config = current_config(home)
     for sentence in made.done:
         note(sentence)
-    wished = wished or checked_tunnel(home, tunnel)
-    running = _running_at(home) if (made.done or wished) and host is None and port is None else None
-    if running is not None and wished is not None:
-        expose_running(wished, keep=False)
+    requested = requested or _checked_tunnel(home, tunnel)
+    running = _running_at(home) if (made.done or requested) and host is None and port is None else None
+    if running is not None and requested is not None:
+        show(tunnel_start, ask(tunnel_start, StartInput(provider=requested, once=True), TunnelState))
         return
     if running is not None:
         note(f"The service at {running} serves it from now on; it runs already.")
         return
 
     def ready(url: str) -> None:
-        for line in welcome(made.config, home, url, host or made.config.host):
+        for line in welcome(config, home, url, host or config.host):
             say(line)
         sys.stdout.flush()
 
-    def told(record: "TunnelRecord") -> None:
+    def announce(record: "TunnelRecord") -> None:
         announced(record)
         for line in reachable(record):
             say(line)
         sys.stdout.flush()
 
-    serving(home, Reach(host, port, ready, wished, told))
+    serving(home, Reach(host, port, ready, requested, announce))
+
+
+def _checked_tunnel(home: Path, name: str | None) -> "TunnelName | None":
+    """Return the provider, if its tunnel can be opened here. Raises CliError, having changed nothing."""
+    if name is None:
+        return None
+    from computer_linker.tunnels.catalog import NAMES
+
+    if name not in NAMES:
+        raise CliError(f"there is no tunnel provider {name[:40]!r}", "there are: " + ", ".join(NAMES), 2)
+    requested = cast("TunnelName", name)
+    check_can_open(requested, surroundings_without_service(home, current_config(home)))
+    return requested
 
 
 def _running_at(home: Path) -> str | None:
-    """Where a service that listens already does; one that local clients started makes way and does not count."""
-    from computer_linker.cli.places import running_service
-
+    """Return the address of a running service; an on-demand one is replaced and does not count."""
     return (running_service(home) or {}).get("localUrl")
 
 
 def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> list[str]:
-    """What a person wants to know when the service is up; 15 lines at most."""
+    """Return the summary when the service is ready; 15 lines at most."""
     from computer_linker.service.client_setup import program, stdio_lines
 
     lines, me = stdio_lines(home), shlex.join(program())
@@ -116,9 +132,9 @@ def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> li
     return [
         f"Computer Linker {__version__} on {config.machine_name} exposes",
         *shown,
-        *_much(config.scopes),
+        *_home_warning(config.scopes),
         f"at {url} ({token})",
-        *_on_the_network(host, url),
+        *_network_hint(host, url),
         "Connect a client in one line (stdio, no token needed):",
         f"  Claude Code  {lines['claude']}",
         f"  Codex        {lines['codex']}",
@@ -127,8 +143,8 @@ def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> li
     ]
 
 
-def _much(scopes: list[Scope]) -> list[str]:
-    """A warning for a scope that is a person's whole home folder, or more."""
+def _home_warning(scopes: list[Scope]) -> list[str]:
+    """Return a warning for a scope that is the whole home folder, or more."""
     own = Path.home().resolve()
     whole = [scope.id for scope in scopes for root in scope.roots if own.is_relative_to(Path(root).resolve())]
     if not whole:
@@ -136,8 +152,8 @@ def _much(scopes: list[Scope]) -> list[str]:
     return [f"  Careful: {whole[0]} is your whole home folder. Keys and passwords stay closed; all else in it is open."]
 
 
-def _on_the_network(host: str, url: str) -> list[str]:
-    """What a service that listens on every address answers to: it compares the name it is called by, and knows only its own."""
+def _network_hint(host: str, url: str) -> list[str]:
+    """Return hints for a service that listens on all addresses: it accepts only its own names in the Host header."""
     from computer_linker.transports.http.own_address import EVERY, base_for_others, is_loopback
 
     if host not in EVERY:
@@ -151,7 +167,7 @@ def _on_the_network(host: str, url: str) -> list[str]:
 
 
 def reachable(record: "TunnelRecord") -> list[str]:
-    """How a client elsewhere connects, once the tunnel is open."""
+    """Return how a remote client connects, once the tunnel is open."""
     from computer_linker.service.client_setup import program
 
     if record.state != "running":

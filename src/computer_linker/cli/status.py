@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(config: Config) -> dict[str, Any]:
-    """Everything `status --json` answers."""
+    """Return the object of `status --json`."""
     from computer_linker.service.doctor import readiness
     from computer_linker.tunnels.record import read, shown
 
@@ -48,7 +48,7 @@ def report(config: Config) -> dict[str, Any]:
         "scopes": [
             {"id": s.id, "type": s.type, "roots": s.roots, "capabilities": s.capabilities} for s in config.scopes
         ],
-        # The address is judged as if it were served: that is what `start` would do.
+        # The address is checked as if it were served, as `start` would do.
         "status": readiness(config, home, serving_http=True),
     }
 
@@ -64,7 +64,7 @@ def show(answer: dict[str, Any], *, details: bool) -> None:
         ("scopes", ", ".join(scope["id"] for scope in answer["scopes"]) or "none"),
     ]
     rows += [("why not", reason) for reason in state["blockingReasons"]]
-    # What to do next means little without what it is about.
+    # Next actions need the findings they refer to.
     rows += [] if details else [("warning", sentence) for sentence in state["warnings"][:_NEXT]]
     table(rows)
     if details:
@@ -77,7 +77,7 @@ def show(answer: dict[str, Any], *, details: bool) -> None:
 
 
 def _tunnel_rows(tunnel: dict[str, Any], *, details: bool) -> list[tuple[str, str]]:
-    """The tunnel when there is one or should be one; what went wrong with it, too."""
+    """Rows for the tunnel if there is or should be one, with its error."""
     if tunnel["state"] == "stopped" and tunnel["wished"] is None and not details:
         return []
     if tunnel["provider"] is None:

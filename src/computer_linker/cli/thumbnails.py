@@ -12,7 +12,7 @@ _SIDE = 320
 
 def thumbnails(operations: Collection[str]) -> dict[str, list[str]]:
     """Pictures as data addresses, by operation or execution; none where nothing is kept or no picture can be made smaller."""
-    from computer_linker.artifacts.store import ArtifactStore, Asked
+    from computer_linker.artifacts.store import ArtifactStore, Filter
 
     folder = state_home() / "artifacts"
     if not (folder / "artifacts.db").is_file():
@@ -20,7 +20,7 @@ def thumbnails(operations: Collection[str]) -> dict[str, list[str]]:
     store = ArtifactStore(folder, only_to_read=True)
     found: dict[str, list[str]] = {}
     try:
-        shown = [one for one in store.listed(Asked(kind="screenshot"), 2000) if one.operation in operations]
+        shown = [one for one in store.listed(Filter(kind="screenshot"), 2000) if one.operation in operations]
         for one in reversed(shown[:_MAX_PICTURES]):
             small = _smaller(store.content(one))
             if small:

@@ -1,4 +1,4 @@
-"""From an envelope to a value, or to the error class that stands for its code everywhere in this project."""
+"""Converts reply envelopes to values, or to the exception class of their error code."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture that came beside the envelope."""
+    """An image attached to the envelope."""
 
     mime: str
     data: bytes
@@ -42,13 +42,13 @@ class Answer:
 
 
 class UnknownFailure(LinkError):
-    """A failure with a code this version does not know."""
+    """A failure with a code unknown to this version."""
 
     code = "execution_failed"
 
 
 def text_of(result: dict[str, Any]) -> dict[str, Any]:
-    """The JSON object that a tool result's text carries."""
+    """The JSON object in a tool result's text."""
     for block in result.get("content", []):
         if block.get("type") == "text":
             value = json.loads(block["text"])
@@ -80,7 +80,7 @@ def answer_of(result: dict[str, Any]) -> Answer:
 
 
 def raise_failure(envelope: dict[str, Any]) -> None:
-    """Raise what a failed envelope says; the operation's id is among the details."""
+    """Raise the error of a failed envelope; the operation's id is among the details."""
     if envelope.get("ok", True):
         return
     error = envelope["error"]

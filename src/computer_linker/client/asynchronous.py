@@ -22,10 +22,10 @@ Parts = Model | Mapping[str, Any] | None
 
 
 class AsyncClient:
-    """One connection. Make it with `over_http`, `over_socket` or `over_stdio`, each an async context manager."""
+    """One connection. Create it with `over_http`, `over_socket` or `over_stdio`, each an async context manager."""
 
     def __init__(self, channel: Channel, ask: Asking | None = None) -> None:
-        """`ask` shows a person what needs a yes, and brings the decision; without it such acts are refused."""
+        """`ask` shows a person what needs approval, and returns the decision; without it such acts are refused."""
         self._channel = channel
         self._ask = ask
 
@@ -33,14 +33,14 @@ class AsyncClient:
     def over_http(
         cls, url: str, *, token: str | None = None, ask: Asking | None = None
     ) -> AbstractAsyncContextManager[Self]:
-        """A running service by its address, such as http://127.0.0.1:3939/mcp."""
+        """Connect to a running service by its URL, such as http://127.0.0.1:3939/mcp."""
         from computer_linker.client.http_channel import over_http
 
         return cls._on(over_http(url, token), ask)
 
     @classmethod
     def over_socket(cls, home: Path | None = None, *, ask: Asking | None = None) -> AbstractAsyncContextManager[Self]:
-        """The service of a state folder on this machine; one is started when none runs."""
+        """Connect to the service of a state folder on this machine; one is started when none runs."""
         from computer_linker.client.line_channel import over_socket
 
         return cls._on(over_socket(home), ask)
@@ -49,7 +49,7 @@ class AsyncClient:
     def over_stdio(
         cls, home: Path | None = None, *, command: list[str] | None = None, ask: Asking | None = None
     ) -> AbstractAsyncContextManager[Self]:
-        """A program that speaks MCP on its pipes: ours, or one that leads elsewhere (`ssh host computer-linker stdio`)."""
+        """Connect to a program that speaks MCP on its pipes: ours, or one for another host (`ssh host computer-linker stdio`)."""
         from computer_linker.client.line_channel import over_stdio
 
         return cls._on(over_stdio(home, command), ask)
@@ -61,16 +61,16 @@ class AsyncClient:
             yield cls(channel, ask)
 
     def scope(self, scope_id: str) -> "AsyncScope":
-        """A scope to call operations in. Whether it exists shows with the first call."""
+        """A scope to call operations in. The first call shows whether it exists."""
         return AsyncScope(self, scope_id)
 
     async def info(self, *include: str) -> dict[str, Any]:
-        """What this computer is and what this client may use; `include` picks parts of get_computer_info."""
-        return await self._told("get_computer_info", {"include": list(include)} if include else {})
+        """Facts of this computer and of this client's rights; `include` picks parts of get_computer_info."""
+        return await self._tool_data("get_computer_info", {"include": list(include)} if include else {})
 
     async def history(self, view: str = "last", **query: Any) -> dict[str, Any]:
-        """What was done: views last, timeline, sessions, connections, failed_replay and debug_bundle."""
-        return await self._told("get_operation_history", {"view": view, **query})
+        """The history: views last, timeline, sessions, connections, failed_replay and debug_bundle."""
+        return await self._tool_data("get_operation_history", {"view": view, **query})
 
     async def call(
         self,
@@ -92,7 +92,7 @@ class AsyncClient:
                 call[name] = _plain(part)
         return answer_of(await self._tool("computer_operation", call, report, deadline_s))
 
-    async def _told(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _tool_data(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         answer = text_of(await self._tool(tool, arguments, None, DEADLINE_S))
         raise_failure(answer)
         return answer
@@ -117,7 +117,7 @@ class AsyncClient:
         return await self._channel.request(method, given, report)
 
     async def _decided(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The person's answers to what the service asks before it goes on."""
+        """The person's answers to the service's questions."""
         if self._ask is None:
             raise ClientFailed("the service asks a person, and this client has no way to")
         responses = {}
@@ -149,5 +149,5 @@ class AsyncScope:
 
 
 def _plain(part: Model | Mapping[str, Any]) -> dict[str, Any]:
-    # Only what was set: a model's defaults are the operation's own.
+    # Only the fields that were set: the operation has the defaults.
     return part.model_dump(mode="json", by_alias=True, exclude_unset=True) if isinstance(part, Model) else dict(part)

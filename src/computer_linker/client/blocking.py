@@ -1,4 +1,4 @@
-"""The blocking client: the async one, run in a thread of its own. There is no second implementation."""
+"""The blocking client: runs the async one in a thread. There is no second implementation."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
@@ -18,7 +18,7 @@ AskingNow = Callable[[Question], Decision]
 
 
 class Client:
-    """One connection. Make it with `over_http`, `over_socket` or `over_stdio`, each a context manager. Threads may share it."""
+    """One connection. Create it with `over_http`, `over_socket` or `over_stdio`, each a context manager. Threads may share it."""
 
     def __init__(self, portal: BlockingPortal, inner: AsyncClient) -> None:
         self._portal = portal

@@ -1,4 +1,4 @@
-"""What every way to the service has in common: requests that are complete in themselves (MCP 2026-07-28)."""
+"""The channel interface of the client, and its self-contained requests (MCP 2026-07-28)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,31 +8,35 @@ from computer_linker import __version__
 
 VERSION = "2026-07-28"
 Report = Callable[[str, float, float | None], None]
-"""Told of progress: a sentence, how far, and of how much."""
+"""Called with progress: a sentence, the amount done, and the total."""
 Decision = Literal["once", "session", "no"]
 
 
 class ClientFailed(Exception):
-    """The other side could not be reached or did not answer as it should; the message says how."""
+    """The service could not be reached, or its reply is not valid."""
+
+
+class Disconnected(ClientFailed):
+    """The other side closed the connection."""
 
 
 class NotAuthorized(ClientFailed):
-    """The service wants a credential, or another one."""
+    """The service requires a credential, or another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked before an act: the exact request, in words."""
+    """A question to a person before an act: the exact request, as text."""
 
     text: str
 
 
 Asking = Callable[[Question], Awaitable[Decision]]
-"""Shows the question to a person and brings the decision."""
+"""Shows the question to a person and returns the decision."""
 
 
 class Channel(Protocol):
-    """A way to send one request and have its result."""
+    """Sends one request and returns its result."""
 
     @property
     def next_number(self) -> int: ...
@@ -41,7 +45,7 @@ class Channel(Protocol):
 
 
 def with_meta(params: dict[str, Any], *, can_ask: bool, progress_token: int | None) -> dict[str, Any]:
-    """The parameters with what 2026-07-28 wants to know of the client, each time."""
+    """The parameters with the client metadata that 2026-07-28 requires in each request."""
     meta: dict[str, Any] = {
         "io.modelcontextprotocol/protocolVersion": VERSION,
         "io.modelcontextprotocol/clientInfo": {"name": "computer-linker-python", "version": __version__},
@@ -52,7 +56,7 @@ def with_meta(params: dict[str, Any], *, can_ask: bool, progress_token: int | No
     return {**params, "_meta": meta}
 
 
-def tell(report: Report | None, message: dict[str, Any]) -> None:
+def report_progress(report: Report | None, message: dict[str, Any]) -> None:
     """Pass on a progress notification."""
     if report is not None and message.get("method") == "notifications/progress":
         params = message["params"]

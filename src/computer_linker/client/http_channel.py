@@ -1,4 +1,4 @@
-"""Over HTTP: one POST a request, answered as JSON or as a stream of events."""
+"""The HTTP channel: one POST per request, answered as JSON or as server-sent events."""
 
 import json
 from collections.abc import AsyncIterator
@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from computer_linker.client.channel import VERSION, ClientFailed, NotAuthorized, Report, result_of, tell
+from computer_linker.client.channel import VERSION, ClientFailed, NotAuthorized, Report, report_progress, result_of
+from computer_linker.http_client import new_client
 
 if TYPE_CHECKING:
     import httpx2
@@ -48,9 +49,7 @@ class HttpChannel:
 
 @asynccontextmanager
 async def over_http(url: str, token: str | None) -> AsyncIterator[HttpChannel]:
-    """A running service by its address. A token goes only where nobody on the way can read it."""
-    import ssl
-
+    """Connect to a running service by its URL. A token is sent over TLS or loopback only."""
     import httpx2
 
     parts = urlsplit(url)
@@ -64,21 +63,20 @@ async def over_http(url: str, token: str | None) -> AsyncIterator[HttpChannel]:
         headers["authorization"] = f"Bearer {token}"
     # Operations bound their own time; the caller's deadline bounds the wait.
     waiting = httpx2.Timeout(None, connect=30)
-    # No proxy to this machine; but a certificate authority that this machine trusts is trusted here too.
-    trusted = ssl.create_default_context() if is_local and parts.scheme == "https" else True
-    async with httpx2.AsyncClient(headers=headers, timeout=waiting, trust_env=not is_local, verify=trusted) as client:
+    # No proxy for loopback.
+    async with new_client(headers=headers, timeout=waiting, use_environment=not is_local) as client:
         yield HttpChannel(client, url)
 
 
 async def _message_of(answer: "httpx2.Response", report: Report | None) -> dict[str, Any]:
-    """The one message that answers; notifications before it are passed on."""
+    """The message that answers the request; notifications before it are passed on."""
     if answer.headers.get("content-type", "").startswith("text/event-stream"):
         async for line in answer.aiter_lines():
             if line.startswith("data:") and line[5:].strip():
                 message: dict[str, Any] = json.loads(line[5:])
                 if "method" not in message:
                     return message
-                tell(report, message)
+                report_progress(report, message)
         raise ClientFailed("the stream ended before the answer")
     body = await answer.aread()
     try:

@@ -1,4 +1,4 @@
-"""One JSON message a line, over the private socket or a program's pipes; many requests may be under way."""
+"""The line channel: one JSON message per line over the private socket or pipes, with concurrent requests."""
 
 import json
 import os
@@ -10,20 +10,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import anyio
 from anyio.abc import ByteStream
 
 from computer_linker import home as places
-from computer_linker.client.channel import ClientFailed, Report, result_of, tell
+from computer_linker.client.channel import ClientFailed, Disconnected, Report, report_progress, result_of
 
 _MAX_LINE = 32 * 1024 * 1024
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """One request under way."""
+    """One request in flight."""
 
     report: Report | None
     done: anyio.Event = field(default_factory=anyio.Event)
@@ -31,7 +31,7 @@ class _Waiting:
 
 
 class LineChannel:
-    """Numbers requests, and brings each answer to whoever waits for it."""
+    """Numbers requests and resolves each with its reply."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -41,9 +41,9 @@ class LineChannel:
         self._ended = False
 
     async def request(self, method: str, params: dict[str, Any], report: Report | None) -> dict[str, Any]:
-        """The result of one request; a wait that is given up is cancelled at the service too."""
+        """The result of one request; an abandoned request is cancelled at the service too."""
         if self._ended:
-            raise ClientFailed("the service closed the connection")
+            raise Disconnected("the service closed the connection")
         self._numbers += 1
         number = self._numbers
         waiting = self._waiting[number] = _Waiting(report)
@@ -57,11 +57,15 @@ class LineChannel:
         finally:
             del self._waiting[number]
         if waiting.message is None:
-            raise ClientFailed("the service closed the connection")
+            raise Disconnected("the service closed the connection")
         return result_of(waiting.message, method)
 
+    async def notify(self, method: str) -> None:
+        """Send a notification without parameters."""
+        await self._send({"jsonrpc": "2.0", "method": method})
+
     async def listen(self) -> None:
-        """Take messages until the other side ends; everyone who still waits is told so."""
+        """Read messages until the connection ends; requests in flight then fail."""
         pending = bytearray()
         try:
             while True:
@@ -83,7 +87,7 @@ class LineChannel:
         if "method" in message:
             token = message.get("params", {}).get("progressToken")
             if token in self._waiting:
-                tell(self._waiting[token].report, message)
+                report_progress(self._waiting[token].report, message)
             return
         waiting = self._waiting.get(message.get("id", 0))
         if waiting is not None:
@@ -92,15 +96,15 @@ class LineChannel:
 
     async def _send(self, message: dict[str, Any]) -> None:
         try:
-            # Whole lines: two requests must not mix.
+            # Whole lines: two requests must not interleave.
             async with self._sending:
                 await self._stream.send(json.dumps(message, ensure_ascii=False).encode() + b"\n")
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            raise ClientFailed("the service closed the connection") from None
+            raise Disconnected("the service closed the connection") from None
 
     @property
     def next_number(self) -> int:
-        """The number the next request will have; its progress comes under the same."""
+        """The number of the next request and of its progress notifications."""
         return self._numbers + 1
 
 
@@ -129,14 +133,16 @@ async def over_socket(home: Path | None) -> AsyncIterator[LineChannel]:
 
 
 @asynccontextmanager
-async def over_stdio(home: Path | None, command: list[str] | None) -> AsyncIterator[LineChannel]:
-    """A program of ours, or another that speaks MCP on its pipes; it ends with the connection."""
+async def over_stdio(
+    home: Path | None, command: list[str] | None, stderr: int | IO[bytes] = subprocess.DEVNULL
+) -> AsyncIterator[LineChannel]:
+    """Start a program that speaks MCP on its pipes; it ends with the connection."""
     from anyio.streams.stapled import StapledByteStream
 
     run = command or [sys.executable, "-I", "-m", "computer_linker", "stdio"]
     named = {} if home is None else {"COMPUTER_LINKER_HOME": os.fspath(home)}
     try:
-        program = await anyio.open_process(run, env={**os.environ, **named}, stderr=subprocess.DEVNULL)
+        program = await anyio.open_process(run, env={**os.environ, **named}, stderr=stderr)
     except OSError as error:
         raise ClientFailed(f"{run[0]} cannot be started: {error.strerror}") from error
     assert program.stdin is not None and program.stdout is not None
@@ -160,7 +166,7 @@ async def _listening(stream: ByteStream) -> AsyncIterator[LineChannel]:
             finally:
                 group.cancel_scope.cancel()
     except BaseExceptionGroup as several:
-        # What a caller's own block raised comes out of it as itself: the group is how we listen, and none of theirs.
+        # An exception of the caller's own block is raised unwrapped: the task group is internal.
         if len(several.exceptions) > 1:
             raise
         raise several.exceptions[0] from several.exceptions[0].__cause__

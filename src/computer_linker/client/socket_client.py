@@ -1,4 +1,4 @@
-"""The command line's way to the running service: one request and one answer over the private socket."""
+"""The control client of the command line: one request and one reply over the private socket."""
 
 import json
 import os
@@ -6,16 +6,26 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from computer_linker import home as places
 
 _START_DEADLINE_S = 30.0
+_LOCKED_PAUSE_S = 0.1
+Report = Callable[[str, float | None, float | None], None]
 
 
 class ServiceUnreachable(Exception):
-    """No service answers and none could be started; the message says why."""
+    """No service answers and none could be started; the message has the reason."""
+
+
+class ConnectionLost(ServiceUnreachable):
+    """The service got the request and ended before it answered: it may have run, so it is not sent again."""
+
+    def __init__(self) -> None:
+        super().__init__("the connection was lost; what came of it is unknown: computer-linker history")
 
 
 def call_service(home: Path, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -23,53 +33,90 @@ def call_service(home: Path, tool: str, arguments: dict[str, Any]) -> dict[str, 
     return ask_or_start(home, {"tool": tool, "arguments": arguments})
 
 
-def ask_or_start(home: Path, request: dict[str, Any]) -> dict[str, Any]:
+def ask_or_start(
+    home: Path, request: dict[str, Any], report: Report | None = None, *, is_question: bool = False
+) -> dict[str, Any]:
     """The service's answer, from an on-demand service when none runs yet."""
-    answer = ask_service(home, request)
+    answer = ask_service(home, request, report=report, is_question=is_question)
     if answer is None:
         start_service(home)
-        answer = ask_service(home, request)
+        answer = ask_service(home, request, report=report)
     if answer is None:
         raise ServiceUnreachable(_last_error(home))
     return answer
 
 
-def ask_service(home: Path, request: dict[str, Any], within_s: float | None = None) -> dict[str, Any] | None:
-    """The running service's answer; None when no service runs. Raises TimeoutError when it is silent for `within_s`."""
+def ask_service(
+    home: Path,
+    request: dict[str, Any],
+    within_s: float | None = None,
+    report: Report | None = None,
+    *,
+    is_question: bool = False,
+) -> dict[str, Any] | None:
+    """The running service's answer; None when no service runs. Raises TimeoutError when it is silent for `within_s`.
+
+    Raises ConnectionLost when the service ended after it got the request; for a question, which changes nothing, None.
+    `report` gets the progress of long work: a message, how much is done, and of how much.
+    """
     try:
         link = places.enter(os.fspath(home), places.GREETING_CONTROL, within_s=within_s)
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError):
-        # None listens, or one that listened before it had read its config ended over that.
+        # No service listens, or one that listened before it had read its config exited because of it.
         return None
     except PermissionError as error:
         raise ServiceUnreachable(error.strerror) from None
     try:
         link.sendall(json.dumps(request, ensure_ascii=False).encode() + b"\n")
-        answer = _line(link)
+        answer = _answer(link, report)
     except (ConnectionResetError, BrokenPipeError):
-        return None
+        answer = None
     finally:
         link.close()
-    if not answer:
-        return None
-    value: dict[str, Any] = json.loads(answer)
-    return value
+    if answer is None and not is_question:
+        raise ConnectionLost
+    return answer
 
 
-def _line(link: Any) -> bytes:
-    chunks = []
+def _answer(link: Any, report: Report | None) -> dict[str, Any] | None:
+    """Return the last line; the lines before it are progress."""
+    buffer = b""
     while data := link.recv(1 << 20):
-        chunks.append(data)
-        if data.endswith(b"\n"):
-            break
-    return b"".join(chunks)
+        *lines, buffer = (buffer + data).split(b"\n")
+        for line in lines:
+            value: dict[str, Any] = json.loads(line)
+            if "progress" not in value:
+                return value
+            if report is not None:
+                report(*value["progress"])
+    return None
 
 
 def start_service(home: Path) -> None:
     """Start an on-demand service, as the stdio shim does, and wait until it listens."""
+    child = _spawn(home)
+    deadline = time.monotonic() + _START_DEADLINE_S
+    while time.monotonic() < deadline:
+        try:
+            places.connect(os.fspath(home)).close()
+            # The service outlives this call; it must be reaped, or it stays a zombie of ours.
+            threading.Thread(target=child.wait, daemon=True).start()
+            return
+        except (FileNotFoundError, ConnectionRefusedError):
+            if child.poll() not in (None, 0, places.LOCK_HELD):
+                raise ServiceUnreachable(_last_error(home)) from None
+            time.sleep(0.01)
+            if child.poll() == places.LOCK_HELD:
+                # Another service has the lock and is about to listen, or a command has it and no service comes of that.
+                time.sleep(_LOCKED_PAUSE_S)
+                child = _spawn(home)
+    raise ServiceUnreachable("the service did not start in time")
+
+
+def _spawn(home: Path) -> "subprocess.Popen[bytes]":
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (home / places.LOG_NAME).open("ab") as log:
-        child = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-I", "-m", "computer_linker", "serve", "--socket-only", "--idle-exit", "60"],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -77,18 +124,6 @@ def start_service(home: Path) -> None:
             env={**os.environ, "COMPUTER_LINKER_HOME": os.fspath(home)},
             start_new_session=True,
         )
-    deadline = time.monotonic() + _START_DEADLINE_S
-    while time.monotonic() < deadline:
-        try:
-            places.connect(os.fspath(home)).close()
-            # The service outlives this call; someone must take note of its end, or it stays as a zombie of ours.
-            threading.Thread(target=child.wait, daemon=True).start()
-            return
-        except (FileNotFoundError, ConnectionRefusedError):
-            if child.poll() not in (None, 0, 75):
-                raise ServiceUnreachable(_last_error(home)) from None
-            time.sleep(0.01)
-    raise ServiceUnreachable("the service did not start in time")
 
 
 def _last_error(home: Path) -> str:

@@ -1,10 +1,11 @@
-"""Computer: a machine as one attribute a facet, what it can do, and the helpers everyone needs."""
+"""Computer: a machine with one attribute per facet, its capability manifest and convenience methods."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.manifest import FACETS, FacetName, FacetState, Manifest
+from computer_linker.model.scope import Scope
 
 if TYPE_CHECKING:
     from computer_linker.computer.facets.accessibility import Accessibility
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Computer:
-    """A machine as a set of facets. A facet nobody provided refuses every use and says why."""
+    """A machine as a set of facets. A facet that was not provided refuses every use with a reason."""
 
     files: "Files"
     processes: "Processes"
@@ -40,9 +41,11 @@ class Computer:
     def __init__(self) -> None:
         self._states: dict[str, FacetState] = {}
         self._at_close: list[Callable[[], Awaitable[None]]] = []
+        self.scopes: Callable[[], Sequence[Scope]] = tuple
+        """The configured scopes, for facets that must not run a program that lies where a scope can write."""
 
     def provide(self, facet: FacetName, part: Any, *, backend: str, is_proven: bool = True) -> None:
-        """Put a facet in place and say what provides it."""
+        """Set a facet and record which backend provides it."""
         setattr(self, facet, part)
         self._states[facet] = (
             part.state
@@ -51,7 +54,7 @@ class Computer:
         )
 
     def capabilities(self) -> Manifest:
-        """What can be used now, what cannot, why, and the remedy. Asks nothing of the system."""
+        """What can be used now, what cannot, why, and the remedy. Makes no system call."""
         states: dict[str, FacetState] = {}
         for facet in FACETS:
             part = getattr(self, facet)
@@ -90,7 +93,7 @@ class Computer:
         await self.keyboard.press(keys)
 
     async def type_text(self, text: str) -> "Entered":
-        """Enter text where the focus is; says by which method, `keys` or `paste`, and what reading it back showed."""
+        """Enter text at the focus; returns the method used, `keys` or `paste`, and what reading it back showed."""
         from computer_linker.computer.text_entry import enter_and_read_back
 
         return await enter_and_read_back(self, text)
@@ -107,11 +110,11 @@ class Computer:
         await self.clipboard.write(text_clip(text))
 
     def on_close(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Have something that several facets share closed after them."""
+        """Register a resource that several facets share, to be closed after them."""
         self._at_close.append(close)
 
     async def aclose(self) -> None:
-        """Let go of what the facets hold."""
+        """Release what the facets hold."""
         for facet in FACETS:
             part = self.__dict__.get(facet)
             close = None if isinstance(part, Absent) else getattr(part, "aclose", None)

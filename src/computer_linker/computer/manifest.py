@@ -1,4 +1,4 @@
-"""What a computer can do now: for each facet present, blocked or missing, why, and what would help."""
+"""The capability manifest: for each facet present, blocked or missing, the reason and the remedy."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ FACETS: tuple[FacetName, ...] = (
 
 
 class FacetState(Model):
-    """One facet as it stands."""
+    """The state of one facet."""
 
     state: Annotated[
         Literal["present", "blocked", "missing"],

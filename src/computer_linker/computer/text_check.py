@@ -1,4 +1,4 @@
-"""What a field must hold once a text was entered in it, and whether it does. A password is never read, only its length."""
+"""Checks a field's content after a text was entered. Of a password only the length is read, never the text."""
 
 import time
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from computer_linker.computer.facets.accessibility import Accessibility, Element
 from computer_linker.model.effect import Known
 
 _STILL_S = 2.0
-"""A field that has not changed for this long will not change any more."""
+"""A field that has not changed for this long counts as final."""
 _AT_MOST_S = 30.0
 _STEP_S = 0.01
 _MAX_READ = 1_000_000
@@ -17,18 +17,18 @@ _MAX_READ = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A field before a text is entered, and what it must hold after. What cannot be read is None."""
+    """A field's content before a text is entered, and its expected content after. None where it cannot be read."""
 
     text: str | None
     length: int | None
     wanted: str | None
     wanted_lengths: tuple[int, ...]
-    """How long it may come out: a toolkit that counts in UTF-16 counts an emoji twice."""
+    """The accepted lengths: a toolkit that counts in UTF-16 counts an emoji twice."""
     caret: int
 
 
 async def expect(reader: Accessibility, one: Element, text: str, *, clear: bool) -> Expected:
-    """What the field holds now and will hold with the text at its caret, or with nothing else when `clear`."""
+    """The field's current content, and the content expected with the text at its caret, or alone when `clear`."""
     length = await reader.text_length(one.id)
     if one.is_password:
         kept = 0 if clear or length is None else length
@@ -43,7 +43,7 @@ async def expect(reader: Accessibility, one: Element, text: str, *, clear: bool)
 
 
 async def read_back(reader: Accessibility, one: Element, expected: Expected) -> Known:
-    """What is known once the field holds what it should, or has stopped changing."""
+    """Wait until the field has the expected content, or has stopped changing; returns what is known."""
     if expected.wanted is None and not expected.wanted_lengths:
         return "unverifiable"
     begun = changed = time.monotonic()
@@ -79,5 +79,5 @@ def _fits(now: str | int, expected: Expected) -> bool:
 
 
 def _plain(text: str) -> str:
-    # Rich text fields end their last paragraph and stand-ins for embedded objects appear in it.
+    # Rich text fields append a newline, and contain placeholder characters for embedded objects.
     return text.replace("\r\n", "\n").replace("\ufffc", "").removesuffix("\n")

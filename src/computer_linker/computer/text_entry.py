@@ -1,6 +1,6 @@
-"""Entering text where the focus is: by keys where the layout has every character, else by a paste.
+"""Entering text at the focus: by keys where the layout has every character, else by a paste.
 
-After a paste the clipboard holds again what it held. Binding spare keys to foreign characters corrupts text
+After a paste the clipboard's content is restored. Binding spare keys to foreign characters corrupts text
 (applications read the new layout late), so it is never done.
 """
 
@@ -48,9 +48,9 @@ class Entered:
 async def enter_text(
     computer: "Computer", text: str, *, prefer: EntryMethod | None = None, check: Check | None = None
 ) -> Entered:
-    """Enter text by the quicker method that is exact; `prefer` forces one. The person's clipboard is put back after a paste.
+    """Enter text by the faster exact method; `prefer` forces one. The person's clipboard is restored after a paste.
 
-    `check` reads back what came of it; without one it is not known.
+    `check` reads back the result; without it the effect is unverifiable.
     """
     app = await _focused_app(computer) if prefer is None else ""
     if prefer == "keys" or (prefer is None and await _best_by_keys(computer, text, app)):
@@ -70,7 +70,7 @@ async def enter_text(
 
 
 async def enter_and_read_back(computer: "Computer", text: str) -> Entered:
-    """Enter text where the focus is, and read it back where an application tells what that is."""
+    """Enter text at the focus, and read it back where the application exposes the field."""
     field = await _focused_field(computer)
     if field is None:
         return await enter_text(computer, text)
@@ -84,13 +84,13 @@ async def _focused_field(computer: "Computer") -> Element | None:
     try:
         one = await computer.accessibility.focused()
     except LinkError:
-        # No accessibility bus, or an application that does not answer: the text can be entered all the same.
+        # No accessibility bus, or an application that does not answer: the text can be entered anyway.
         return None
     return one if one is not None and ("EditableText" in one.interfaces or "editable" in one.states) else None
 
 
 async def _best_by_keys(computer: "Computer", text: str, app: str) -> bool:
-    """Short texts, terminals (where a paste may run or be refused), and where keys take any character or nothing can paste."""
+    """True for short texts, terminals (a paste may execute), without a clipboard, and where keys accept everything."""
     takes_all = getattr(computer.keyboard, "takes_any_character", False)
     has_no_other = takes_all or not computer.capabilities().has("clipboard")
     wanted = len(text) <= _BY_KEYS_AT_MOST or has_no_other or app in _TERMINALS or app in _ONLY_KEYS
@@ -107,11 +107,11 @@ async def _focused_app(computer: "Computer") -> str:
 async def paste_text(
     computer: "Computer", text: str, *, settled: Settled | None = None, chord: Sequence[str] = _PASTE
 ) -> bool | None:
-    """Paste text with ctrl+V and put back what the clipboard held.
+    """Paste text with ctrl+V and restore the clipboard.
 
-    True once the focused application fetched it, False when it did not, None where the system cannot tell. Browsers fetch
-    a new content before they paste it, so a caller that can see the text arrive gives `settled`, which is awaited before
-    the clipboard is put back.
+    True once the focused application fetched it, False when it did not, None where that is not observable. Browsers fetch
+    new content before they paste it, so a caller that can see the text arrive passes `settled`, which is awaited before
+    the clipboard is restored.
     """
     before = await _held(computer)
     await computer.clipboard.write(text_clip(text))
@@ -119,7 +119,7 @@ async def paste_text(
         await computer.keyboard.press(chord)
         taken = await computer.clipboard.taken(_TAKEN_S)
         if taken is None:
-            # Nothing tells when the application has fetched it; too early would paste what was there before.
+            # The fetch is not observable; restoring too early would paste the old content.
             await anyio.sleep(_UNTOLD_S)
         if settled is not None:
             await settled()
@@ -133,5 +133,5 @@ async def _held(computer: "Computer") -> Clip:
     try:
         return await computer.clipboard.snapshot()
     except LimitExceeded:
-        # Losing what the person copied is worse than refusing to paste.
+        # Losing the person's clipboard is worse than refusing to paste.
         raise LimitExceeded("The clipboard holds more than can be put back after a paste.") from None

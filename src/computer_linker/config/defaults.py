@@ -1,4 +1,4 @@
-"""What set-up gives when nothing more is asked for, and the execution policy it attaches when commands are."""
+"""Defaults of set-up, and the execution policy it adds when commands are allowed."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ SHELL = ("command:run", "process:manage", "package:run")
 CODEX = ("codex:run",)
 SCREEN = ("screen:capture",)
 EXECUTES = frozenset({"command:run", "package:run", "codex:run"})
-"""Capabilities that start programs, and so want an allow list."""
+"""Capabilities that start programs, and so need an allow list."""
 
 BOOTSTRAP_SCOPE = "current"
 """The scope an unconfigured older service exposed; set-up with a folder removes it."""
@@ -21,7 +21,7 @@ _DENIED = ("rm -rf *", "del /s *", "rmdir /s *", "format *", "shutdown *", "npm 
 
 
 def execution_policy() -> dict[str, Any]:
-    """Project commands only, with finite time and output, inside the kernel's boundary where there is one."""
+    """Project commands only, with finite time and output, inside the kernel boundary where one is available."""
     return {
         "maxRuntimeSeconds": 1800,
         "maxOutputBytes": 200_000,

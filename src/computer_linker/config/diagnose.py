@@ -25,7 +25,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found, with what would help."""
+    """One problem found, with its remedy."""
 
     severity: Severity
     code: str

@@ -1,4 +1,4 @@
-"""The config as it is now: read again when the file changed, refusing while it cannot be used."""
+"""The live config: read again when the file changed, refusing while it is invalid."""
 
 import os
 import time
@@ -11,11 +11,11 @@ from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid
 
 FRESH_FOR_S = 0.001
-"""How long one look at the file holds: long enough for the several looks of one call, too short to be noticed."""
+"""How long one stat of the file is valid: long enough for the several reads of one call, too short to notice."""
 
 
 class LiveConfig:
-    """One state folder's config. A new token or scope holds from the next call on; a broken file stops every call."""
+    """One state folder's config. A new token or scope applies from the next call; an invalid file stops every call."""
 
     def __init__(self, home: Path, check: Check | None = None, fresh_for_s: float = FRESH_FOR_S) -> None:
         self.home = home
@@ -29,11 +29,11 @@ class LiveConfig:
         self._exposed: tuple[str, Config | None, Config | None] | None = None
 
     def expose(self, public_url: str | None) -> None:
-        """While a tunnel leads here, its address is the public one, whatever the file says."""
+        """Use the open tunnel's address as the public one, overriding the file."""
         self._exposed = None if public_url is None else (public_url, None, None)
 
     def current(self) -> Config:
-        """The config the file has now. Raises ConfigInvalid for as long as it cannot be used."""
+        """Return the config of the file now. Raises ConfigInvalid while it is invalid."""
         now = time.monotonic()
         if now < self._fresh_until and self._config is not None:
             return self._as_exposed(self._config)
@@ -49,7 +49,7 @@ class LiveConfig:
         return self._as_exposed(self._config)
 
     def _as_exposed(self, config: Config) -> Config:
-        """The config with the tunnel's address; one object for each version, as others go by its identity."""
+        """The config with the tunnel's address; one object per version, because callers compare its identity."""
         if self._exposed is None or config.owner_token is None:
             return config
         url, made_from, made = self._exposed

@@ -2,7 +2,10 @@
 
 import errno
 import os
+import platform
+import secrets
 import stat
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,22 +13,81 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from computer_linker.config.machine import with_identity
 from computer_linker.config.migrate import is_legacy, modernised
 from computer_linker.config.private import check_folder, check_owner
 from computer_linker.config.schema import SCHEMA_VERSION, Config
 from computer_linker.errors import ConfigInvalid, InvalidRequest
 from computer_linker.model.json_text import read_json
 
+_ID_FILE = "machine-id"
+
+
+def new_machine_id() -> str:
+    """A fresh identity, not derived from hardware, so that it reveals nothing about the machine."""
+    return f"machine-{secrets.token_hex(16)}"
+
+
+def machine_name() -> str:
+    """Return this computer's host name."""
+    return platform.node().split(".")[0][:128] or "this computer"
+
+
+def with_identity(value: dict[str, Any], home: Path) -> dict[str, Any]:
+    """The document with the identity a hand-written file may leave out. The file itself is not touched."""
+    named = dict(value)
+    if "machineId" not in named:
+        named["machineId"] = remembered_id(home)
+    named.setdefault("machineName", machine_name())
+    return named
+
+
+def remembered_id(home: Path) -> str:
+    """The identity kept beside a config file that has none; made on first use."""
+    path = home / _ID_FILE
+    try:
+        return _read_id(path)
+    except FileNotFoundError:
+        pass
+    made = new_machine_id()
+    try:
+        return _keep_id(path, made)
+    except OSError as error:
+        raise ConfigInvalid(
+            f"config.json: `machineId` is needed, and none can be kept beside it ({error.strerror})",
+            "add a machineId, or make the state folder writable",
+        ) from error
+
+
+def _keep_id(path: Path, made: str) -> str:
+    """Store the new identity unless another process was first. Linking publishes the file only when it is complete."""
+    fd, temporary = tempfile.mkstemp(prefix=".machine-id-", dir=path.parent)
+    try:
+        with os.fdopen(fd, "w", encoding="ascii") as file:
+            file.write(made + "\n")
+        os.link(temporary, path)
+    except FileExistsError:
+        return _read_id(path)
+    finally:
+        Path(temporary).unlink()
+    return made
+
+
+def _read_id(path: Path) -> str:
+    text = path.read_text("ascii", errors="replace").strip()
+    if not text:
+        raise ConfigInvalid(f"{_ID_FILE} in the state folder is empty", f"remove {path}")
+    return text[:128]
+
+
 CONFIG_NAME = "config.json"
 MAX_BYTES = 1_000_000
 Check = Callable[[Config], list[str]]
-"""More to check, by a part that config does not know: the sentences it answers are problems."""
+"""An additional check by a package that config does not import: it returns problems as sentences."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """The file as it was read: its values in the present form, and which file exactly that was."""
+    """The file as read: its values in the present form, and the file's version stamp."""
 
     value: dict[str, Any]
     legacy: bool
@@ -80,7 +142,7 @@ def parse(value: dict[str, Any]) -> Config:
 
 
 def stamp_of(found: os.stat_result) -> tuple[int, ...]:
-    """What tells one version of the file from another, its rights included."""
+    """Return a version stamp of the file, permissions included."""
     return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode, found.st_uid)
 
 
@@ -93,7 +155,10 @@ def _read_private(path: Path) -> tuple[bytes, tuple[int, ...]]:
     try:
         fd = os.open(path, flags)
     except FileNotFoundError:
-        raise ConfigInvalid("there is no config.json in the state folder", "run: computer-linker setup") from None
+        raise ConfigInvalid(
+            "this computer is not set up yet: there is no config.json in the state folder",
+            "run: computer-linker setup",
+        ) from None
     except OSError as error:
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
         raise ConfigInvalid(f"config.json cannot be opened: {reason}", f"look at {path}") from error
@@ -103,7 +168,7 @@ def _read_private(path: Path) -> tuple[bytes, tuple[int, ...]]:
             raise ConfigInvalid("config.json is not a regular file", f"look at {path}")
         check_owner(found, "config.json", f"chmod 600 {path}")
         if found.st_nlink > 1:
-            # Another name may lie in a folder that clients can read or write.
+            # A second hard link may lie in a folder that clients can read or write.
             raise ConfigInvalid("config.json has a second name (a hard link)", f"find it with: find / -samefile {path}")
         raw = file.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:

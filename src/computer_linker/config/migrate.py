@@ -1,4 +1,4 @@
-"""The older form of the file (`workspaces` with boolean permissions) as scopes. No right is added on the way."""
+"""The older form of the file (`workspaces` with boolean permissions) as scopes. Migration adds no right."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ _FLAGS: dict[str, tuple[str, ...]] = {
     "codex": ("codex:run",),
     "screen": (),
 }
-"""What each flag becomes in a folder scope. `screen` is no matter of folders: it makes a computer scope of its own."""
+"""What each flag becomes in a folder scope. `screen` is not about folders: it becomes a separate computer scope."""
 
 _WORKSPACE_FIELDS = {"id", "name", "path", "permissions", "policy", *_FLAGS}
 _POLICY_NAMES = {
@@ -21,14 +21,14 @@ _POLICY_NAMES = {
     "allowSensitivePathWrites": None,
     "allowSensitivePathMetadata": None,
 }
-"""Renamed policy fields; None is left out, for what it allowed is not allowed any more."""
-_ALWAYS_SO = ("publicMcpOnly",)
-"""Settings that became the only way: a public name reaches `/mcp` and nothing else."""
+"""Renamed policy fields; None is dropped, because what it allowed is no longer allowed."""
+_OBSOLETE = ("publicMcpOnly",)
+"""Settings whose value is now the only behaviour: a public name reaches `/mcp` and nothing else."""
 _SCREEN_SCOPE = {"id": "screen", "name": "Screen", "type": "computer", "capabilities": ["screen:capture"]}
 
 
 def is_legacy(document: dict[str, Any]) -> bool:
-    """True for a file that still says `workspaces`."""
+    """True for a file that still has `workspaces`."""
     return "workspaces" in document
 
 
@@ -43,7 +43,7 @@ def modernised(document: dict[str, Any]) -> dict[str, Any]:
     if any(_permissions(index, workspace)["screen"] for index, workspace in enumerate(workspaces)):
         taken = {scope["id"] for scope in scopes}
         scopes.append(_SCREEN_SCOPE if "screen" not in taken else {**_SCREEN_SCOPE, "id": "computer-screen"})
-    kept = {name: value for name, value in document.items() if name not in ("workspaces", *_ALWAYS_SO)}
+    kept = {name: value for name, value in document.items() if name not in ("workspaces", *_OBSOLETE)}
     return {**kept, "scopes": [*scopes, *document.get("scopes", [])]}
 
 

@@ -1,4 +1,4 @@
-"""Whose a file is and who else may write it: the state is used only when nobody else could have changed it."""
+"""Owner and permission checks: the state is used only if no other user could have changed it."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ READABLE_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_folder(folder: Path) -> None:
-    """Make the state folder, private from its first moment; an existing one is left as it is."""
+    """Create the state folder, private from the start; an existing one is not changed."""
     try:
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as error:
@@ -22,12 +22,17 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
+def not_set_up() -> ConfigInvalid:
+    """The refusal where there is no state folder."""
+    return ConfigInvalid("this computer is not set up yet", "run: computer-linker start FOLDER")
+
+
 def check_folder(folder: Path) -> None:
-    """Raise ConfigInvalid unless the folder is ours and nobody else can put files into it."""
+    """Raise ConfigInvalid unless the folder is ours and no other user can write to it."""
     try:
         found = folder.stat()
     except FileNotFoundError:
-        raise ConfigInvalid("this computer is not set up yet", "run: computer-linker start FOLDER") from None
+        raise not_set_up() from None
     except OSError as error:
         raise ConfigInvalid(
             f"the state folder cannot be opened: {error.strerror}", f"look at the rights of {folder}"

@@ -1,4 +1,4 @@
-"""The repairs that have one right answer. Nothing is guessed and nothing gains a right."""
+"""Repairs with one correct result. Nothing is guessed and no right is added."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,7 @@ from typing import Any
 
 from computer_linker.config.defaults import BOOTSTRAP_SCOPE, EXECUTES, execution_policy
 from computer_linker.config.diagnose import same_rights
-from computer_linker.config.load import CONFIG_NAME, Check, load, parse, read_document
-from computer_linker.config.machine import with_identity
+from computer_linker.config.load import CONFIG_NAME, Check, load, parse, read_document, with_identity
 from computer_linker.config.private import FILE_MODE, FOLDER_MODE, READABLE_BY_OTHERS
 from computer_linker.config.store import update
 
@@ -28,7 +27,7 @@ def repair(home: Path, check: Check | None = None) -> list[str]:
 
 
 def repaired(document: dict[str, Any]) -> list[str]:
-    """Repair the document in place and say what was done."""
+    """Repair the document in place and return what was done."""
     return [*_without_bootstrap(document), *_without_duplicates(document), *_with_policies(document)]
 
 
@@ -60,7 +59,7 @@ def _with_policies(document: dict[str, Any]) -> list[str]:
     for scope in document.get("scopes", []):
         policy = scope.get("policy", {})
         if EXECUTES & set(scope.get("capabilities", [])) and policy.get("allowedCommands") is None:
-            # What the scope already says stays: the defaults only fill what it leaves open.
+            # The scope's own settings stay: the defaults only fill what is missing.
             said = {name: value for name, value in policy.items() if value is not None}
             scope = {**scope, "policy": {**execution_policy(), **said}}
             done.append(f"Gave scope {scope['id']} the default list of allowed commands.")

@@ -1,6 +1,6 @@
-"""Which folder each root was when the owner added it, so that another one put in its place is not taken for it.
+"""The identity of each root folder when the owner added it, so that a replacement is detected.
 
-The record is a file of its own beside config.json, because what is in there is the owner's to write.
+The record is a separate file beside config.json, because that file is the owner's to edit.
 """
 
 import json
@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from computer_linker.config.schema import Config
 from computer_linker.config.store import locked, write_whole
@@ -24,7 +25,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One folder: where it really lies, and which it is. A device's number may change with a restart; an inode's does not."""
+    """The identity of a folder: its resolved path, device and inode. A restart may change the device number, not the inode.
+
+    The inode is 0 for a root that was not there when it was first read.
+    """
 
     real: str
     device: int
@@ -35,20 +39,23 @@ Identities = Mapping[Key, Identity]
 
 
 def identity_of(root: str) -> Identity | None:
-    """What the root is now; None while there is no folder."""
+    """The root's identity now; None while there is no folder."""
     real = os.path.realpath(root)
     try:
-        found = os.stat(real, follow_symlinks=False)  # noqa: PTH116  # the resolved path, and nothing it may turn into
+        found = os.stat(real, follow_symlinks=False)  # noqa: PTH116  # the resolved path itself, links not followed
     except OSError:
         return None
     return Identity(real, found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 
+def _missing(root: str) -> Identity:
+    return Identity(os.path.realpath(root), 0, 0)
+
+
 def read(home: Path) -> dict[Key, Identity]:
     """The recorded identities. Raises ConfigInvalid for a record that cannot be read."""
     try:
-        value = json.loads((home / ROOTS_NAME).read_bytes())
-        return {(one.pop("scope"), one.pop("root")): Identity(**one) for one in value["roots"]}
+        return _parsed(json.loads((home / ROOTS_NAME).read_bytes())["roots"])
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -59,14 +66,14 @@ def read(home: Path) -> dict[Key, Identity]:
 
 
 def remembered(home: Path, config: Config) -> Identities:
-    """The identities of this config's roots; those seen for the first time are recorded as they are now."""
+    """Return the identities of this config's roots; new ones are recorded as they are now, also as missing."""
     known = read(home)
     wanted = set(_keys(config))
     if wanted <= known.keys():
         return known
     with locked(home):
         known = {key: identity for key, identity in read(home).items() if key in wanted}
-        fresh = {key: found for key in wanted - known.keys() if (found := identity_of(key[1])) is not None}
+        fresh = {key: identity_of(key[1]) or _missing(key[1]) for key in wanted - known.keys()}
         if fresh:
             known |= fresh
             _write(home, known)
@@ -74,7 +81,7 @@ def remembered(home: Path, config: Config) -> Identities:
 
 
 def confirm(home: Path, scope: Scope) -> dict[str, Identity]:
-    """Record this scope's roots, with the paths that config.json has, as what they are now."""
+    """Record the present identities of this scope's roots, with the paths from config.json."""
     found = {root: now for root in scope.roots if (now := identity_of(root)) is not None}
     with locked(home):
         known = {key: identity for key, identity in read(home).items() if key[0] != scope.id}
@@ -82,21 +89,33 @@ def confirm(home: Path, scope: Scope) -> dict[str, Identity]:
     return found
 
 
+def listed(home: Path, config: Config) -> list[dict[str, Any]]:
+    """The identities of this config's roots, to keep elsewhere; what is not on record yet is as it is now."""
+    known = read(home)
+    return _listed({key: known.get(key) or identity_of(key[1]) or _missing(key[1]) for key in _keys(config)})
+
+
+def put_back(home: Path, kept: list[dict[str, Any]]) -> None:
+    """Record the kept identities again; the caller holds the config's lock. What is on record now is newer and stays."""
+    _write(home, _parsed(kept) | read(home))
+
+
 def refusal(scope: Scope, root: str, identities: Identities, config: Config) -> str | None:
-    """Why this root is not opened: it is not the folder that the owner added; None when it is, or is not there."""
+    """Return why this root is not opened: it is not the folder that the owner added; None when it is, or is absent."""
     was, now = identities.get((scope.id, root)), identity_of(root)
-    if was is None or now is None:
+    if was is None or (now is None and was.inode):
         return None
+    if now is None:
+        now = _missing(root)
     if now.real != was.real:
         return f"The folder of scope {scope.id} is not the one that its owner added: its path leads elsewhere now. {_fix(scope)}"
-    if now.inode == was.inode:
+    if now.inode == was.inode != 0:
         return None
-    # A folder made anew in the same place is the owner's doing, unless a client could have done it.
+    # A folder created again in the same place is the owner's change, unless a client could have done it, or could now.
     for other in config.scopes:
         if other.id != scope.id and _could_replace(other, was.real):
-            return (
-                f"The folder of scope {scope.id} was replaced, in a place where another scope can write. {_fix(scope)}"
-            )
+            became = "was replaced" if was.inode else "did not exist when it was added"
+            return f"The folder of scope {scope.id} {became}, in a place where another scope can write. {_fix(scope)}"
     return None
 
 
@@ -117,9 +136,16 @@ def _keys(config: Config) -> Iterator[Key]:
             yield scope.id, root
 
 
+def _listed(known: Identities) -> list[dict[str, Any]]:
+    return [{"scope": scope, "root": root, **asdict(identity)} for (scope, root), identity in sorted(known.items())]
+
+
+def _parsed(entries: list[dict[str, Any]]) -> dict[Key, Identity]:
+    return {(one.pop("scope"), one.pop("root")): Identity(**one) for one in entries}
+
+
 def _write(home: Path, known: Identities) -> None:
-    listed = [{"scope": scope, "root": root, **asdict(identity)} for (scope, root), identity in sorted(known.items())]
-    raw = json.dumps({"version": _VERSION, "roots": listed}, indent=2, ensure_ascii=False).encode(
+    raw = json.dumps({"version": _VERSION, "roots": _listed(known)}, indent=2, ensure_ascii=False).encode(
         "utf-8", "surrogateescape"
     )
     write_whole(home, ROOTS_NAME, raw + b"\n")

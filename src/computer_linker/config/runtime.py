@@ -1,4 +1,4 @@
-"""From the file to what the service goes by: roots resolved once, the state folder held out of every scope."""
+"""The effective config: roots resolved once, the state folder excluded from every scope."""
 
 import glob
 import os
@@ -20,7 +20,7 @@ def effective(
 ) -> Config:
     """The config with resolved roots. Raises ConfigInvalid for a root that no scope may have.
 
-    A root that is not the folder which `identities` (those on record, unless given) says is marked as refused.
+    A root whose identity differs from `identities` (by default those on record) is marked as refused.
     """
     state = Path(os.path.realpath(home))
     known = roots.read(home) if identities is None else identities
@@ -67,7 +67,7 @@ def _held(index: int, scope: Scope, state: Path, config: Config, known: Identiti
     policy = scope.policy
     if denied != policy.denied_paths:
         policy = policy.model_copy(update={"denied_paths": denied})
-    # Resolved once, here: a link that is pointed elsewhere later does not move the scope.
+    # Resolved once, here: a link that is changed later does not move the scope.
     resolved = [os.path.realpath(root) for root in scope.roots]
     refused = {
         place: why

@@ -9,8 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from computer_linker.config.load import CONFIG_NAME, Check, Document, parse, read_document, validated
-from computer_linker.config.machine import machine_name, new_machine_id, with_identity
+from computer_linker.config.load import (
+    CONFIG_NAME,
+    Check,
+    Document,
+    machine_name,
+    new_machine_id,
+    parse,
+    read_document,
+    validated,
+    with_identity,
+)
 from computer_linker.config.private import FILE_MODE, check_folder, make_folder
 from computer_linker.config.schema import SCHEMA_VERSION, Config
 from computer_linker.errors import ConfigInvalid
@@ -18,6 +27,8 @@ from computer_linker.errors import ConfigInvalid
 _LOCK_NAME = "config.lock"
 _LEGACY_COPY = "config.legacy.json"
 Edit = Callable[[dict[str, Any]], None]
+Beside = Callable[[dict[str, Any], dict[str, Any]], None]
+"""Writes what belongs to a change, given the document before and after it."""
 
 
 def exists(home: Path) -> bool:
@@ -39,7 +50,7 @@ def ensure(home: Path, owner_token: str | None) -> bool:
 
 
 def first_document(owner_token: str | None) -> dict[str, Any]:
-    """The config of a machine nobody has set up yet: loopback only, nothing exposed."""
+    """The config of a machine before set-up: loopback only, nothing exposed."""
     return {
         "schemaVersion": SCHEMA_VERSION,
         "machineId": new_machine_id(),
@@ -52,17 +63,24 @@ def first_document(owner_token: str | None) -> dict[str, Any]:
     }
 
 
-def update(home: Path, edit: Edit, check: Check | None = None) -> Config:
-    """Read, change (`edit` works in place) and store as one step; the result is validated before a byte is written."""
+def update(home: Path, edit: Edit, check: Check | None = None, beside: Beside | None = None) -> Config:
+    """Read, change (`edit` works in place) and store as one step; the result is validated before a byte is written.
+
+    `beside` runs under the same lock, after the validation and before the file is written.
+    """
+    check_folder(home)
     with locked(home):
         document = read_document(home)
         validated(document, home, check)
-        changed = with_identity(copy.deepcopy(document.value), home)
+        before = with_identity(document.value, home)
+        changed = copy.deepcopy(before)
         edit(changed)
         config = parse(changed)
         problems = check(config) if check is not None else []
         if problems:
             raise ConfigInvalid(f"config.json would not be valid: {problems[0].rstrip('.')}", "nothing was changed")
+        if beside is not None:
+            beside(before, changed)
         if changed != document.value or document.legacy:
             _keep_legacy(home, document)
             _replace(home, changed)
@@ -71,7 +89,7 @@ def update(home: Path, edit: Edit, check: Check | None = None) -> Config:
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """Hold the advisory lock; it goes with the descriptor, so a killed holder leaves nothing behind."""
+    """Hold the advisory lock, which the kernel releases when its holder is killed."""
     try:
         fd = os.open(home / _LOCK_NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), FILE_MODE)
     except OSError as error:
@@ -87,7 +105,7 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def _sweep(home: Path) -> None:
-    """Remove what a writer that was killed left behind; with the lock held, nobody is writing."""
+    """Remove temporary files of a killed writer; with the lock held, there is no other writer."""
     for name in (CONFIG_NAME, _LEGACY_COPY, "roots.json"):
         for left in home.glob(f".{name}-*"):
             left.unlink(missing_ok=True)

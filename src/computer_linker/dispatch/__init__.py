@@ -1,1 +1,1 @@
-"""The one road from a surface to an operation."""
+"""The dispatcher: the only call path from a surface to an operation."""

@@ -1,4 +1,4 @@
-"""The one road: scope, operation, capability, parse, policy, confirm, intent, run, outcome, envelope.
+"""The dispatcher's steps: scope, operation, capability, parse, policy, confirm, intent, run, outcome, envelope.
 
 Nothing else turns an exception into a failure, and nothing else audits.
 """
@@ -6,22 +6,25 @@ Nothing else turns an exception into a failure, and nothing else audits.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache, partial
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import anyio
 
+from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
-from computer_linker.computer.remote.flow import Flow
-from computer_linker.dispatch.holding import hold_to
+from computer_linker.dispatch.device_queues import DeviceQueues
+from computer_linker.dispatch.events import mark_failed, new_event
 from computer_linker.dispatch.intent import Intent
-from computer_linker.dispatch.lanes import Lanes
+from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
 from computer_linker.dispatch.person import PersonWatch
+from computer_linker.dispatch.race_guard import Consent, hold_to, hold_to_policy
 from computer_linker.errors import (
     Aborted,
     ConfigInvalid,
@@ -34,7 +37,6 @@ from computer_linker.errors import (
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, failure_of, parse_call
 from computer_linker.model.event import Event
-from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import find_scope, judge, refuse
@@ -42,7 +44,7 @@ from computer_linker.providers.approvals import Approvals, Approver, NeedsInput
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
-from computer_linker.registry.services import Services
+from computer_linker.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ _INSIDE = "The operation failed inside the service. The service's log has the re
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and the two ways back to them while the call runs."""
+    """The caller, and two callbacks to it while the call runs: progress and questions."""
 
     principal: Principal
     report: Progress | None
@@ -59,7 +61,7 @@ class Caller:
 
 
 class Routes(Protocol):
-    """The way to other computers."""
+    """Routes calls to other computers."""
 
     async def call(self, computer: str, call: Call, report: Progress | None) -> Reply: ...
 
@@ -78,15 +80,17 @@ class Dispatcher:
         self.services = services
         self.computer = computer
         self.audit = audit
-        self.lanes = Lanes(services.home / "desktop-halted")
-        self.person = PersonWatch(computer, self.lanes)
+        self.queues = DeviceQueues(services.home / HALTED_NAME)
+        self.person = PersonWatch(computer, self.queues)
+        self.pause = Pause(services.home)
         self.routes: Routes | None = None
+        self._running: set[anyio.CancelScope] = set()
         self.under_way = 0
 
-    def with_catalog(self, catalog: Catalog) -> "Dispatcher":
-        """The same road, lanes and audit for other operations: the facet calls of a paired computer."""
-        other = Dispatcher(catalog, self.services, self.computer, self.audit)
-        other.lanes, other.person = self.lanes, self.person
+    def with_catalog(self, catalog: Catalog, audit: AuditLog | None = None) -> "Dispatcher":
+        """The same queues for other operations: the facet calls of a paired computer, the owner's own."""
+        other = copy(self)
+        other.catalog, other.audit = catalog, audit or self.audit
         return other
 
     async def call_wire(
@@ -99,27 +103,20 @@ class Dispatcher:
             return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
         return await self.call(call, principal, report, ask)
 
-    def is_instant(self, value: dict[str, Any]) -> bool:
-        """True for a request that `call_wire` answers without ever waiting, so that a surface need not make a task for it."""
-        op, scope = value.get("op"), value.get("scope")
-        found = self.catalog.by_name.get(op) if type(op) is str else None
-        return (
-            found is not None and found.instant and not value.get("options") and type(scope) is str and "/" not in scope
-        )
-
     async def refuse(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
-        """Audit and answer a request that a surface or the envelope's shape already rules out."""
-        # Only names that exist here are kept: anything else may be whatever the caller sent.
+        """Audit and answer a request that a surface or the envelope's form already rules out."""
+        # Only existing names are recorded: anything else may be arbitrary input of the caller.
         scope = next((known.id for known in self.services.config.scopes if known.id == value.get("scope")), "")
         op = next((name for name in self.catalog.by_name if name == value.get("op")), "")
-        event = _event_for(scope, op, principal, None)
+        event = new_event(scope, op, principal, None)
         return await self._failed(event, time.perf_counter(), error)
 
     async def introspect(self, name: str, principal: Principal, work: Callable[[], Awaitable[dict[str, Any]]]) -> Reply:
         """Run a tool that is not an operation (get_computer_info, get_operation_history) with the same audit and failures."""
         started = time.perf_counter()
-        event = _event_for("", name, principal, None)
+        event = new_event("", name, principal, None)
         try:
+            self.pause.check(principal)
             answer = await work()
         except LinkError as error:
             return await self._failed(event, started, error)
@@ -132,12 +129,13 @@ class Dispatcher:
         await self._close(event, started)
         return Reply(answer)
 
-    async def note(self, name: str, principal: Principal, notes: Mapping[str, str | int]) -> None:
-        """Tell in the history what the service itself did about a principal."""
-        event = _event_for("", name, principal, None)
+    async def note(self, name: str, principal: Principal, notes: Mapping[str, str | int]) -> str:
+        """Record what the service itself did about a principal; the id of the event."""
+        event = new_event("", name, principal, None)
         event.ok, event.effect = True, "confirmed"
         event.summary.update(notes)
         await self._close(event, time.perf_counter())
+        return event.operation_id
 
     async def call(
         self,
@@ -148,13 +146,15 @@ class Dispatcher:
         parent: str | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Run one call to its envelope; only cancellation and a question back (from `ask`, the client's dialog) are raised."""
+        """Run one call to its envelope; only cancellation and a question for the client's dialog (from `ask`) are raised."""
         started = time.perf_counter()
-        event = _event_for(call.scope, call.op, principal, parent)
+        event = new_event(call.scope, call.op, principal, parent)
         event.summary.update(notes or {})
         self.under_way += 1
         try:
-            return await self._run(call, Caller(principal, report, ask), event, started)
+            with anyio.CancelScope() as scope, self._stoppable(scope, principal):
+                return await self._run(call, Caller(principal, report, ask), event, started)
+            raise stopped_by_pause(has_begun=event.intended)
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
@@ -170,9 +170,10 @@ class Dispatcher:
 
     async def _run(self, call: Call, caller: Caller, event: Event, started: float) -> Reply:
         principal = caller.principal
+        self.pause.check(principal)
         if self.routes is not None and "/" in call.scope and principal.grants is None:
-            return await self._elsewhere(self.routes, call, caller, event, started)
-        scope = find_scope(self.services.config, call.scope, principal)
+            return await self._forward(self.routes, call, caller, event, started)
+        scope = find_scope(self.services.current_config, call.scope, principal)
         op = self.catalog.find(call.op)
         event.op = op.name
         event.capability = op.capability
@@ -184,22 +185,25 @@ class Dispatcher:
         arguments = op.parse(call.target, call.input, call.options)
         if type(call.target) is str:
             event.target = call.target
+        if op.runs is not None:
+            event.command_preview = command_preview(op.runs(arguments["input"]))
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
-        ctx = self._context(op, scope, caller, event, intent, call.cargo)
+        ctx = self._context(op, scope, caller, event, intent, call)
+        consent: Consent = "none"
         if verdict.decision == "ask":
-            look = partial(op.look, self._context(op, scope, caller, event, None, call.cargo), arguments)
-            yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, look)
-            self._judge_again(ctx, op)
-            if yes is not None and yes.about is not None:
-                hold_to(ctx, yes, look)
-        if op.instant and not call.options and intent is None:
-            result = await op.run(ctx, **arguments)
-        else:
-            result = await self._within_limits(ctx, op, arguments, intent)
+            seen = self._context(op, scope, caller, event, None, call)
+            preview = partial(op.preview, seen, arguments)
+            yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, preview)
+            event.approval = yes.approval
+            consent = "session" if yes.asked is None else "once"
+            self._hold(ctx, op, consent)
+            if yes.asked is not None and yes.asked.about is not None:
+                hold_to(ctx, yes.asked, seen, preview)
+        result = await self._within_limits(ctx, op, arguments, intent, consent)
         return await self._succeeded(ctx, event, started, result)
 
-    async def _elsewhere(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
-        """Send the call to the computer its scope names. That computer decides; here it is recorded."""
+    async def _forward(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
+        """Send the call to the computer its scope names. That computer decides; this one records it."""
         computer, _, scope = call.scope.partition("/")
         op = self.catalog.by_name.get(call.op)
         if type(call.target) is str:
@@ -208,19 +212,19 @@ class Dispatcher:
             intent = Intent(self.audit, event)
             intent.record()
             await intent.durable()
-        there = Call(scope, call.op, call.target, call.input, call.options, call.confirm, call.cargo)
+        there = replace(call, scope=scope)
         reply = await routes.call(computer, there, caller.report)
         envelope = reply.envelope
         event.ok = reply.ok
         event.effect = envelope.get("effect")
         event.error_code = None if reply.ok else envelope.get("error", {}).get("code")
         # The id is that computer's own, so that undo and history there know it.
-        event.summary = {"computer": computer, "operation": str(envelope.get("operationId"))}
+        event.summary.update(computer=computer, operation=str(envelope.get("operationId")))
         await self._close(event, started)
         return Reply({**envelope, "scope": call.scope}, reply.attachments)
 
     def _context(
-        self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None, cargo: Any = None
+        self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None, call: Call
     ) -> Context:
         async def dispatch(inner: Call) -> Reply:
             return await self.call(inner, caller.principal, caller.report, caller.ask, parent=event.operation_id)
@@ -234,39 +238,60 @@ class Dispatcher:
             services=self.services,
             dispatch=dispatch,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
-            beside_intent=None if intent is None else intent.beside,
-            unsynced_intent=None if intent is None else intent.unsynced,
+            sync_with_intent=None if intent is None else intent.sync_with,
             report=caller.report,
-            cargo=cargo,
+            payload=call.payload,
+            stream=call.stream,
+            may_change=intent is not None and op.shows is not None,
+            # Also what fails says in the history what it was about.
+            notes=event.summary,
         )
+
+    @contextmanager
+    def _stoppable(self, scope: anyio.CancelScope, principal: Principal) -> Iterator[None]:
+        """Register a client's call while it runs, so that `stop_clients` can end it."""
+        if principal.is_owner:
+            yield
+            return
+        self._running.add(scope)
+        try:
+            yield
+        finally:
+            self._running.discard(scope)
+
+    async def stop_clients(self) -> int:
+        """End the calls, processes, agents and browsers of every client; return how many there were."""
+        running = list(self._running)
+        for scope in running:
+            scope.cancel()
+        return len(running) + await self.services.end_of(None)
 
     async def aclose(self) -> None:
         """Stop listening for the person at the machine."""
         await self.person.aclose()
 
     async def _within_limits(
-        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None
+        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None, consent: Consent
     ) -> Any:
-        """Run it in its lane, when it has one, and within its time; waiting for the lane does not count."""
-        if op.lane is None:
+        """Run it in its device queue, if it has one, and within its deadline; waiting for the queue does not count."""
+        if op.device_queue is None:
             return await self._within_time(ctx, op, arguments, intent)
         self.person.wake()
-        async with self.lanes.hold(op.lane, ctx.principal):
-            self._judge_again(ctx, op)
+        async with self.queues.hold(op.device_queue, ctx.principal):
+            self._hold(ctx, op, consent)
             return await self._within_time(ctx, op, arguments, intent)
-        raise AssertionError("a lane that ends its body raises")
+        raise AssertionError("a device queue that ends its body raises")
 
-    def _judge_again(self, ctx: Context, op: Operation) -> None:
-        """Refuse what the owner took away while the call waited, for a person or for its turn."""
-        scope = find_scope(self.services.config, ctx.scope.id, ctx.principal)
-        if scope is not ctx.scope:
-            refuse(judge(scope, op, ctx.principal), op)
+    def _hold(self, ctx: Context, op: Operation, consent: Consent) -> None:
+        """Refuse what the owner has forbidden while the call waited, for a person or for its turn."""
+        self.pause.check(ctx.principal)
+        hold_to_policy(ctx, op, consent)
 
     async def _within_time(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         limit = ctx.scope.policy.max_runtime_seconds
         # An operation that keeps its own time gets a little more, so that its own answer comes first; so does a stream,
         # which lasts as long as its bytes do.
-        is_free = op.deadline_s is None or isinstance(ctx.cargo, Flow)
+        is_free = op.deadline_s is None or ctx.stream is not None
         seconds = limit + 10 if is_free else min(op.deadline_s or limit, limit)
         with anyio.CancelScope() as scope:
             # Most operations never wait, and a timer costs more than they do: it is set with the first wait.
@@ -284,7 +309,7 @@ class Dispatcher:
         if intent is None:
             return await op.run(ctx, **arguments)
         intent.record()
-        if not op.awaits_intent:
+        if not op.passes_gate_itself:
             await ctx.durable_intent()
         return await op.run(ctx, **arguments)
 
@@ -292,7 +317,6 @@ class Dispatcher:
         event.ok = True
         event.effect = ctx.effect
         event.boundary = ctx.boundary
-        event.summary = {**event.summary, **ctx.notes} if event.summary else ctx.notes
         await self._close_effect(ctx, event, started)
         envelope: dict[str, Any] = {
             "ok": True,
@@ -309,14 +333,7 @@ class Dispatcher:
         return Reply(envelope, ctx.attachments)
 
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
-        event.ok = False
-        event.error_code = error.code
-        if error.details.get("effect") == "unverifiable":
-            # Sent to another computer and not answered: the history must not read as if nothing had happened.
-            event.effect = "unverifiable"
-        if event.decision == "allow" and error.code in ("permission_denied", "path_out_of_scope"):
-            event.decision = "deny"
-            event.reason = str(error.details.get("rule") or error.code)
+        mark_failed(event, error)
         await self._close_failure(event, started)
         return Reply(
             {
@@ -345,7 +362,7 @@ class Dispatcher:
             ctx.warn(f"This was done, and its intent is in the history; its outcome is not there yet. {error.message}")
 
     async def _close_failure(self, event: Event, started: float) -> None:
-        # Not shielded: closing a record never waits, so a cancelled call is recorded all the same.
+        # Not shielded: closing a record never waits, so a cancelled call is recorded too.
         try:
             await self._close(event, started)
         except AuditUnavailable as error:
@@ -364,34 +381,9 @@ def _arm(scope: anyio.CancelScope, deadline: float) -> None:
 
 
 def _config_refusal(error: ConfigInvalid) -> LinkError:
-    """Nothing runs while the config is not valid."""
+    """Return the refusal while the config is not valid."""
     return ExecutionFailed(f"Nothing runs while the config is not valid: {error.message}.", hint=error.hint)
 
 
 async def _nothing_to_record() -> None:
     return None
-
-
-def _event_for(scope: str, op: str, principal: Principal, parent: str | None) -> Event:
-    return Event(
-        operation_id=new_ulid(),
-        started_at=_now(),
-        scope=scope[:64],
-        op=op[:64],
-        principal=principal.id,
-        session=principal.session,
-        connection=principal.connection,
-        client=principal.client,
-        parent=parent,
-    )
-
-
-def _now() -> str:
-    second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
-    return f"{_date(second)}.{millisecond:03d}Z"
-
-
-@lru_cache(maxsize=2)
-def _date(second: int) -> str:
-    """The date and time of one second; the calls of that second share it."""
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,1 +1,1 @@
-"""A fleet: many machines reached through one NATS server, each keeping its own policy, approval and history."""
+"""A fleet: machines reached through one NATS server, each with its own policy, approval and history."""

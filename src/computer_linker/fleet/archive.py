@@ -1,10 +1,10 @@
-"""The hub's store of every machine's history: the signed batches as they came, and an index made from them."""
+"""The hub's store of every machine's history: the signed batches as received, and an index built from them."""
 
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -14,9 +14,59 @@ from typing import Any, Literal, NamedTuple
 from pydantic_core import from_json
 
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
-from computer_linker.fleet.keeping import MAX_BYTES, grow, kept
 from computer_linker.fleet.messages import SKEW_S, HistoryBody, moment, parsed
 from computer_linker.fleet.seal import opened
+
+MAX_BYTES = 256 << 20
+"""Of one machine's batches. With the index, the file takes about two and a half times as much."""
+
+
+class Retained(NamedTuple):
+    """The retention state of a machine: the last deleted record, its seal, and the bytes of the stored batches."""
+
+    number: int
+    seal: bytes
+    size: int
+
+
+def retained(database: sqlite3.Connection, machine: str) -> Retained:
+    """Return the retention state of a machine."""
+    row = database.execute("SELECT number, seal, bytes FROM kept WHERE machine = ?", (machine,)).fetchone()
+    return Retained(*row) if row is not None else Retained(0, b"", 0)
+
+
+def grow(
+    database: sqlite3.Connection, machine: str, size: int, limit: int, last_of: Callable[[bytes], tuple[int, bytes]]
+) -> None:
+    """Add a stored batch to the total and delete the oldest past the limit. `last_of` returns a batch's last number and seal."""
+    now = retained(database, machine)
+    now = now._replace(size=now.size + size)
+    if now.size > limit:
+        now = _trimmed(database, machine, now, limit * 9 // 10, last_of)
+    database.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", (machine, *now))
+
+
+def _trimmed(
+    database: sqlite3.Connection, machine: str, now: Retained, goal: int, last_of: Callable[[bytes], tuple[int, bytes]]
+) -> Retained:
+    oldest = "SELECT rowid, frame FROM frames WHERE machine = ? ORDER BY first, last LIMIT 2"
+    while now.size > goal:
+        rows = database.execute(oldest, (machine,)).fetchall()
+        if len(rows) < 2:
+            break
+        row, frame = rows[0]
+        number, seal = last_of(frame)
+        database.execute("DELETE FROM frames WHERE rowid = ?", (row,))
+        now = Retained(max(now.number, number), seal if number > now.number else now.seal, now.size - len(frame))
+    gone = (machine, now.number)
+    # The full-text index stores no text of its own, so its entries must be deleted before the rows are.
+    database.execute(
+        "INSERT INTO words (words, rowid, text) SELECT 'delete', number, text FROM events WHERE machine = ? AND n <= ?",
+        gone,
+    )
+    database.execute("DELETE FROM events WHERE machine = ? AND n <= ?", gone)
+    return now
+
 
 _FILE = "fleet-history.db"
 _SCHEMA = ("history.sql", "history-2.sql")
@@ -32,7 +82,7 @@ Fate = Literal["stored", "known", "gap", "changed"]
 
 
 class Verdict(NamedTuple):
-    """What checking one machine's stored history found."""
+    """The result of verifying one machine's stored history."""
 
     records: int
     begins_at: int | None
@@ -49,23 +99,23 @@ class Archive:
         self._making = threading.Lock()
 
     def take(self, machine: str, frame: bytes) -> Fate:
-        """Store a batch of this machine, once. Raises LinkError for what its key did not sign, or what is no history."""
+        """Store a batch of this machine, once. Raises LinkError for a batch its key did not sign, or that is malformed."""
         body = self._body(frame, machine)
         try:
             with self._changing() as database:
-                return self._taken(database, machine, frame, body)
+                return self._stored(database, machine, frame, body)
         except (ValueError, sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError):
             raise _malformed() from None
 
-    def _taken(self, database: sqlite3.Connection, machine: str, frame: bytes, body: HistoryBody) -> Fate:
+    def _stored(self, database: sqlite3.Connection, machine: str, frame: bytes, body: HistoryBody) -> Fate:
         number, seal = self._head(database, machine)
         last = body.first + len(body.lines) - 1
         if body.first > number + 1 and body.after == "more":
             return "gap"
-        if last <= kept(database, machine).number:
+        if last <= retained(database, machine).number:
             return "known"
         if number and not self._joins(database, machine, body, number, seal):
-            # What a machine said once is what it said: a second story is kept as a problem, not as history.
+            # Records are immutable: a conflicting later version is stored as a problem, not as history.
             _note(database, machine, body.first, "the machine told its history otherwise before")
             return "changed"
         if number and body.first > number + 1:
@@ -86,9 +136,9 @@ class Archive:
             return self._head(database, machine)[0]
 
     def verify(self, machine: str) -> Verdict:
-        """Check every stored batch again: who signed it, that it follows the one before, and that the index tells the same."""
+        """Check every stored batch again: its signature, its link to the batch before, and the index made from it."""
         with self.reading() as database:
-            number, seal, _ = gone = kept(database, machine)
+            number, seal, _ = gone = retained(database, machine)
             begins_at: int | None = None
             rows = database.execute(
                 "SELECT first, frame FROM frames WHERE machine = ? ORDER BY first, last", (machine,)
@@ -111,7 +161,7 @@ class Archive:
             return Verdict(number - (begins_at or 1) + 1, begins_at, number, None, None)
 
     def problems(self, machine: str) -> list[dict[str, Any]]:
-        """What was wrong with a machine's batches when they came."""
+        """Problems found in a machine's batches when they were received."""
         with self.reading() as database:
             rows = database.execute(
                 "SELECT at, number, problem FROM problems WHERE machine = ? ORDER BY at DESC LIMIT 20", (machine,)
@@ -120,7 +170,7 @@ class Archive:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for questions."""
+        """A connection for queries."""
         with closing(self._open()) as database:
             yield database
 
@@ -153,7 +203,7 @@ class Archive:
         return (row[0], row[1]) if row is not None else (0, b"")
 
     def _joins(self, database: sqlite3.Connection, machine: str, body: HistoryBody, number: int, seal: bytes) -> bool:
-        """Whether a batch goes on from what is stored, or repeats it word for word."""
+        """Return whether a batch continues what is stored, or repeats it exactly."""
         if body.first == number + 1:
             return body.previous == seal
         if body.first > number + 1:
@@ -168,7 +218,7 @@ class Archive:
         return stored is not None and _seal(stored, last - stored.first) == _seal(body, len(body.lines) - 1)
 
     def _body(self, frame: bytes, machine: str) -> HistoryBody:
-        """What a batch says. Raises LinkError for one that this machine did not sign, or not for this hub."""
+        """Return the verified body of a batch. Raises LinkError unless this machine signed it for this hub."""
         message = opened(frame, lambda signer: signer == machine)
         body = parsed(HistoryBody, message.body) if message.kind == "history" else None
         if body is None or not body.lines or any(len(line) != 2 or line[0] is None for line in body.lines):
@@ -182,7 +232,7 @@ class Archive:
         return body.first + len(body.lines) - 1, _seal(body, len(body.lines) - 1)
 
     def _differs(self, database: sqlite3.Connection, machine: str, body: HistoryBody, gone: int) -> str | None:
-        told = dict(
+        stored = dict(
             database.execute(
                 "SELECT n, opening FROM events WHERE machine = ? AND n BETWEEN ? AND ?",
                 (machine, body.first, body.first + len(body.lines) - 1),
@@ -191,7 +241,7 @@ class Archive:
         for at, (_, line) in enumerate(body.lines):
             if body.first + at <= gone:
                 continue
-            opening = told.pop(body.first + at, None)
+            opening = stored.pop(body.first + at, None)
             fields = _fields(line) if line is not None else {}
             opens = fields.get("kind") in ("intent", "record")
             if opening != (line if opens else None):
@@ -205,7 +255,7 @@ class Archive:
     ) -> bool:
         found = "SELECT closing FROM events WHERE machine = ? AND id = ?"
         rows = database.execute(found, (machine, operation_id)).fetchall()
-        # What it ended may have been let go with the oldest batches.
+        # The event it ended may have been deleted with the oldest batches.
         return any(closing == line for (closing,) in rows) or (gone > 0 and not rows)
 
 
@@ -221,7 +271,7 @@ def _follows(body: HistoryBody, number: int, seal: bytes) -> str | None:
     if not number:
         return "the oldest batches are gone" if body.after == "more" else None
     if body.first + len(body.lines) - 1 < number:
-        # Sent again as part of a longer batch, which came later and has been checked against this one's place.
+        # Sent again as part of a longer batch, which was received later and checked against this one's place.
         return None
     if body.first <= number:
         return None if _seal(body, number - body.first) == seal else "a batch tells an older record otherwise"
@@ -231,7 +281,7 @@ def _follows(body: HistoryBody, number: int, seal: bytes) -> str | None:
 
 
 def _fields(line: bytes) -> dict[str, Any]:
-    """A record of a machine's history, as far as it is used. Raises ValueError: one that cannot be read would hide all others."""
+    """Parse the used fields of a history record. Raises ValueError: an unreadable record would hide all others."""
     fields: dict[str, Any] = from_json(line, allow_inf_nan=False)
     if type(fields) is not dict or len(line) > _MAX_LINE or fields.get("kind") not in _KINDS:
         raise ValueError("no record")
@@ -246,7 +296,7 @@ def _fields(line: bytes) -> dict[str, Any]:
 
 
 def _order(started_at: str) -> str:
-    """Where a record stands among all others: one that a machine says is of the future is of now."""
+    """Return the sort key of a record; a timestamp in the future counts as now."""
     now = moment(time.time() + SKEW_S) or ""
     return min(started_at, now)
 

@@ -1,14 +1,14 @@
-"""A nats-server of the hub's own, for trying a fleet on one machine: loopback only, a key for each machine, JetStream at home."""
+"""The hub's embedded nats-server, for trying a fleet on one machine: loopback only, a key per machine, local JetStream."""
 
 import asyncio
 import json
 import logging
 import os
-import shutil
 import signal
 import socket
 import sysconfig
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ from computer_linker.config.store import write_whole
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.extras import remedy
 from computer_linker.fleet import subjects
-from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.settings import Invited
+from computer_linker.fleet.tasks import cancel, restarting_task
+from computer_linker.model.scope import Scope
+from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import writers_of
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +28,7 @@ _CONF, _PID, _LOG = "nats-server.conf", "nats-server.pid", "nats-server.log"
 _START_S = 15.0
 _FREE_S = 5.0
 _MAX_PAYLOAD = 8 << 20
-# Ends the server when our end of the pipe closes, however we end; ends itself when the server does.
+# Stops the server when our end of the pipe closes, however we end; exits itself when the server does.
 _GUARD = (
     'exec 3<&0; "$@" 3<&- & p=$!; { read -r _ <&3; kill "$p"; } & r=$!; wait "$p"; c=$?; kill "$r" 2>/dev/null; exit $c'
 )
@@ -34,10 +37,10 @@ _GUARD = (
 class EmbeddedServer:
     """The child process and its settings file."""
 
-    def __init__(self, home: Path, port: int) -> None:
-        self._folder, self.port = home / "nats", port
+    def __init__(self, home: Path, port: int, scopes: Callable[[], Iterable[Scope]]) -> None:
+        self._folder, self.port, self._scopes = home / "nats", port, scopes
         self._child: asyncio.subprocess.Process | None = None
-        self._lasting: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
         """Start it and wait until it listens. Raises ProviderUnavailable with the reason."""
@@ -45,10 +48,10 @@ class EmbeddedServer:
         self._configure(hub, hub_key, invited)
         await self._until_free()
         await self._launch()
-        self._lasting = [lasting(self._watch, "the watch over the hub's server")]
+        self._tasks = [restarting_task(self._watch, "the watch over the hub's server")]
 
     async def admit(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
-        """Let these machines in and no others, without ending the connections of those that stay."""
+        """Admit these machines and no others, without closing the connections of those that stay."""
         self._configure(hub, hub_key, invited)
         try:
             os.kill(int((self._folder / _PID).read_text()), signal.SIGHUP)
@@ -56,8 +59,8 @@ class EmbeddedServer:
             raise ProviderUnavailable("The hub's own server could not be told who may use it.") from error
 
     async def aclose(self) -> None:
-        """End the server."""
-        await end(self._lasting)
+        """Stop the server."""
+        await cancel(self._tasks)
         child, self._child = self._child, None
         if child is not None and child.stdin is not None:
             child.stdin.close()
@@ -68,7 +71,7 @@ class EmbeddedServer:
                 child.kill()
 
     async def _until_free(self) -> None:
-        """A server of an earlier run that was killed ends by itself, a moment later."""
+        """Wait until the port is free: the server of a killed run exits shortly after it."""
         try:
             async with asyncio.timeout(_FREE_S):
                 while _listens(self.port):  # noqa: ASYNC110
@@ -80,33 +83,33 @@ class EmbeddedServer:
 
     async def _launch(self) -> None:
         with (self._folder / _LOG).open("wb") as log_file:
-            # In a session of its own: Ctrl-C in the hub's terminal is the hub's to handle, and it ends its server last.
+            # In its own session: the hub handles Ctrl-C in its terminal, and stops its server last.
             self._child = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", _GUARD, "sh", server_program(), "-c", os.fspath(self._folder / _CONF),
+                "/bin/sh", "-c", _GUARD, "sh", server_program(self._scopes()), "-c", os.fspath(self._folder / _CONF),
                 stdin=asyncio.subprocess.PIPE, stdout=log_file, stderr=log_file, start_new_session=True,
             )  # fmt: skip
         try:
             async with asyncio.timeout(_START_S):
-                # It tells nobody but its log when it listens.
+                # Only its log reports when it listens.
                 while not _listens(self.port):
                     if self._child.returncode is not None:
-                        raise ProviderUnavailable(f"The hub's own server did not start: {self._last_words()}")
+                        raise ProviderUnavailable(f"The hub's own server did not start: {self._last_output()}")
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            raise ProviderUnavailable(f"The hub's own server did not start: {self._last_words()}") from None
+            raise ProviderUnavailable(f"The hub's own server did not start: {self._last_output()}") from None
 
     async def _watch(self) -> None:
-        """Start it again when it ends by itself."""
+        """Restart it when it exits unexpectedly."""
         while self._child is not None:
             await self._child.wait()
-            log.warning("the hub's own server ended: %s", self._last_words())
+            log.warning("the embedded server exited: %s", self._last_output())
             await asyncio.sleep(1)
             try:
                 await self._launch()
             except ProviderUnavailable as error:
                 log.error("%s", error.message)
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         lines = (self._folder / _LOG).read_text("utf-8", "replace").splitlines()
         return lines[-1][:300] if lines else "it said nothing"
 
@@ -126,12 +129,12 @@ class EmbeddedServer:
             },
             "authorization": {"users": users},
         }
-        # The server's own format is a superset of JSON.
+        # The server's configuration format is a superset of JSON.
         write_whole(self._folder, _CONF, json.dumps(settings, indent=1).encode())
 
 
 def free_port() -> int:
-    """A port of loopback that nobody has now."""
+    """Return a loopback port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -142,9 +145,10 @@ def _user(key: str, permissions: dict[str, list[str]]) -> dict[str, Any]:
     return {"nkey": key, "permissions": {name: {"allow": allowed} for name, allowed in permissions.items()}}
 
 
-def server_program() -> str:
-    """Where nats-server is. Raises ProviderUnavailable when it is not installed."""
-    found = shutil.which("nats-server", path=sysconfig.get_path("scripts")) or shutil.which("nats-server")
+def server_program(scopes: Iterable[Scope]) -> str:
+    """The path of nats-server, where no scope can write. Raises ProviderUnavailable when it is not installed."""
+    first = (sysconfig.get_path("scripts"), *os.environ.get("PATH", "").split(os.pathsep))
+    found = find_program("nats-server", first, writers_of(scopes))
     if found is None:
         raise ProviderUnavailable(f"The hub's own server is not installed. {remedy('fleet')}")
     return found

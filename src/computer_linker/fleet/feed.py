@@ -1,4 +1,4 @@
-"""A machine's history, sent to each of its hubs: every record once, in order; of what that hub may not see, its seal alone."""
+"""Sends a machine's history to each of its hubs: every record once, in order; hidden records as their seal alone."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ import anyio.to_thread
 from nats.js.errors import Error as JetStreamError
 
 from computer_linker.audit.layout import PRIVATE, SEAL, read_at, segment_path
-from computer_linker.audit.reading import BrokenLink, Line, Place, lines_after
+from computer_linker.audit.reading import BrokenLink, JournalPosition, Line, lines_after
 from computer_linker.audit.retention import first_kept
 from computer_linker.audit.store import AuditStore
 from computer_linker.config.store import write_whole
@@ -35,23 +35,23 @@ _KEEP_S = 10.0
 
 
 class Cursor(NamedTuple):
-    """How far the fleet has been told: the place in the journal, and the shared operations whose outcome is still to come."""
+    """The position up to which a hub has the history, and the shared operations whose outcome is still to be sent."""
 
-    place: Place
+    place: JournalPosition
     unfinished: frozenset[str]
     floor: int
-    """The newest record from before the machine joined: what came until then is not the fleet's business."""
+    """The newest record from before the machine joined: earlier ones are not sent."""
 
 
 class Visible(NamedTuple):
-    """What a hub may see: events of these scopes, and what it did itself."""
+    """What a hub may see: events of these scopes, and its own calls."""
 
     scopes: frozenset[str]
     principal: str
 
 
-class Goal(NamedTuple):
-    """Whose history goes where: this machine's seat and key, and the one hub on one server that is told."""
+class Destination(NamedTuple):
+    """The destination of a feed: this machine's seat and key, one hub, one server."""
 
     seat: str
     signer: Signer
@@ -60,15 +60,15 @@ class Goal(NamedTuple):
 
 
 class Feed:
-    """Sends the journal on to one hub. The cursor moves only when the server has stored a batch, and is kept over restarts."""
+    """Sends the journal to one hub. The cursor moves only when the server has stored a batch, and survives restarts."""
 
-    def __init__(self, home: Path, store: AuditStore, goal: Goal, link: FleetLink) -> None:
+    def __init__(self, home: Path, store: AuditStore, goal: Destination, link: FleetLink) -> None:
         self._home, self._store, self._goal, self._link = home, store, goal, link
         self._subject = subjects.audit(subjects.seat_of(goal.hub), goal.seat)
         self._file = cursor_file(goal.hub)
-        self._cursor = self._kept()
+        self._cursor = self._stored_cursor()
         self._stored: Cursor | None = None
-        self._keep_at = 0.0
+        self._store_at = 0.0
         self._round = "0"
         self._again_from: int | None = None
         self.problem: str | None = None
@@ -79,14 +79,14 @@ class Feed:
         return self._cursor.place.number if self._cursor.place.number > self._cursor.floor else 0
 
     async def send(self, visible: Visible) -> None:
-        """Send everything the journal has gained. What cannot be sent now is sent later."""
+        """Send all new records of the journal. What cannot be sent now is sent later."""
         try:
             if self._stored is None:
-                # Where it began must outlive a crash, whether or not anything could be sent.
-                self.keep()
+                # The start position must survive a crash, whether or not anything could be sent.
+                self.store_cursor()
             if self._again_from is not None:
                 first, self._again_from = self._again_from, None
-                # What the server stored once and lost since must not look to it like the same thing twice.
+                # A batch the server stored and then lost must not be deduplicated when it is sent again.
                 self._round = secrets.token_hex(4)
                 self._cursor = await anyio.to_thread.run_sync(self._before, first, visible)
             while self._link.is_up and self._store.journal.head.number > self._cursor.place.number:
@@ -97,35 +97,35 @@ class Feed:
                     return
                 await self._store_batch(body)
                 self._cursor = cursor
-            if time.monotonic() >= self._keep_at:
-                self.keep()
+            if time.monotonic() >= self._store_at:
+                self.store_cursor()
         except (*LOST, JetStreamError, LinkError) as error:
-            self._waits(str(error) or type(error).__name__)
+            self._postponed(str(error) or type(error).__name__)
         except BrokenLink as broken:
-            self._waits(f"the history stops at record {broken.number}: {broken.problem}")
+            self._postponed(f"the history stops at record {broken.number}: {broken.problem}")
 
     def rewind(self, first: int) -> None:
-        """Go back with the next send, because the fleet lacks the records from this number on."""
+        """Resume the next send at this record, because the fleet lacks the records from there on."""
         if 0 < first <= self._cursor.place.number:
             self._again_from = first
 
     async def _store_batch(self, body: HistoryBody) -> None:
         last = body.first + len(body.lines) - 1
         sealed = self._goal.signer.sealed("history", body.model_dump(by_alias=True))
-        # The server drops a batch that comes again soon; the hub one that comes again late.
+        # The server deduplicates a batch that is repeated soon; the hub one that is repeated late.
         named = {"Nats-Msg-Id": f"{self._goal.seat}-{self._round}-{body.first}-{last}"}
         js = self._link.jetstream(_ACK_S)
         await js.publish(self._subject, sealed, timeout=_ACK_S, headers=named)
         self.problem = None
 
-    def _waits(self, problem: str) -> None:
+    def _postponed(self, problem: str) -> None:
         if problem != self.problem:
             log.warning("the fleet's history waits: %s", problem)
         self.problem = problem
 
-    def keep(self) -> None:
-        """Keep the cursor for the next run. One that is a little old costs a few records sent twice, which the hub sees."""
-        self._keep_at = time.monotonic() + _KEEP_S
+    def store_cursor(self) -> None:
+        """Store the cursor for the next run. A slightly old one only repeats a few records, which the hub detects."""
+        self._store_at = time.monotonic() + _KEEP_S
         if self._cursor == self._stored:
             return
         place, self._stored = self._cursor.place, self._cursor
@@ -136,17 +136,17 @@ class Feed:
         }  # fmt: skip
         write_whole(self._home, self._file, json.dumps(kept).encode())
 
-    def _kept(self) -> Cursor:
-        """Where an earlier run got to; a hub that is allowed anew, or is on another server, is told what happens from now on."""
+    def _stored_cursor(self) -> Cursor:
+        """Return the cursor of an earlier run; for a new hub or another server, the current end of the journal."""
         try:
             kept = json.loads((self._home / self._file).read_text("utf-8"))
             if (kept["url"], kept["seat"]) == (self._goal.url, self._goal.seat):
-                place = Place(kept["segment"], kept["offset"], kept["number"], kept["seal"].encode())
+                place = JournalPosition(kept["segment"], kept["offset"], kept["number"], kept["seal"].encode())
                 return Cursor(place, frozenset(kept["unfinished"]), kept["floor"])
         except (FileNotFoundError, ValueError, KeyError):
             pass
         head = self._store.journal.head
-        return Cursor(Place(head.segment, head.offset, head.number, head.seal), frozenset(), head.number)
+        return Cursor(JournalPosition(head.segment, head.offset, head.number, head.seal), frozenset(), head.number)
 
     def _batch(self, cursor: Cursor, end: tuple[int, int], visible: Visible) -> tuple[HistoryBody, Cursor]:
         key, folder = self._store.key, self._store.folder
@@ -157,9 +157,9 @@ class Feed:
         size = 0
         with _Raw(folder) as raw:
             for line in lines_after(folder, key, place, end):
-                shown = raw.body(line) if _is_visible(line.fields, visible, unfinished) else None
-                lines.append([line.after.seal, shown])
-                place, size = line.after, size + SEAL + len(shown or b"")
+                visible_body = raw.body(line) if _is_visible(line.fields, visible, unfinished) else None
+                lines.append([line.after.seal, visible_body])
+                place, size = line.after, size + SEAL + len(visible_body or b"")
                 if len(lines) >= _MAX_LINES or size >= _MAX_BYTES:
                     break
         after: Literal["more", "pruned", "joined"] = "joined" if first == cursor.floor + 1 else "more"
@@ -169,7 +169,7 @@ class Feed:
         return body, Cursor(place, frozenset(list(unfinished)[-_MAX_OPEN:]), cursor.floor)
 
     def _before(self, first: int, visible: Visible) -> Cursor:
-        """The cursor as it was before this record, or where the journal now begins."""
+        """The cursor before this record, or at the current beginning of the journal."""
         place, unfinished = first_kept(self._store.folder, self._store.key), set[str]()
         end = (self._cursor.place.segment, self._cursor.place.offset)
         for line in lines_after(self._store.folder, self._store.key, place, end):
@@ -181,7 +181,7 @@ class Feed:
 
 
 class _Raw:
-    """The bytes of records, as they lie in the journal."""
+    """The raw bytes of records in the journal."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -204,10 +204,10 @@ class _Raw:
 def _is_visible(fields: dict[str, Any], visible: Visible, unfinished: set[str]) -> bool:
     match fields["kind"]:
         case "intent" | "record":
-            shown = fields["scope"] in visible.scopes or fields["principal"] == visible.principal
-            if shown and fields["kind"] == "intent":
+            is_visible = fields["scope"] in visible.scopes or fields["principal"] == visible.principal
+            if is_visible and fields["kind"] == "intent":
                 unfinished.add(fields["operationId"])
-            return shown
+            return is_visible
         case "outcome":
             if fields["operationId"] not in unfinished:
                 return False
@@ -218,24 +218,24 @@ def _is_visible(fields: dict[str, Any], visible: Visible, unfinished: set[str]) 
 
 
 def cursor_file(hub: str) -> str:
-    """The name of the file in the state folder that says how far a hub has been told."""
+    """Return the name of a hub's cursor file in the state folder."""
     return _FILE.format(subjects.seat_of(hub))
 
 
 def forget_cursors(home: Path, hubs: Iterable[str] = ()) -> None:
-    """Forget how far any hub but these was told, so that one that is allowed again later begins anew."""
+    """Delete the cursors of all other hubs, so that a hub allowed again later starts from then."""
     kept = {cursor_file(hub) for hub in hubs}
     for path in home.glob(_FILE.format("*")):
         if path.name not in kept:
             path.unlink(missing_ok=True)
 
 
-async def keep_sending(feed: Feed, visible: Callable[[], Visible], every_s: float) -> None:
-    """Send on for as long as the machine is part of the fleet. The journal tells nobody that it grew, so this looks."""
+async def send_continuously(feed: Feed, visible: Callable[[], Visible], every_s: float) -> None:
+    """Send new records until cancelled. The journal has no change notification, so it is polled."""
     while True:
         try:
             await feed.send(visible())
         except LinkError as error:
-            # A config that cannot be used says nothing of who may see what: so nobody sees anything.
-            log.warning("the fleet's history waits: %s", error.message)
+            # Without a valid config the permissions are unknown: nothing is sent.
+            log.warning("the fleet's history is not sent: %s", error.message)
         await asyncio.sleep(every_s)

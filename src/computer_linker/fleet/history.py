@@ -1,4 +1,4 @@
-"""One history for all machines: taken in from the server's stream, checked, and told machine by machine or together."""
+"""The fleet's history: consumes the server's stream, verifies it, and answers queries per machine or for all."""
 
 import asyncio
 import json
@@ -22,23 +22,26 @@ from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.fleet import subjects
 from computer_linker.fleet.archive import Archive
 from computer_linker.fleet.hub import Hub
-from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.link import LOST
 from computer_linker.fleet.machines import Machine
 from computer_linker.fleet.query import is_query, parse
 from computer_linker.fleet.seal import signer_of
+from computer_linker.fleet.tasks import cancel, restarting_task
 
 log = logging.getLogger(__name__)
 
 VIEWS = ("last", "timeline", "verify")
 _FETCH_S = 5.0
-"""How long the server is asked to wait for something new."""
+"""How long a fetch waits at the server for something new."""
 _PAUSE_S = 0.5
 _LOOK_S = 30.0
 _MAX_TRIES = 20
 _CONSUMER = "hub"
+_APPROVED = "json_extract(opening, '$.approval.said') = 'yes' AND json_extract(opening, '$.approval.{}') = ?"
+_OF_APPROVAL = {"approved = ?": _APPROVED.format("way"), "approved_by = ?": _APPROVED.format("by")}
+"""The archive has no columns for these: they are in the records."""
 _KEEP_BYTES = 256 << 20
-"""The stream is the way, not the archive: what it drops before a hub has it, the machine sends again."""
+"""The stream is a transport, not the archive: what it drops before a hub has it, the machine sends again."""
 
 
 class FleetHistory:
@@ -46,27 +49,27 @@ class FleetHistory:
 
     def __init__(self, hub: Hub, archive: Archive, fetch_s: float = _FETCH_S) -> None:
         self._hub, self._archive, self._fetch_s = hub, archive, fetch_s
-        self._lasting: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
         self.problem: str | None = None
         self._behind: dict[str, int] = {}
-        """What was stored of machines that had sent more, when last looked at."""
+        """The last stored record of each machine that had sent more, at the last check."""
 
     def start(self) -> None:
-        """Begin to take in what machines send."""
-        self._lasting = [lasting(self._keep, "the hub's history")]
+        """Begin to consume what machines send."""
+        self._tasks = [restarting_task(self._consume, "the hub's history")]
 
     async def aclose(self) -> None:
-        """Leave the rest for the next run; the server keeps it."""
-        await end(self._lasting)
+        """Stop; the server stores the rest for the next run."""
+        await cancel(self._tasks)
 
     async def answer(
         self, address: str, *, view: str, limit: int, terms: str | None, cursor: str | None
     ) -> dict[str, Any]:
-        """One view over the machines an address means: `laptop`, `laptop/app`, `[os=linux]/app`, `[all]`."""
+        """One view over the machines of an address: `laptop`, `laptop/app`, `[os=linux]/app`, `[all]`."""
         if view not in VIEWS:
             raise InvalidRequest(f"There is no view {view[:40]!r} of a fleet's history.", views=list(VIEWS))
         name, _, scope = address.partition("/")
-        machines = self._meant(name)
+        machines = self._matching(name)
         if view == "verify":
             checked = [await anyio.to_thread.run_sync(self._verified, machine) for machine in machines]
             return {
@@ -76,17 +79,17 @@ class FleetHistory:
                 "valid": all(c["valid"] for c in checked),
                 "machines": checked,
             }
-        asked = partial(self._page, machines, scope or None, view == "last", limit, terms, cursor)
-        events, following = await anyio.to_thread.run_sync(asked)
+        page = partial(self._page, machines, scope or None, view == "last", limit, terms, cursor)
+        events, following = await anyio.to_thread.run_sync(page)
         return {"view": view, "events": events, "nextCursor": following}
 
-    def _meant(self, name: str) -> list[Machine]:
-        """The machines of an address; those that left, too: their history stays."""
+    def _matching(self, name: str) -> list[Machine]:
+        """The machines of an address, including those that left: their history stays."""
         if not is_query(name):
             return [self._hub.machines.find(name)]
         wanted = parse(name)
         trusted = (machine for machine in self._hub.machines.by_key.values() if machine.trusted)
-        return [m for m in trusted if wanted.fits(m.known.name, m.known.facts, m.capabilities)]
+        return [m for m in trusted if wanted.matches(m.known.name, m.known.facts, m.capabilities)]
 
     def _page(
         self, machines: list[Machine], scope: str | None, newest_first: bool, limit: int, terms: str | None,
@@ -94,6 +97,7 @@ class FleetHistory:
     ) -> tuple[list[dict[str, Any]], str | None]:  # fmt: skip
         found = query.within(query.parse(terms), None, scope)
         known = {machine.known.fingerprint: machine for machine in machines}
+        found.where = [_OF_APPROVAL.get(condition, condition) for condition in found.where]
         found.add(f"machine IN ({','.join('?' * len(known))})", *known)
         if found.nothing or not known:
             return [], None
@@ -107,16 +111,16 @@ class FleetHistory:
     def _verified(self, machine: Machine) -> dict[str, Any]:
         verdict = self._archive.verify(machine.known.fingerprint)
         problems = self._archive.problems(machine.known.fingerprint)
-        said = machine.here.history if machine.here is not None else 0
+        reported = machine.presence.history if machine.presence is not None else 0
         return {
             "machine": machine.known.name, "machineId": machine.known.machine_id, "valid": verdict.first_bad is None,
             "records": verdict.records, "beginsAt": verdict.begins_at, "last": verdict.last,
-            "missing": max(0, said - verdict.last), "firstBad": verdict.first_bad, "problem": verdict.problem,
+            "missing": max(0, reported - verdict.last), "firstBad": verdict.first_bad, "problem": verdict.problem,
             "problems": problems,
         }  # fmt: skip
 
-    async def _keep(self) -> None:
-        """Take in batches for as long as the hub runs; the server remembers how far it got."""
+    async def _consume(self) -> None:
+        """Consume batches while the hub runs; the server stores the position."""
         while True:
             if self._hub.link.is_up:
                 try:
@@ -138,25 +142,25 @@ class FleetHistory:
             subjects.every_audit(seat), durable=_CONSUMER, stream=subjects.stream(seat), config=wanted
         )
         self.problem = None
-        look_at = time.monotonic() + _LOOK_S
+        check_at = time.monotonic() + _LOOK_S
         while self._hub.link.is_up:
-            # Without news it looks at once; where machines never stop talking, now and then.
-            if time.monotonic() >= look_at:
-                look_at = time.monotonic() + _LOOK_S
+            # Checked at once when there is nothing new; under constant traffic, periodically.
+            if time.monotonic() >= check_at:
+                check_at = time.monotonic() + _LOOK_S
                 await self._ask_for_missing()
             try:
                 batches = await consumer.fetch(50, timeout=self._fetch_s)
             except TimeoutError:
-                look_at = 0
+                check_at = 0
                 continue
             for batch in batches:
-                await self._take(batch)
+                await self._store(batch)
 
     async def _ask_for_missing(self) -> None:
-        """A machine says that it sent more than there is, and none of it comes: it was lost on the way, so it is sent again."""
+        """Ask a machine to resend records that it reported as sent and that never arrived."""
         behind: dict[str, int] = {}
         for machine in list(self._hub.machines.by_key.values()):
-            if not machine.trusted or machine.here is None:
+            if not machine.trusted or machine.presence is None:
                 continue
             key = machine.known.fingerprint
             last = await anyio.to_thread.run_sync(self._archive.last, key)
@@ -166,12 +170,12 @@ class FleetHistory:
                     await self._hub.ask_history(machine, last + 1)
         self._behind = behind
 
-    async def _take(self, batch: Msg) -> None:
+    async def _store(self, batch: Msg) -> None:
         try:
             signer = signer_of(batch.data)
             machine = self._hub.machines.by_key.get(signer)
             if machine is None or not machine.trusted:
-                # One that is trusted later is asked for it then.
+                # Its history is requested once it is trusted.
                 await batch.ack()
                 return
             fate = await anyio.to_thread.run_sync(self._archive.take, signer, batch.data)
@@ -234,7 +238,7 @@ def _event(machine: Machine, row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What a machine wrote, as it may be shown: words, numbers, and facts of these; nothing a terminal would obey."""
+    """Return a machine's values made safe for display: no terminal control sequences."""
     if isinstance(value, str):
         return escaped(value[:400])
     if isinstance(value, dict):

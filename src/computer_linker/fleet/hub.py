@@ -1,4 +1,4 @@
-"""The hub: hears which machines are there, and carries calls to them and their answers back."""
+"""The hub: tracks which machines are connected, and forwards calls to them and replies back."""
 
 import asyncio
 import logging
@@ -18,24 +18,24 @@ from computer_linker.errors import (
 )
 from computer_linker.fleet import subjects
 from computer_linker.fleet.large import TooLarge, streamed
-from computer_linker.fleet.lasting import end, lasting
 from computer_linker.fleet.link import FleetLink, Wants
 from computer_linker.fleet.machines import Machine, Machines
-from computer_linker.fleet.messages import AnswerBody, Here, moment, parsed
+from computer_linker.fleet.messages import AnswerBody, Presence, moment, parsed
 from computer_linker.fleet.seal import Signer, opened
 from computer_linker.fleet.streams import Streams
-from computer_linker.fleet.waiting import Beside, Waiting, late, reply_of, unknown
+from computer_linker.fleet.tasks import cancel, restarting_task
+from computer_linker.fleet.waiting import SideStream, Waiting, late, reply_of, unknown
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 
 log = logging.getLogger(__name__)
 
 RESUME_S = 20.0
-"""How long a machine or the server may be away in the middle of a call before its outcome counts as not known."""
+"""How long a machine or the server may be away during a call before its outcome counts as unknown."""
 _LOOK_S = 0.5
 _LARGE_AT_ONCE = 4
 _LAST_WORD_S = 2.0
-"""How long a machine that takes no bytes, or gives none, may still say why."""
+"""How long a machine whose byte stream stalled may still send the reason."""
 _MAX_PRESENCE = 128 * 1024
 
 
@@ -49,11 +49,11 @@ class Hub:
         self._waiting: dict[str, Waiting] = {}
         self._heard = asyncio.Event()
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
-        self._lasting: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
         self._refusing: set[asyncio.Task[None]] = set()
         self.streams = Streams(signer, self.seat, self._refuse_soon)
         listens = {
-            subjects.EVERY_PRESENCE: self._hear, subjects.every_reply(self.seat): self._take,
+            subjects.EVERY_PRESENCE: self._receive_presence, subjects.every_reply(self.seat): self._receive_reply,
             self.streams.subject: self.streams.take,
         }  # fmt: skip
         self.link = FleetLink(machines.settings.place, subjects.inbox(self.seat), Wants(listens, self._up, self._down))
@@ -62,11 +62,11 @@ class Hub:
     def start(self) -> None:
         """Begin to connect."""
         self.link.start()
-        self._lasting = [lasting(self._watch, "the hub's watch")]
+        self._tasks = [restarting_task(self._watch, "the hub's watch")]
 
     async def aclose(self) -> None:
-        """Let go; calls under way end as not known."""
-        await end(self._lasting)
+        """Disconnect; calls in flight end with an unknown outcome."""
+        await cancel(self._tasks)
         for waiting in self._waiting.values():
             waiting.give_up("The hub was stopped")
         await self.link.aclose()
@@ -74,23 +74,23 @@ class Hub:
     async def call(
         self, machine: Machine, call: dict[str, Any], within_s: float, *, observes: bool, flow: Flow | None = None
     ) -> Reply:
-        """Run one call there, with bytes beside it or not. What stays unanswered is unknown, never done or not done."""
-        self._check_there(machine)
+        """Run one call there, with or without a byte stream. An unanswered call is unknown, never done or not done."""
+        self._check_online(machine)
         if flow is not None:
-            return await self._beside(machine, call, within_s, flow, observes=observes)
+            return await self._with_stream(machine, call, within_s, flow, observes=observes)
         try:
             return await self._called(machine, call, within_s, observes=observes)
         except TooLarge:
             async with self._large, streamed(call) as whole:
-                return await self._beside(machine, None, within_s, whole, observes=observes)
+                return await self._with_stream(machine, None, within_s, whole, observes=observes)
 
-    async def _beside(
+    async def _with_stream(
         self, machine: Machine, call: dict[str, Any] | None, within_s: float, flow: Flow, *, observes: bool
     ) -> Reply:
-        """Run a call with bytes beside it; without one, those bytes are the call."""
+        """Run a call with its byte stream; without a given one, the stream carries the call itself."""
         handle, known = secrets.token_hex(16), machine.known
         with self.streams.dialling(self.link, handle, known.fingerprint, known.seat) as dial:
-            beside = Beside(handle, lambda waiting: flow.carried_by(_heeded(dial, waiting)), is_call=call is None)
+            beside = SideStream(handle, lambda waiting: flow.carried_by(_heeded(dial, waiting)), is_call=call is None)
             return await flow.until(self._called(machine, call or {}, within_s, observes=observes, beside=beside))
 
     async def _called(
@@ -100,7 +100,7 @@ class Hub:
         within_s: float,
         *,
         observes: bool,
-        beside: Beside | None = None,
+        beside: SideStream | None = None,
     ) -> Reply:
         waiting = Waiting(
             machine, secrets.token_hex(16), secrets.token_hex(16), time.time() + within_s, call,
@@ -111,7 +111,7 @@ class Hub:
             async with asyncio.timeout(within_s):
                 await self._send(waiting)
                 answer = await waiting.answer
-                # Not with bytes beside it: the machine would go on in what may be another state of the file.
+                # Not with a byte stream: the machine would continue it on a file that may have changed.
                 if answer.rule == "restarted" and observes and beside is None:
                     await self._next_run(waiting)
                     waiting.answer = asyncio.get_running_loop().create_future()
@@ -127,7 +127,7 @@ class Hub:
         finally:
             del self._waiting[waiting.call_id]
 
-    def _check_there(self, machine: Machine) -> None:
+    def _check_online(self, machine: Machine) -> None:
         name, state = machine.known.name, self.machines.state(machine)
         if state == "unknown":
             raise ProviderUnavailable("The fleet's server cannot be reached; nothing was sent.", computer=name)
@@ -138,9 +138,9 @@ class Hub:
             )  # fmt: skip
 
     async def _send(self, waiting: Waiting) -> None:
-        """Ask, or ask again: the same act under the same key, in a message of its own."""
-        here = waiting.machine.here
-        assert here is not None, "only a machine that is there is asked"
+        """Send the call, or send it again: the same key in a new message."""
+        presence = waiting.machine.presence
+        assert presence is not None, "only a machine that is there is asked"
         nonce = secrets.token_hex(16)
         body = self._addressed(waiting, nonce) | {"callId": waiting.call_id, "call": waiting.call}
         if waiting.beside is not None:
@@ -149,51 +149,51 @@ class Hub:
         if len(sealed) > self.link.largest > 0:
             raise TooLarge
         waiting.nonces.add(nonce)
-        waiting.epoch, waiting.link = here.epoch, here.link
+        waiting.epoch, waiting.link = presence.epoch, presence.link
         seat = waiting.machine.known.seat
         await self.link.publish(subjects.calls(seat), sealed, subjects.reply(self.seat, seat, waiting.call_id))
         if waiting.beside is not None:
             waiting.beside.begin(waiting)
 
     def _addressed(self, waiting: Waiting, nonce: str) -> dict[str, Any]:
-        here = waiting.machine.here
-        assert here is not None, "only a machine that is there is asked"
+        presence = waiting.machine.presence
+        assert presence is not None, "only a machine that is there is asked"
         return {
-            "to": waiting.machine.known.fingerprint, "epoch": waiting.epoch or here.epoch, "nonce": nonce,
+            "to": waiting.machine.known.fingerprint, "epoch": waiting.epoch or presence.epoch, "nonce": nonce,
             "key": waiting.key, "at": time.time(), "until": waiting.until,
         }  # fmt: skip
 
     async def _watch(self) -> None:
-        """Nothing tells that a machine went silent, so this looks at the calls under way now and then."""
+        """Poll the calls in flight: no event reports a machine that went silent."""
         while True:
             await asyncio.sleep(_LOOK_S)
-            await self._look_at(list(self._waiting.values()))
+            await self._check_all(list(self._waiting.values()))
 
-    async def _look_at(self, calls: list[Waiting]) -> None:
+    async def _check_all(self, calls: list[Waiting]) -> None:
         for waiting in calls:
             if not waiting.answer.done() and waiting.nonces:
                 try:
-                    await self._look(waiting)
+                    await self._check(waiting)
                 except LinkError as error:
                     if not waiting.answer.done():
                         waiting.answer.set_exception(error)
 
-    async def _look(self, waiting: Waiting) -> None:
-        """Ask again when a lost connection is back; give up when it stays lost."""
+    async def _check(self, waiting: Waiting) -> None:
+        """Send the call again after a reconnect; give up when the connection stays lost."""
         machine = waiting.machine
-        here, is_there = machine.here, self.machines.state(machine) == "online"
-        if not is_there or here is None:
+        presence, is_there = machine.presence, self.machines.state(machine) == "online"
+        if not is_there or presence is None:
             waiting.away_since = waiting.away_since or time.monotonic()
             if time.monotonic() - waiting.away_since > self._resume_s:
                 raise unknown(waiting, f"{machine.known.name} was lost after the call was sent")
-        elif here.epoch != waiting.epoch:
+        elif presence.epoch != waiting.epoch:
             raise unknown(waiting, f"{machine.known.name} was started anew after the call was sent")
-        elif waiting.away_since is not None or here.link != waiting.link:
+        elif waiting.away_since is not None or presence.link != waiting.link:
             waiting.away_since = None
             try:
                 await self._send(waiting)
             except (LinkError, TooLarge):
-                # It was sent before, so this says nothing of its outcome: the next look tries again, or gives up as not known.
+                # It was sent before, so its outcome is open: the next check tries again, or gives up with an unknown outcome.
                 waiting.away_since = time.monotonic()
 
     async def _cancel(self, waiting: Waiting) -> None:
@@ -204,15 +204,15 @@ class Hub:
             log.info("a cancelled call could not be ended there: %s", error.message)
 
     async def _next_run(self, waiting: Waiting) -> None:
-        """Wait for the new run of a machine to say that it is there."""
-        while waiting.machine.here is None or waiting.machine.here.epoch == waiting.epoch:
+        """Wait for the presence message of a restarted machine."""
+        while waiting.machine.presence is None or waiting.machine.presence.epoch == waiting.epoch:
             await self._heard.wait()
         waiting.epoch = ""
 
     async def _up(self) -> None:
         self.streams.again()
         for waiting in self._waiting.values():
-            # Whatever was on its way when the connection broke may be lost: ask again once the machine is heard.
+            # Messages in flight when the connection broke may be lost: calls are sent again once the machine is heard.
             waiting.away_since = waiting.away_since or time.monotonic()
         await self.link.publish(subjects.ASK, b"")
 
@@ -220,27 +220,27 @@ class Hub:
         self.streams.again()
         log.info("the fleet's server cannot be reached: %s", self.link.problem or "the connection ended")
 
-    async def _hear(self, raw: Msg) -> None:
-        """A machine says that it is there."""
+    async def _receive_presence(self, raw: Msg) -> None:
+        """Handle a presence message."""
         try:
             if len(raw.data) > _MAX_PRESENCE:
                 raise InvalidRequest("A machine says too much of itself.", rule="oversized")
             message = opened(raw.data, lambda _: True)
             if message.kind != "here":
                 raise InvalidRequest("That message is not for a hub.", rule="malformed")
-            here = parsed(Here, message.body)
-            if raw.subject != subjects.presence(here.seat):
+            presence = parsed(Presence, message.body)
+            if raw.subject != subjects.presence(presence.seat):
                 raise PermissionDenied("A machine speaks from another's seat.", rule="another_machine")
-            machine = self.machines.hear(message.signer, here)
+            machine = self.machines.receive(message.signer, presence)
         except LinkError as error:
             await self.refuse(error)
             return
         self._heard.set()
         self._heard = asyncio.Event()
-        await self._look_at([waiting for waiting in self._waiting.values() if waiting.machine is machine])
+        await self._check_all([waiting for waiting in self._waiting.values() if waiting.machine is machine])
 
-    async def _take(self, raw: Msg) -> None:
-        """An answer, or a part of one. Only what the asked machine signed for this very call counts."""
+    async def _receive_reply(self, raw: Msg) -> None:
+        """Handle a reply, or a fragment of one. Only what the called machine signed for this call counts."""
         waiting = self._waiting.get(raw.subject.rpartition(".")[2])
         if waiting is None or waiting.answer.done():
             return
@@ -248,7 +248,7 @@ class Hub:
             await self.refuse(PermissionDenied("A machine answers from another's seat.", rule="another_machine"))
             return
         if not raw.data and (raw.headers or {}).get("Status") == "503":
-            self._nobody(waiting)
+            self._no_responder(waiting)
             return
         try:
             whole = waiting.parts.add(raw.data)
@@ -266,7 +266,7 @@ class Hub:
             return
         waiting.answer.set_result(answer)
 
-    def _nobody(self, waiting: Waiting) -> None:
+    def _no_responder(self, waiting: Waiting) -> None:
         name = waiting.machine.known.name
         if len(waiting.nonces) == 1:
             error = ProviderUnavailable(
@@ -278,11 +278,11 @@ class Hub:
 
     async def ask_history(self, machine: Machine, first: int) -> None:
         """Ask a machine to send its history again from this record on."""
-        here = machine.here
-        if here is None or self.machines.state(machine) != "online":
+        presence = machine.presence
+        if presence is None or self.machines.state(machine) != "online":
             return
         body = {
-            "to": machine.known.fingerprint, "epoch": here.epoch, "nonce": secrets.token_hex(16),
+            "to": machine.known.fingerprint, "epoch": presence.epoch, "nonce": secrets.token_hex(16),
             "key": secrets.token_hex(16), "at": time.time(), "until": time.time() + 60, "first": first,
         }  # fmt: skip
         await self.link.publish(subjects.calls(machine.known.seat), self._signer.sealed("resend", body))
@@ -293,13 +293,13 @@ class Hub:
         task.add_done_callback(self._refusing.discard)
 
     async def refuse(self, error: LinkError) -> None:
-        """What is not believed is an event of the hub's own history."""
+        """Audit a rejected message in the hub's own history."""
         stranger = Principal("fleet:unknown", "peer", session="fleet", connection="fleet", grants=frozenset())
         await self._dispatcher.refuse({"op": "fleet.hub"}, stranger, error)
 
 
 def _heeded(dial: Connect, waiting: Waiting) -> Connect:
-    """The way to the other side of a stream; when it is lost for good, the call beside it is, too."""
+    """Wrap a stream's connect function so that a permanent failure also ends the call it belongs to."""
     loop = asyncio.get_running_loop()
     problem = f"{waiting.machine.known.name} was lost while bytes were on their way"
 

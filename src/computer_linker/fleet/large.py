@@ -1,11 +1,11 @@
-"""Calls larger than the server's messages: the call itself streams beside a short one that announces it."""
+"""Calls larger than the server's messages: the call itself streams beside a short message that announces it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped,unused-ignore]  # it ships no types
+import msgpack
 
 from computer_linker.computer.remote.flow import PIECE, Flow
 from computer_linker.errors import InvalidRequest, LimitExceeded
@@ -15,12 +15,12 @@ MAX_REQUEST = 9 * 1024 * 1024
 
 
 class TooLarge(Exception):
-    """The server takes no message as large as this call; nothing was sent."""
+    """The call exceeds the server's message size; nothing was sent."""
 
 
 @asynccontextmanager
 async def streamed(call: dict[str, Any]) -> AsyncIterator[Flow]:
-    """A flow that carries this call, for as long as the body runs. Raises LimitExceeded for what no machine would take."""
+    """A flow that carries this call while the body runs. Raises LimitExceeded for more than a machine accepts."""
     raw = bytes(msgpack.packb(call, use_bin_type=True))
     if len(raw) > MAX_REQUEST:
         raise LimitExceeded("This call is larger than a fleet carries; send less at once.", limit=MAX_REQUEST)
@@ -29,13 +29,13 @@ async def streamed(call: dict[str, Any]) -> AsyncIterator[Flow]:
     try:
         yield flow
     finally:
-        # The call has ended, and with it the flow: what it met is what the call tells.
+        # The call has ended, and with it the flow: the call reports the flow's error.
         await asyncio.wait([sending])
         sending.exception()
 
 
 async def received(flow: Flow) -> dict[str, Any]:
-    """The call that a flow carries. Raises InvalidRequest for one that is too large, or no call."""
+    """Read the call from a flow. Raises InvalidRequest for one that is too large or malformed."""
     call = unpacked(await asyncio.to_thread(_joined, flow))
     if type(call) is not dict:
         raise InvalidRequest("That is no call.", rule="malformed")

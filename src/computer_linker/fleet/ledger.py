@@ -1,4 +1,4 @@
-"""What a machine has been asked already: each message counts once, and each act is done once however often it is asked for."""
+"""Replay protection and idempotency: each message is accepted once, each keyed call is executed once."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ _MAX_UNDER_WAY = 64
 
 
 class Ledger:
-    """One run of one machine. A new run has another epoch, so that nothing of an earlier run need be remembered."""
+    """One run of one machine. A new run has another epoch, so that nothing of an earlier run need be stored."""
 
     def __init__(self) -> None:
         self._nonces: dict[str, float] = {}
@@ -23,7 +23,7 @@ class Ledger:
         self._tidy_at = 0.0
 
     def spend(self, nonce: str, until: float) -> None:
-        """Take note of a message. Raises PermissionDenied for one that came before."""
+        """Record a message's nonce. Raises PermissionDenied for a repeated one."""
         self._tidy()
         if nonce in self._nonces:
             raise PermissionDenied("This message came before.", rule="replayed")
@@ -32,7 +32,7 @@ class Ledger:
         self._nonces[nonce] = until
 
     def act(self, key: str, until: float, work: Callable[[], Awaitable[Reply]]) -> asyncio.Task[Reply]:
-        """The act of this key: the one under way or done, or a new one."""
+        """Return the task of this key: the running or finished one, or a new one."""
         known = self._acts.get(key)
         if known is not None:
             if known[2] is None:
@@ -47,13 +47,13 @@ class Ledger:
         return task
 
     def cancel(self, key: str) -> None:
-        """End an act that is under way."""
+        """Cancel a running call."""
         known = self._acts.get(key)
         if known is not None and known[2] is not None:
             known[2].cancel()
 
     async def aclose(self) -> None:
-        """End what is under way, as the service does when it stops."""
+        """Cancel what is running."""
         for task in list(self._running):
             task.cancel()
         if self._running:

@@ -1,4 +1,4 @@
-"""The connection to the NATS server: outbound, kept up for as long as it is wanted, never plain where it must not be."""
+"""The connection to the NATS server: outbound, kept up while it is wanted, with TLS wherever it is required."""
 
 import asyncio
 import logging
@@ -11,15 +11,15 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 
 from computer_linker.errors import LinkError, ProviderUnavailable
-from computer_linker.fleet.lasting import bounded, end, lasting
-from computer_linker.fleet.place import credentials_of, may_be_plain, tls_of
-from computer_linker.fleet.settings import Place
+from computer_linker.fleet.credentials import credentials_of, may_be_plain, tls_of
+from computer_linker.fleet.settings import ServerAddress
+from computer_linker.fleet.tasks import bounded, cancel, restarting_task
 
 log = logging.getLogger(__name__)
 
 LOST = (OSError, NatsError, TimeoutError)
-"""What the client library raises when the server cannot be used."""
-Take = Callable[[Msg], Awaitable[None]]
+"""Exceptions of the client library when the server cannot be used."""
+Handler = Callable[[Msg], Awaitable[None]]
 Turn = Callable[[], Awaitable[None]]
 _CONNECT_S = 5
 _PING_S = 5
@@ -28,23 +28,23 @@ _PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What a link is for: what it listens to, and what happens when it comes up (again) or goes down."""
+    """The subscriptions of a link, and its callbacks for connect, reconnect and disconnect."""
 
-    listens: Mapping[str, Take]
+    listens: Mapping[str, Handler]
     up: Turn
     down: Turn
 
 
 class FleetLink:
-    """One client of the server. Reconnects by itself; what was under way is the caller's business."""
+    """One client connection to the server. Reconnects by itself; calls in flight are up to the caller."""
 
-    def __init__(self, place: Place, inbox: str, wants: Wants) -> None:
+    def __init__(self, place: ServerAddress, inbox: str, wants: Wants) -> None:
         self._place, self._inbox, self._wants = place, inbox, wants
         self._client: _GuardedClient | None = None
-        self._lasting: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
         self._first = asyncio.Event()
         self.problem: str | None = None
-        """Why it is not up, in the server's or the system's words."""
+        """Why it is not connected: the server's or the system's error text."""
 
     @property
     def is_up(self) -> bool:
@@ -52,15 +52,15 @@ class FleetLink:
 
     @property
     def largest(self) -> int:
-        """The most bytes the server takes in one message."""
+        """The server's maximum message size in bytes."""
         return self._client.max_payload if self._client is not None else 0
 
     def start(self) -> None:
-        """Begin to connect, and go on until closed."""
-        self._lasting = [lasting(self._keep, "the fleet's connection")]
+        """Begin to connect, and keep reconnecting until closed."""
+        self._tasks = [restarting_task(self._run, "the fleet's connection")]
 
     async def wait_up(self, seconds: float) -> bool:
-        """True once it is up; False when that did not happen in time."""
+        """True once it is connected; False when that did not happen in time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._first.wait()
@@ -69,12 +69,12 @@ class FleetLink:
         return self.is_up
 
     async def aclose(self) -> None:
-        """Let go of the server."""
-        await end(self._lasting)
-        await self._let_go()
+        """Disconnect."""
+        await cancel(self._tasks)
+        await self._close()
 
     async def publish(self, subject: str, payload: bytes, reply: str = "") -> None:
-        """Hand one message to the server. Raises ProviderUnavailable when there is none."""
+        """Publish one message. Raises ProviderUnavailable without a connection."""
         if self._client is None or not self._client.is_connected:
             raise ProviderUnavailable("The fleet's server cannot be reached now.", reason=self.problem)
         try:
@@ -83,45 +83,45 @@ class FleetLink:
             raise ProviderUnavailable(f"The fleet's server did not take a message: {error}.") from error
 
     def jetstream(self, timeout_s: float = 5) -> JetStreamContext:
-        """The server's store of streams."""
+        """The server's JetStream context."""
         if self._client is None:
             raise ProviderUnavailable("The fleet's server cannot be reached now.", reason=self.problem)
         return self._client.jetstream(timeout=timeout_s)
 
     async def flush(self) -> None:
-        """Return once the server has everything that was published."""
+        """Return once the server has received everything that was published."""
         if self._client is not None and self._client.is_connected:
             await bounded(self._client.flush(timeout=_CONNECT_S), _CONNECT_S + 1)
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         while True:
             closed = asyncio.Event()
             try:
                 client = self._client = _GuardedClient(self._place)
                 await self._connect(client, closed)
-                # From here on a problem is one of the subjects, which the server may not let us hear.
+                # From here on a problem concerns the subjects, for which the server may deny permission.
                 self.problem = None
                 for subject, take in self._wants.listens.items():
                     await client.subscribe(subject, cb=take)
                 await client.flush(timeout=_CONNECT_S)
             except (*LOST, LinkError) as error:
                 self.problem = str(error) or type(error).__name__
-                await self._let_go()
+                await self._close()
                 await asyncio.sleep(_PAUSE_S)
                 continue
             self._first.set()
             await self._wants.up()
-            # The library reconnects by itself; it gives up only when the server turns it away for good.
+            # The library reconnects by itself; it gives up only when the server rejects it permanently.
             await closed.wait()
             await asyncio.sleep(_PAUSE_S)
 
-    async def _let_go(self) -> None:
+    async def _close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             try:
                 await bounded(client.close(), _CONNECT_S)
             except LOST as error:
-                log.debug("the fleet's server was left without a goodbye: %s", error)
+                log.debug("the connection to the fleet's server was not closed in order: %s", error)
 
     async def _connect(self, client: "_GuardedClient", closed: asyncio.Event) -> None:
         async def on_error(error: Exception) -> None:
@@ -131,7 +131,7 @@ class FleetLink:
             closed.set()
 
         async def on_down() -> None:
-            # One that we let go of ourselves was not lost.
+            # A connection that we closed ourselves was not lost.
             if self._client is client:
                 await self._wants.down()
 
@@ -144,9 +144,9 @@ class FleetLink:
 
 
 class _GuardedClient(Client):
-    """The library's client, which by itself would tell a server its credentials in the clear if that server says no TLS."""
+    """The library's client with TLS enforced: by itself it would send credentials in the clear to a server that offers no TLS."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ServerAddress) -> None:
         super().__init__()
         self._place = place
         credentials = credentials_of(place.creds)
@@ -158,8 +158,8 @@ class _GuardedClient(Client):
             self._public_nkey = credentials.user.public
 
     def _connect_command(self) -> bytes:
-        # The first thing a client says. The greeting before it is not protected, so whoever is in between could have
-        # taken the server's wish for TLS out of it, or pointed to another server.
+        # The first message of a client. The INFO before it is not protected, so a man in the middle could have
+        # removed the server's TLS requirement from it, or named another server.
         server = self._current_server
         writer = getattr(self._transport, "_io_writer", None)
         is_tls = writer is not None and writer.get_extra_info("ssl_object") is not None

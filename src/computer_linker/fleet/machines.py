@@ -1,4 +1,4 @@
-"""The machines a hub knows: which it trusts, which of them are there now, and which one an address means."""
+"""The hub's registry of machines: which are trusted, which are online, and which one an address refers to."""
 
 import hmac
 import time
@@ -8,32 +8,32 @@ from typing import Any, Literal
 
 from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied, UnknownScope
 from computer_linker.fleet.member import proof_of
-from computer_linker.fleet.messages import SKEW_S, Here, SharedScope, moment
+from computer_linker.fleet.messages import SKEW_S, Presence, SharedScope, moment
 from computer_linker.fleet.query import Query
 from computer_linker.fleet.settings import HubSettings, Invited, KnownMachine
 
 State = Literal["online", "offline", "stale", "left", "unknown", "pending"]
 _MAX_PENDING = 200
 _MAX_PENDING_A_SEAT = 4
-"""So that one machine cannot keep all others from asking to join."""
+"""A limit, so that one machine cannot prevent all others from asking to join."""
 _KEY_DIGITS = 20
-"""Fewer could be met by a key that somebody searched for."""
+"""A shorter prefix could be matched by a key generated for it."""
 _MISSED = 3
-"""So many heartbeats must be missed before a machine counts as gone."""
+"""Missed heartbeats until a machine counts as gone."""
 
 
 @dataclass(slots=True)
 class Machine:
-    """One machine as the hub sees it. `here` is the last thing it said in this run of the hub."""
+    """One machine in the hub's view. `presence` is its last presence message in this run of the hub."""
 
     known: KnownMachine
     trusted: bool
-    here: Here | None = None
+    presence: Presence | None = None
     heard_at: float = 0.0
-    """By this hub's own clock that never goes back."""
+    """By this hub's monotonic clock."""
     scopes: list[SharedScope] = field(default_factory=list)
     sent: int = 0
-    """The newest record of its history that it says the server has for this hub."""
+    """The newest record of its history that, by its own report, the server has for this hub."""
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -41,39 +41,44 @@ class Machine:
 
 
 class Machines:
-    """The table. A machine is trusted by its key; its id belongs to that key, its name is only what it says."""
+    """The registry. A machine is trusted by its key; its id is bound to that key, its name is only a claim."""
 
     def __init__(self, settings: HubSettings, own: str, store: Callable[[HubSettings], object]) -> None:
         self._settings, self._own, self._store = settings, own, store
         self.is_connected: Callable[[], bool] = lambda: True
         self.by_key = {known.fingerprint: Machine(known, trusted=True) for known in settings.machines}
 
-    def hear(self, signer: str, here: Here) -> Machine:
-        """Take in what a machine said of itself. Raises PermissionDenied for what it may not say."""
+    def receive(self, signer: str, presence: Presence) -> Machine:
+        """Process a presence message. Raises PermissionDenied for one that must not be accepted."""
         machine = self.by_key.get(signer)
-        if machine is not None and machine.trusted and machine.known.machine_id != here.machine_id:
+        if machine is not None and machine.trusted and machine.known.machine_id != presence.machine_id:
             raise PermissionDenied(
                 "A machine calls itself another than the one that was trusted.", rule="another_machine"
             )
         if machine is not None:
-            _check_order(machine, here)
-        if abs(here.at - time.time()) > SKEW_S:
+            _check_order(machine, presence)
+        if abs(presence.at - time.time()) > SKEW_S:
             raise PermissionDenied(
                 "A machine's clock is more than a minute off, or this was said before.", rule="clock"
             )
         if machine is None or not machine.trusted:
-            machine = self._welcome(signer, here)
+            machine = self._register(signer, presence)
         known = machine.known
-        said = {"name": here.name, "seat": here.seat, "facts": here.facts, "left": here.going == "leaves"}
-        machine.known = known.model_copy(update=said | {"last_seen_at": here.at})
-        if (known.name, known.seat, known.facts, known.left) != tuple(said.values()):
-            self._keep()
-        machine.here, machine.heard_at = here, time.monotonic()
-        machine.scopes, machine.sent = here.scopes.get(self._own, []), here.sent.get(self._own, 0)
+        reported = {
+            "name": presence.name,
+            "seat": presence.seat,
+            "facts": presence.facts,
+            "left": presence.going == "leaves",
+        }
+        machine.known = known.model_copy(update=reported | {"last_seen_at": presence.at})
+        if (known.name, known.seat, known.facts, known.left) != tuple(reported.values()):
+            self._save()
+        machine.presence, machine.heard_at = presence, time.monotonic()
+        machine.scopes, machine.sent = presence.scopes.get(self._own, []), presence.sent.get(self._own, 0)
         return machine
 
     def trust(self, start: str) -> Machine:
-        """Trust the pending machine whose key begins so. Raises NotFound, or InvalidRequest when several do."""
+        """Trust the pending machine whose key has this prefix. Raises NotFound, or InvalidRequest when several match."""
         start = start.replace(":", "").lower()
         found = [
             m for key, m in self.by_key.items() if not m.trusted and len(start) >= _KEY_DIGITS and key.startswith(start)
@@ -88,43 +93,43 @@ class Machines:
         return self._trusted(found[0])
 
     def forget(self, name: str) -> Machine:
-        """Trust a machine no more; its invitation, which would let it in again, goes with it."""
+        """Remove a machine, and its invitation, which would let it join again."""
         machine = self.find(name)
         gone = machine.known.fingerprint
         del self.by_key[gone]
         invited = [one for one in self._settings.invited if one.used_by != gone]
         self._settings = self._settings.model_copy(update={"invited": invited})
-        self._keep()
+        self._save()
         return machine
 
     def invite(self, invited: Invited) -> None:
-        """Keep an invitation."""
+        """Store an invitation."""
         self._settings = self._settings.model_copy(update={"invited": [*self._settings.invited, invited]})
-        self._keep()
+        self._save()
 
     @property
     def settings(self) -> HubSettings:
         return self._settings
 
     def state(self, machine: Machine) -> State:
-        """What is known of it now. While the hub itself is cut off, nothing is known of anyone."""
+        """The current state of a machine. While the hub itself is disconnected, every state is unknown."""
         if not machine.trusted:
             return "pending"
         if machine.known.left:
             return "left"
         if not self.is_connected():
             return "unknown"
-        if machine.here is None:
+        if machine.presence is None:
             return "stale"
-        if machine.here.going == "stops":
+        if machine.presence.going == "stops":
             return "offline"
         quiet_s = time.monotonic() - machine.heard_at
-        return "online" if quiet_s <= machine.here.every * _MISSED + 1 else "stale"
+        return "online" if quiet_s <= machine.presence.every * _MISSED + 1 else "stale"
 
     def find(self, name: str) -> Machine:
         """The one machine of this id or name. Raises UnknownScope for none, InvalidRequest for several."""
         trusted = [machine for machine in self.by_key.values() if machine.trusted]
-        # Both are what machines say: an id must not come before another one's name.
+        # Both are chosen by machines: an id must not take precedence over another one's name.
         found = [machine for machine in trusted if name in (machine.known.machine_id, machine.known.name)]
         if len(found) > 1:
             ids = sorted(machine.known.machine_id for machine in found)
@@ -133,14 +138,14 @@ class Machines:
             raise UnknownScope(f"No machine of this fleet is called {name[:60]!r}.")
         return found[0]
 
-    def fitting(self, query: Query) -> list[Machine]:
-        """The trusted machines a query means, by name. One that left is not meant; one that is silent is."""
+    def matching(self, query: Query) -> list[Machine]:
+        """The trusted machines that match a query, by name; silent ones are included, those that left are not."""
         trusted = (machine for machine in self.by_key.values() if machine.trusted and not machine.known.left)
-        found = [m for m in trusted if query.fits(m.known.name, m.known.facts, m.capabilities)]
+        found = [m for m in trusted if query.matches(m.known.name, m.known.facts, m.capabilities)]
         return sorted(found, key=lambda machine: (machine.known.name, machine.known.machine_id))
 
     def listing(self) -> list[dict[str, Any]]:
-        """All of them, as clients see them."""
+        """All machines, as clients see them."""
         return [self._listed(machine) for machine in self.by_key.values()]
 
     def _listed(self, machine: Machine) -> dict[str, Any]:
@@ -153,20 +158,24 @@ class Machines:
             listed["scopes"] = [scope.to_wire() for scope in machine.scopes]
         return listed
 
-    def _welcome(self, signer: str, here: Here) -> Machine:
-        """A machine that is not trusted yet: by its invitation it is now, else it waits for the owner."""
+    def _register(self, signer: str, presence: Presence) -> Machine:
+        """Register an untrusted machine: its invitation makes it trusted, else it waits for the owner."""
         known = KnownMachine(
-            fingerprint=signer, machine_id=here.machine_id, seat=here.seat, name=here.name, facts=here.facts
+            fingerprint=signer,
+            machine_id=presence.machine_id,
+            seat=presence.seat,
+            name=presence.name,
+            facts=presence.facts,
         )
-        if any(m.trusted and m.known.machine_id == here.machine_id for m in self.by_key.values()):
+        if any(m.trusted and m.known.machine_id == presence.machine_id for m in self.by_key.values()):
             raise PermissionDenied(
                 "Another key calls itself a machine that is trusted already.", rule="another_machine"
             )
         machine = Machine(known, trusted=False)
-        invited = self._invitation(signer, here)
+        invited = self._invitation(signer, presence)
         if invited is None:
             pending = [m for key, m in self.by_key.items() if not m.trusted and key != signer]
-            of_seat = sum(m.known.seat == here.seat for m in pending)
+            of_seat = sum(m.known.seat == presence.seat for m in pending)
             if len(pending) >= _MAX_PENDING or of_seat >= _MAX_PENDING_A_SEAT:
                 raise PermissionDenied("Too many machines wait to be trusted.", rule="too_many")
             self.by_key[signer] = machine
@@ -176,11 +185,11 @@ class Machines:
         self._settings = self._settings.model_copy(update={"invited": invitations})
         return self._trusted(machine)
 
-    def _invitation(self, signer: str, here: Here) -> Invited | None:
-        proof = here.proofs.get(self._own)
+    def _invitation(self, signer: str, presence: Presence) -> Invited | None:
+        proof = presence.proofs.get(self._own)
         for invited in self._settings.invited:
             usable = (
-                invited.used_by in (None, signer) and invited.expires_at > time.time() and invited.seat == here.seat
+                invited.used_by in (None, signer) and invited.expires_at > time.time() and invited.seat == presence.seat
             )
             if proof and usable and hmac.compare_digest(proof.encode(), proof_of(invited.secret, signer).encode()):
                 return invited
@@ -189,19 +198,21 @@ class Machines:
     def _trusted(self, machine: Machine) -> Machine:
         machine.trusted = True
         self.by_key[machine.known.fingerprint] = machine
-        self._keep()
+        self._save()
         return machine
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         known = [machine.known for machine in self.by_key.values() if machine.trusted]
         self._settings = self._settings.model_copy(update={"machines": known})
         self._store(self._settings)
 
 
-def _check_order(machine: Machine, here: Here) -> None:
-    """What was said before cannot be said again by whoever kept it."""
-    last = machine.here
+def _check_order(machine: Machine, presence: Presence) -> None:
+    """Reject a replayed presence message."""
+    last = machine.presence
     seen = machine.known.last_seen_at or 0.0
-    is_later = here.number > last.number if last is not None and last.epoch == here.epoch else here.at > seen
+    is_later = (
+        presence.number > last.number if last is not None and last.epoch == presence.epoch else presence.at > seen
+    )
     if not is_later:
         raise PermissionDenied("This was said before.", rule="replayed")

@@ -1,9 +1,11 @@
-"""A machine in a fleet: it says that it is there, and runs what an allowed hub asks, under its own policy and history."""
+"""A machine in a fleet: announces its presence and runs the calls of allowed hubs under its own policy and audit."""
 
 import asyncio
 import hmac
 import logging
+import platform
 import secrets
+import shutil
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -15,45 +17,69 @@ from pydantic_core import to_json
 
 from computer_linker.audit.store import AuditStore
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.dispatch.farewell import Farewell
+from computer_linker.dispatch.revocation import Revocation
 from computer_linker.errors import Aborted, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.fleet import subjects
-from computer_linker.fleet.facts import machine_facts
-from computer_linker.fleet.feed import Feed, Goal, Visible, forget_cursors, keep_sending
+from computer_linker.fleet.feed import Destination, Feed, Visible, forget_cursors, send_continuously
 from computer_linker.fleet.large import MAX_REQUEST, received
-from computer_linker.fleet.lasting import bounded, end, lasting
 from computer_linker.fleet.ledger import Ledger
 from computer_linker.fleet.link import LOST, FleetLink, Wants
-from computer_linker.fleet.messages import Addressed, CallBody, Here, ResendBody, SharedScope, parsed, plain_name
-from computer_linker.fleet.parts import split
+from computer_linker.fleet.messages import (
+    Addressed,
+    CallBody,
+    Presence,
+    ResendBody,
+    SharedScope,
+    parsed,
+    plain_name,
+    split,
+)
 from computer_linker.fleet.seal import MAX_MESSAGE, Message, Signer, opened
-from computer_linker.fleet.settings import AllowedHub, Joined
+from computer_linker.fleet.settings import AllowedHub, Facts, Joined
 from computer_linker.fleet.streams import Streams
+from computer_linker.fleet.tasks import bounded, cancel, restarting_task
 from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply, parse_call
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
-from computer_linker.registry.services import Services
+from computer_linker.services import Services
+
+PROGRAMS = (
+    "ansible", "bash", "bwrap", "cargo", "clang", "claude", "cmake", "codex", "curl", "docker", "dotnet", "ffmpeg", "gcc",
+    "git", "go", "gradle", "helm", "java", "kubectl", "make", "mvn", "node", "npm", "nvidia-smi", "php", "pnpm", "podman",
+    "psql", "python3", "rg", "ruby", "rustc", "rsync", "sqlite3", "ssh", "systemctl", "terraform", "tesseract", "tmux", "uv",
+    "yarn",
+)  # fmt: skip
+
+
+def machine_facts() -> Facts:
+    """Return the facts of this machine that queries can match."""
+    return Facts(
+        os=platform.system().lower(),
+        arch=platform.machine().lower(),
+        has=[name for name in PROGRAMS if shutil.which(name) is not None],
+    )
+
 
 log = logging.getLogger(__name__)
 
 _KEY_DIGITS = 20
-"""So much of its key tells one hub from another; fewer could be met by a key that somebody searched for."""
+"""Length of the key prefix that identifies a hub; a shorter one could be matched by a key generated for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long things last, in seconds."""
+    """Intervals and timeouts, in seconds."""
 
     heartbeat: float = 5.0
     history: float = 1.0
     """How often new records of the history are sent."""
     asked_again: float = 0.2
-    """A machine that is asked for its presence by several says it once."""
+    """Several requests for its presence within this time get one answer."""
 
 
 class Member:
-    """This machine's side of a fleet. Nothing in a message is believed but what an allowed hub's key signed."""
+    """This machine's side of a fleet. Only messages signed by an allowed hub's key are trusted."""
 
     def __init__(
         self, services: Services, dispatcher: Dispatcher, signer: Signer, joined: Joined, times: Times = Times()
@@ -64,13 +90,13 @@ class Member:
         self._epoch = secrets.token_hex(16)
         self._ledger = Ledger()
         self._facts = machine_facts()
-        self._links = self._said = 0
-        self._say_soon = asyncio.Event()
+        self._links = self._announced = 0
+        self._announce_soon = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lasting: list[asyncio.Task[None]] = []
+        self._background: list[asyncio.Task[None]] = []
         self._streams = Streams(signer, joined.seat, lambda error: self._spawn(self._refuse(error, None)))
         listens = {
-            subjects.calls(joined.seat): self._take, subjects.ASK: self._asked,
+            subjects.calls(joined.seat): self._take, subjects.ASK: self._presence_requested,
             self._streams.subject: self._streams.take,
         }  # fmt: skip
         self.link = FleetLink(joined.place, subjects.inbox(joined.seat), Wants(listens, self._up, self._down))
@@ -80,43 +106,43 @@ class Member:
     def start(self) -> None:
         """Begin to connect; the machine is reachable once the server is."""
         self.link.start()
-        self._lasting = [lasting(self._beat, "the fleet's presence")]
+        self._background = [restarting_task(self._beat, "the fleet's presence")]
         for hub in self._joined.hubs:
-            # Each by itself: one hub that is not there must not keep another from its history.
+            # Separately: an unreachable hub must not delay the history of another.
             sending = partial(
-                keep_sending, self.feeds[hub.fingerprint], partial(self._visible, hub), self._times.history
+                send_continuously, self.feeds[hub.fingerprint], partial(self._visible, hub), self._times.history
             )
-            self._lasting.append(lasting(sending, f"the history for {plain_name(hub.name)}"))
+            self._background.append(restarting_task(sending, f"the history for {plain_name(hub.name)}"))
 
     async def aclose(self, *, leaving: bool = False) -> None:
-        """Go, and say whether it is for good."""
-        await end(self._lasting)
+        """Disconnect, and announce whether the machine stops or leaves."""
+        await cancel(self._background)
         await self._ledger.aclose()
         if self.link.is_up:
             await self._send_rest()
-            await self._goodbye("leaves" if leaving else "stops")
+            await self._announce_end("leaves" if leaving else "stops")
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=5)
         for feed in self.feeds.values():
-            feed.keep()
+            feed.store_cursor()
         await self.link.aclose()
 
     async def part_from(self, all_but: Collection[str] = ()) -> None:
-        """End what hubs left running here that may use nothing any more; `all_but` are the keys of those that stay."""
+        """Stop what runs here for hubs that lost their access; `all_but` are the keys that keep it."""
         for hub in [hub for key, hub in self._hubs.items() if key not in all_but]:
-            await self._services.use(Farewell).end(self._principal(hub).id, "peer")
+            await self._services.use(Revocation).end(self._principal(hub).id, "peer")
 
-    async def _goodbye(self, going: Literal["stops", "leaves"]) -> None:
-        await self._say(going)
+    async def _announce_end(self, going: Literal["stops", "leaves"]) -> None:
+        await self._announce(going)
         try:
             await self.link.flush()
         except LOST as error:
-            log.info("the fleet may not have heard that this machine goes: %s", error)
+            log.info("the fleet may not have been notified that this machine disconnects: %s", error)
 
     async def _send_rest(self) -> None:
-        """The last records go with the machine, when the server takes them at once; else with its next run."""
-        told = [self._send_last(hub) for hub in self._joined.hubs]
-        await asyncio.gather(*told)
+        """Send the last records before the disconnect, if the server accepts them at once; else the next run does."""
+        sends = [self._send_last(hub) for hub in self._joined.hubs]
+        await asyncio.gather(*sends)
 
     async def _send_last(self, hub: AllowedHub) -> None:
         try:
@@ -125,52 +151,52 @@ class Member:
             log.info("the newest records wait for the next run: %s", error)
 
     def is_busy(self) -> bool:
-        """True for as long as it is part of the fleet: an on-demand service stays for it."""
+        """True while it is part of the fleet: it keeps an on-demand service running."""
         return True
 
     async def _up(self) -> None:
         self._links += 1
         self._streams.again()
-        self._say_soon.set()
+        self._announce_soon.set()
 
     async def _down(self) -> None:
         self._streams.again()
         log.info("the fleet's server cannot be reached: %s", self.link.problem or "the connection ended")
 
-    async def _asked(self, _: Msg) -> None:
-        self._say_soon.set()
+    async def _presence_requested(self, _: Msg) -> None:
+        self._announce_soon.set()
 
     async def _beat(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(self._times.heartbeat):
-                    await self._say_soon.wait()
-                self._say_soon.clear()
+                    await self._announce_soon.wait()
+                self._announce_soon.clear()
             except TimeoutError:
                 pass
             if self.link.is_up:
-                await self._say()
+                await self._announce()
             await asyncio.sleep(self._times.asked_again)
 
-    async def _say(self, going: Literal["stays", "stops", "leaves"] = "stays") -> None:
-        self._said += 1
+    async def _announce(self, going: Literal["stays", "stops", "leaves"] = "stays") -> None:
+        self._announced += 1
         try:
-            here = self._here(going)
-            sealed = self._signer.sealed("here", here.model_dump(by_alias=True))
+            presence = self._presence(going)
+            sealed = self._signer.sealed("here", presence.model_dump(by_alias=True))
             await self.link.publish(subjects.presence(self._joined.seat), sealed)
         except LinkError as error:
-            # A config that cannot be used, or a server just gone: the hub then sees a machine that does not answer.
-            log.warning("this machine could not say that it is here: %s", error.message)
+            # The config is invalid, or the server just went away: the hub then sees a machine that does not answer.
+            log.warning("the presence of this machine could not be announced: %s", error.message)
 
-    def _here(self, going: Literal["stays", "stops", "leaves"]) -> Here:
+    def _presence(self, going: Literal["stays", "stops", "leaves"]) -> Presence:
         config = self._services.config
-        return Here(
+        return Presence(
             machine_id=config.machine_id,
             name=plain_name(self._joined.name or config.machine_name),
             seat=self._joined.seat,
             epoch=self._epoch,
             link=self._links,
-            number=self._said,
+            number=self._announced,
             at=time.time(),
             every=self._times.heartbeat,
             going=going,
@@ -194,7 +220,7 @@ class Member:
         ]
 
     def _feed(self, hub: AllowedHub) -> Feed:
-        goal = Goal(self._joined.seat, self._signer, hub.fingerprint, self._joined.place.url)
+        goal = Destination(self._joined.seat, self._signer, hub.fingerprint, self._joined.place.url)
         return Feed(self._services.home, self._services.use(AuditStore), goal, self.link)
 
     def _visible(self, hub: AllowedHub) -> Visible:
@@ -205,7 +231,7 @@ class Member:
 
     @property
     def history_problem(self) -> str | None:
-        """Why the history of this machine waits, if it does for any hub."""
+        """Why the history of this machine is not sent, if that is so for any hub."""
         return next((feed.problem for feed in self.feeds.values() if feed.problem is not None), None)
 
     def _proofs(self) -> dict[str, str]:
@@ -215,7 +241,7 @@ class Member:
         return {hub.fingerprint: proof_of(secret, self._signer.fingerprint) for hub in self._joined.hubs}
 
     async def _take(self, raw: Msg) -> None:
-        """One message. Whatever is wrong with it is recorded; only an allowed hub is told."""
+        """Handle one message. A bad one is audited; only an allowed hub gets an error reply."""
         hub: AllowedHub | None = None
         request: Addressed | None = None
         try:
@@ -236,7 +262,7 @@ class Member:
         except LinkError as error:
             await self._refuse(error, hub)
             if hub is not None and isinstance(request, CallBody):
-                self._spawn(self._tell(request, hub, self._refusal(request, hub, error)))
+                self._spawn(self._send_answer(request, hub, self._refusal(request, hub, error)))
 
     def _check(self, request: Addressed) -> None:
         if request.to != self._signer.fingerprint:
@@ -244,12 +270,12 @@ class Member:
         request.check_time()
         if request.epoch != self._epoch:
             raise PermissionDenied("This machine has started anew since it was asked.", rule="restarted")
-        # Remembered for longer than any clock could still let it through.
+        # Stored longer than any allowed clock difference could let it through again.
         self._ledger.spend(request.nonce, request.until + 300)
 
     def _run(self, request: CallBody, hub: AllowedHub) -> None:
         act = self._ledger.act(
-            # By the hub too: what one hub asked for is nothing that another may have the answer of, or end.
+            # The key includes the hub: no hub may read or cancel another hub's calls.
             f"{hub.fingerprint}:{request.key}",
             request.until + 300,
             lambda: self._performed(request, hub),
@@ -265,7 +291,7 @@ class Member:
             with self._streams.expected(self.link, request.stream, hub.fingerprint, seat) as flow:
                 if request.is_large:
                     return await self._dispatcher.call_wire(await received(flow), who)
-                return await self._dispatcher.call(replace(parse_call(request.call), cargo=flow), who)
+                return await self._dispatcher.call(replace(parse_call(request.call), stream=flow), who)
         except LinkError as error:
             return await self._dispatcher.refuse(request.call, who, error)
 
@@ -275,15 +301,15 @@ class Member:
         except asyncio.CancelledError:
             if not act.cancelled():
                 raise
-            await self._tell(request, hub, self._refusal(request, hub, Aborted("The call was cancelled.")))
+            await self._send_answer(request, hub, self._refusal(request, hub, Aborted("The call was cancelled.")))
             return
         body = self._to(request, hub) | {
             "envelope": to_json(reply.envelope, by_alias=True),
             "attachments": [[item.mime, item.data] for item in reply.attachments],
         }
-        await self._tell(request, hub, body)
+        await self._send_answer(request, hub, body)
 
-    async def _tell(self, request: CallBody, hub: AllowedHub, body: dict[str, Any]) -> None:
+    async def _send_answer(self, request: CallBody, hub: AllowedHub, body: dict[str, Any]) -> None:
         sealed = self._signer.sealed("answer", body)
         if len(sealed) > MAX_MESSAGE:
             error = LimitExceeded("The answer is larger than a fleet carries; ask for less.", rule="too_large")
@@ -293,7 +319,7 @@ class Member:
             for part in split(sealed, self.link.largest):
                 await self.link.publish(where, part)
         except LinkError as error:
-            # It is kept: a hub that asks again with the same key gets it.
+            # It is stored: a hub that repeats the call with the same key gets it.
             log.info("an answer could not be sent: %s", error.message)
 
     def _to(self, request: Addressed, hub: AllowedHub) -> dict[str, Any]:
@@ -321,12 +347,12 @@ class Member:
 
 
 def _short(fingerprint: str) -> str:
-    """Enough of a key to tell it from any other, in groups, so that the history takes it for no secret."""
+    """Return a short form of a key, in groups, so that redaction does not take it for a secret."""
     return ":".join(fingerprint[at : at + 4] for at in range(0, _KEY_DIGITS, 4))
 
 
 def proof_of(secret: str, fingerprint: str) -> str:
-    """What proves that the machine of this key was given this invitation; of no use to any other key."""
+    """The proof that the machine of this key has this invitation; worthless for any other key."""
     return hmac.new(secret.encode(), b"computer-linker fleet join " + fingerprint.encode(), "sha256").hexdigest()
 
 

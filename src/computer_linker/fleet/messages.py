@@ -1,4 +1,4 @@
-"""What hub and machines say to each other, each a closed shape inside a sealed message."""
+"""The message bodies between hub and machines, each a closed schema inside a signed message, and their fragments."""
 
 import re
 import time
@@ -8,16 +8,60 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
-from computer_linker.fleet.settings import Facts, Fingerprint, Seat, Word
+from computer_linker.fleet.seal import MAX_MESSAGE
+from computer_linker.fleet.settings import Facts, Fingerprint, PlainText, Seat
 from computer_linker.model.base import Model
 
+_HEAD = 8
+_MAX_PARTS = MAX_MESSAGE // 1024 + 1
+_ROOM = 2048
+"""Bytes of the server's message limit reserved for subject and headers."""
+
+
+def split(raw: bytes, largest: int) -> list[bytes]:
+    """Split a reply larger than the server's messages into numbered parts. The signature covers the whole."""
+    size = max(1024, largest - _ROOM)
+    pieces = [raw[at : at + size] for at in range(0, len(raw), size)] or [b""]
+    count = len(pieces).to_bytes(4, "big")
+    return [number.to_bytes(4, "big") + count + piece for number, piece in enumerate(pieces)]
+
+
+class Parts:
+    """Reassembles one reply. The server preserves the order; a part out of order resets it."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, raw: bytes) -> bytes | None:
+        """Add a part; returns the whole once it is complete. Raises InvalidRequest for parts that do not fit."""
+        number, count = int.from_bytes(raw[:4], "big"), int.from_bytes(raw[4:_HEAD], "big")
+        if number == 0:
+            self._pieces, self._size = [], 0
+        self._size += len(raw)
+        if (
+            len(raw) < _HEAD
+            or number != len(self._pieces)
+            or number >= count
+            or count > _MAX_PARTS
+            or self._size > MAX_MESSAGE
+        ):
+            self._pieces, self._size = [], 0
+            raise InvalidRequest("An answer came in parts that do not fit.", rule="malformed")
+        self._pieces.append(raw[_HEAD:])
+        if len(self._pieces) < count:
+            return None
+        whole, self._pieces, self._size = b"".join(self._pieces), [], 0
+        return whole
+
+
 SKEW_S = 60.0
-"""How far two machines' clocks may be apart."""
+"""The allowed difference between two machines' clocks."""
 MAX_WITHIN_S = 3600.0
 Handle = Annotated[str, Field(pattern=r"^[a-z0-9]{16,64}$")]
 MachineId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._:@-]{0,127}$")]
-"""An id that can stand in an address and on a terminal."""
-Said = Literal["open", "opened", "data", "taken", "lost"]
+"""An id that is safe in an address and on a terminal."""
+FlowKind = Literal["open", "opened", "data", "taken", "lost"]
 Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 M = TypeVar("M", bound=Model)
@@ -34,7 +78,7 @@ class Addressed(Model):
     until: Moment
 
     def check_time(self) -> None:
-        """Raises PermissionDenied for a request of another time than now."""
+        """Raise PermissionDenied for a request outside its time window."""
         now = time.time()
         if now > self.until + SKEW_S:
             raise PermissionDenied("This request has expired.", rule="expired")
@@ -43,25 +87,25 @@ class Addressed(Model):
 
 
 class CallBody(Addressed):
-    """Run this call; `call_id` says where the answer goes."""
+    """A call; the reply's subject ends in `call_id`."""
 
     call_id: Handle
     call: dict[str, Any]
     stream: Handle | None = None
-    """The handle of the bytes that stream beside it, if any do."""
+    """The handle of its byte stream, if it has one."""
     is_large: bool = False
-    """True when these bytes are the call."""
+    """True when the stream carries the call itself."""
 
 
 class FlowBody(Model):
-    """One message of a stream: of one connection of it, so that what is left of an earlier one is told apart."""
+    """One message of a stream. `attempt` numbers its connections, so that leftovers of an earlier one are detected."""
 
     to: Fingerprint
     stream: Handle
     attempt: Annotated[int, Field(ge=1, le=1_000_000)]
-    what: Said
+    what: FlowKind
     at: Annotated[int, Field(ge=0, le=1 << 60)]
-    """How many bytes were sent before these, or are there, or were taken."""
+    """The byte offset: sent before these, present, or acknowledged."""
     data: bytes = b""
 
 
@@ -75,17 +119,17 @@ class HistoryBody(Model):
     """Records of a machine's history: each its seal and, where the hubs may see it, its bytes."""
 
     to: Fingerprint
-    """The hub it is for: another one may not see as much."""
+    """The hub it is for: another one may have other permissions."""
     first: Annotated[int, Field(ge=1, le=1 << 53)]
     previous: bytes
-    """The seal of the record before the first, so that none can be left out between two batches."""
+    """The seal of the record before the first, so that none can be omitted between two batches."""
     lines: Annotated[list[list[bytes | None]], Field(max_length=5000)]
     after: Literal["more", "pruned", "joined"] = "more"
-    """What came before the first: more records for this hub, or none, for they were pruned, or the hub was not allowed yet."""
+    """What preceded the first: more records for this hub, or none, because they were pruned or the hub was not allowed yet."""
 
 
 class AnswerBody(Model):
-    """What became of a call: its envelope as JSON, or why the machine did not take it to its dispatcher."""
+    """The outcome of a call: its envelope as JSON, or why the machine did not dispatch it."""
 
     to: Fingerprint
     key: Handle
@@ -101,39 +145,39 @@ class AnswerBody(Model):
 class SharedScope(Model):
     """A scope a hub may use."""
 
-    id: Word
-    type: Word
-    capabilities: Annotated[list[Word], Field(max_length=50)]
+    id: PlainText
+    type: PlainText
+    capabilities: Annotated[list[PlainText], Field(max_length=50)]
 
 
-class Here(Model):
-    """A machine says that it is there, or that it goes."""
+class Presence(Model):
+    """A presence message: a machine is connected, stops or leaves."""
 
     machine_id: MachineId
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,39}$")]
     seat: Seat
     epoch: Handle
     link: Count
-    """How often it has connected in this run."""
+    """The number of its connection in this run."""
     number: Count
-    """Rises with every such message of this run."""
+    """Grows with every presence message of this run."""
     at: Moment
     every: Annotated[float, Field(gt=0, le=600)]
     going: Literal["stays", "stops", "leaves"] = "stays"
-    """Whether it goes on, ends for now, or leaves the fleet."""
+    """Whether it stays, stops for now, or leaves the fleet."""
     facts: Facts = Facts()
     scopes: Annotated[dict[str, Annotated[list[SharedScope], Field(max_length=200)]], Field(max_length=50)] = {}
-    """What each hub may use, by the hub's fingerprint."""
+    """The scopes of each hub, by the hub's fingerprint."""
     proofs: Annotated[dict[str, str], Field(max_length=50)] = {}
-    """Proof of an invitation, by the fingerprint of the hub that gave it."""
+    """Proof of an invitation, by the fingerprint of the hub that issued it."""
     history: Count = 0
-    """The number of its newest record, so that a missing one is noticed."""
+    """The number of its newest record, so that a missing one is detected."""
     sent: Annotated[dict[str, Count], Field(max_length=50)] = {}
-    """The number of the newest record that the server said it has stored for each hub, by the hub's fingerprint."""
+    """The number of the newest record that the server confirmed for each hub, by the hub's fingerprint."""
 
 
 def parsed(kind: type[M], body: dict[str, Any]) -> M:
-    """The body of a message. Raises InvalidRequest when it is not of its shape."""
+    """Parse the body of a message. Raises InvalidRequest when it does not match its schema."""
     try:
         return kind.from_wire(body)
     except ValidationError:
@@ -141,12 +185,12 @@ def parsed(kind: type[M], body: dict[str, Any]) -> M:
 
 
 def moment(seconds: float | None) -> str | None:
-    """A time as everything that is shown to people and clients writes it."""
+    """A timestamp in the format shown to people and clients."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def plain_name(name: str) -> str:
-    """A machine's name as it can stand in an address."""
+    """Return a machine's name reduced to what an address may contain."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:40].strip("-.") or "computer"

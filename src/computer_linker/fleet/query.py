@@ -1,4 +1,4 @@
-"""Asking for machines by what they are: `[os=linux has=docker]`. Small and strict, so that no address is misread."""
+"""Queries for machines by their properties: `[os=linux has=docker]`. Small and strict, so that no address is misread."""
 
 import re
 from dataclasses import dataclass
@@ -16,19 +16,25 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Conditions that all must hold, and the one deadline for the answers."""
+    """Conditions that all must hold, and the common deadline for the answers."""
 
     wanted: tuple[tuple[str, str], ...]
     within_s: float
 
-    def fits(self, name: str, facts: Facts, capabilities: frozenset[str]) -> bool:
-        """Whether a machine is meant."""
-        said = {"os": [facts.os], "arch": [facts.arch], "has": facts.has, "can": sorted(capabilities), "name": [name]}
-        return all(value in said[key] for key, value in self.wanted)
+    def matches(self, name: str, facts: Facts, capabilities: frozenset[str]) -> bool:
+        """Whether a machine matches."""
+        properties = {
+            "os": [facts.os],
+            "arch": [facts.arch],
+            "has": facts.has,
+            "can": sorted(capabilities),
+            "name": [name],
+        }
+        return all(value in properties[key] for key, value in self.wanted)
 
 
 def is_query(address: str) -> bool:
-    """True for an address that asks for machines rather than naming one."""
+    """True for an address that is a query rather than a name."""
     return address.startswith("[")
 
 

@@ -1,4 +1,4 @@
-"""The way to the machines of a fleet: one by name or id, or many by a query, each answering for itself."""
+"""Routes calls to machines of a fleet: one by name or id, or all that match a query."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ _MAX_TOTAL = 6 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What became of a call on one machine of many."""
+    """The result of a call on one machine of many."""
 
     machine: Machine
     state: Literal["answered", "late", "unreachable"]
@@ -47,18 +47,18 @@ class FleetRoutes:
         self._hub, self._catalog = hub, catalog
 
     def computers(self) -> list[dict[str, Any]]:
-        """The machines of the fleet, each with what is known of it now."""
+        """The machines of the fleet, each with its current state."""
         return self._hub.machines.listing()
 
     async def call(self, computer: str, call: Call, report: Progress | None) -> Reply:
-        """Run the call on the machine, or on all that a query means."""
+        """Run the call on the machine, or on all that match a query."""
         if is_query(computer):
-            if call.cargo is not None:
+            if call.stream is not None:
                 raise InvalidRequest("A file is copied to or from one machine at a time; name it.")
             return await self._fan_out(computer, call, report)
         machine = self._hub.machines.find(computer)
         return await self._hub.call(
-            machine, wire_call(call), _DEADLINE_S, observes=self._observes(call), flow=call.cargo
+            machine, wire_call(call), _DEADLINE_S, observes=self._observes(call), flow=call.stream
         )
 
     def _observes(self, call: Call) -> bool:
@@ -66,9 +66,9 @@ class FleetRoutes:
         return op is not None and op.effect is Effect.OBSERVE
 
     async def _fan_out(self, address: str, call: Call, report: Progress | None) -> Reply:
-        """The call on every machine that fits, at once and under one deadline; no machine is left out of the answer."""
+        """Run the call on every matching machine, concurrently and under one deadline; the answer has every machine."""
         query = parse(address)
-        machines = self._hub.machines.fitting(query)
+        machines = self._hub.machines.matching(query)
         if not machines:
             raise NotFound("No machine of this fleet fits that query.", query=address)
         started, at = time.perf_counter(), datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -86,7 +86,7 @@ class FleetRoutes:
         envelope: dict[str, Any] = {
             "ok": True, "operationId": new_ulid(), "scope": f"{address}/{call.scope}", "op": call.op,
             "startedAt": at.replace("+00:00", "Z"), "durationMs": round((time.perf_counter() - started) * 1000, 3),
-            **_told(results),
+            **_combined(results),
         }  # fmt: skip
         if not observes:
             envelope["effect"] = _joint_effect(results)
@@ -100,8 +100,8 @@ class FleetRoutes:
         return _Result(machine, "answered", reply, None)
 
 
-def _told(results: list[_Result]) -> dict[str, Any]:
-    told: list[dict[str, Any]] = []
+def _combined(results: list[_Result]) -> dict[str, Any]:
+    entries: list[dict[str, Any]] = []
     total = 0
     for result in results:
         entry: dict[str, Any] = {
@@ -117,7 +117,7 @@ def _told(results: list[_Result]) -> dict[str, Any]:
                 error = LimitExceeded("The answers are too large together; ask fewer machines, or this one by itself.")
         if error is not None:
             entry["error"] = failure_of(error.code, error.message, retryable=error.retryable, details=error.details)
-        told.append(entry)
+        entries.append(entry)
     counts = {state: sum(r.state == state for r in results) for state in ("answered", "late", "unreachable")}
     failed = sum(1 for result in results if result.reply is None or not result.reply.ok)
     warnings = [
@@ -125,11 +125,11 @@ def _told(results: list[_Result]) -> dict[str, Any]:
     ]
     if refused := failed - counts["late"] - counts["unreachable"]:
         warnings.append(f"{refused} of {len(results)} machines answered that they did not do it; see their results.")
-    return {"data": {"matched": len(results), **counts, "failed": failed, "results": told}, "warnings": warnings}
+    return {"data": {"matched": len(results), **counts, "failed": failed, "results": entries}, "warnings": warnings}
 
 
 def _joint_effect(results: list[_Result]) -> str:
-    """What is known of all together: never more than of the least known."""
+    """The effect word for all: the weakest of the single ones."""
     effects = {result.effect for result in results}
     if "unverifiable" in effects:
         return "unverifiable"

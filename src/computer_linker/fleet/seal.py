@@ -1,4 +1,4 @@
-"""Sealed messages: one body, signed by the machine key of whoever wrote it, so that no server in between is trusted."""
+"""Signed messages: one body, signed with the sender's machine key, so that the server need not be trusted."""
 
 import hashlib
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped,unused-ignore]  # it ships no types
+import msgpack
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -22,12 +22,12 @@ _MAX_CERT = 4096
 _MAX_CONTAINERS = 100_000
 _DOMAIN = b"computer-linker fleet 1 "
 _ALGORITHM = ec.ECDSA(Prehashed(hashes.SHA256()))
-"""The digest is made beforehand, so that other threads go on while a long message is read."""
+"""The digest is computed beforehand without the GIL, so that other threads run while a long message is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message whose signature held: what kind, by whom (the fingerprint of their certificate), and what it says."""
+    """A verified message: its kind, the fingerprint of the signer's certificate, and its body."""
 
     kind: str
     signer: str
@@ -35,7 +35,7 @@ class Message:
 
 
 class Signer:
-    """This machine's key, and the certificate others know it by."""
+    """This machine's key, and the certificate that identifies it."""
 
     def __init__(self, identity: Identity) -> None:
         key = serialization.load_pem_private_key(identity.key_pem, None)
@@ -47,18 +47,18 @@ class Signer:
         self.fingerprint = identity.fingerprint
 
     def sealed(self, kind: str, body: dict[str, Any]) -> bytes:
-        """The bytes of a message. The kind is signed too, so that none can be passed off as another."""
+        """The bytes of a message. The signature covers the kind too, so that no message can be used as another kind."""
         raw = bytes(msgpack.packb(body, use_bin_type=True))
         signature = self._key.sign(_digest(kind, raw), _ALGORITHM)
         return bytes(msgpack.packb([VERSION, kind, self._certificate, raw, signature], use_bin_type=True))
 
 
 def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
-    """A message from the wire, its signature checked. What an unknown key signed is not even read.
+    """Parse a message from the wire and verify its signature. A message of an unknown key is not parsed.
 
     Raises:
         PermissionDenied: the key is not known, or did not sign this.
-        InvalidRequest: it is no message at all.
+        InvalidRequest: it is not a message.
     """
     if len(raw) > MAX_MESSAGE:
         raise InvalidRequest("A fleet message is too large.", rule="oversized")
@@ -76,10 +76,10 @@ def opened(raw: bytes, is_known: Callable[[str], bool]) -> Message:
         _public_key(certificate).verify(signature, _digest(kind, body), _ALGORITHM)
     except InvalidSignature:
         raise PermissionDenied("The signature of this message does not fit it.", rule="forged") from None
-    said = unpacked(body)
-    if type(said) is not dict:
+    content = unpacked(body)
+    if type(content) is not dict:
         raise InvalidRequest("The body of a fleet message is a map.", rule="malformed")
-    return Message(kind, signer, said)
+    return Message(kind, signer, content)
 
 
 def signer_of(raw: bytes) -> str:
@@ -91,7 +91,7 @@ def signer_of(raw: bytes) -> str:
 
 
 def _digest(kind: str, body: bytes) -> bytes:
-    """What is signed: what it is and what it says."""
+    """Return the digest that is signed: of kind and body."""
     digest = hashlib.sha256(_DOMAIN + kind.encode() + b"\0")
     digest.update(body)
     return digest.digest()
@@ -109,7 +109,7 @@ def _public_key(certificate: bytes) -> ec.EllipticCurvePublicKey:
 
 
 def unpacked(raw: bytes, most: int = _MAX_CONTAINERS) -> Any:
-    """What these bytes say, in so many lists and maps at the most. Raises InvalidRequest when that is nothing."""
+    """Decode bytes with a bound on nested lists and maps. Raises InvalidRequest."""
     left = most
 
     def counted(found: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What this state folder knows of fleets: the one it joined and who may use it there, and the one it is the hub of."""
+"""fleet.json: the fleet this machine joined, the hubs it allows, and the fleet it is the hub of."""
 
 import json
 from pathlib import Path
@@ -9,21 +9,67 @@ from pydantic import Field, ValidationError
 from computer_linker.config.store import write_whole
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.base import Model
+from computer_linker.registry.owner import LocalPath, Named, Positional
 
 FILE = "fleet.json"
 Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._:+-]*$")]
+PlainText = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._:+-]*$")]
 Seat = Annotated[str, Field(pattern=r"^[a-z0-9]{8,64}$")]
 
 
-class Place(Model):
-    """A NATS server, and how to be let in."""
+class ServerAddress(Model):
+    """The address of a NATS server, and the files to connect with."""
 
     url: str
     creds: str | None = None
     """The credentials file: NATS's own form, or an invitation."""
     ca: str | None = None
-    """Certificates of who may vouch for the server; None is the system's."""
+    """CA certificates for the server; None means the system's."""
+
+
+_Creds = Annotated[
+    str | None,
+    Field(description="The credentials file; only you may read it."),
+    LocalPath(),
+    Named(metavar="FILE"),
+]
+_Ca = Annotated[
+    str | None,
+    Field(description="Who vouches for the server, if not the system."),
+    LocalPath(),
+    Named(metavar="FILE"),
+]
+
+
+class JoinRequest(Model):
+    """The fleet a machine's owner wants to join, and what the hub may use there."""
+
+    url: Annotated[str | None, Field(description="tls://HOST:PORT; an invitation names it itself."), Positional()] = (
+        None
+    )
+    creds: _Creds = None
+    ca: _Ca = None
+    name: Annotated[str | None, Field(description="What to be called in the fleet.")] = None
+    hub: Annotated[
+        str | None, Field(description="The hub that may call; an invitation names it."), Named(metavar="KEY")
+    ] = None
+    hub_name: Annotated[str | None, Field(description="What to call that hub in this machine's history.")] = None
+    grants: Annotated[
+        list[str],
+        Field(description="What the hub may use here: SCOPE or SCOPE:CAPABILITY."),
+        Named("--allow", metavar="RIGHT"),
+    ] = []
+
+
+class HubRequest(Model):
+    """The server a hub uses: an embedded or an external one."""
+
+    url: Annotated[
+        str | None, Field(description="tls://HOST:PORT of the NATS server."), Named("--server", metavar="URL")
+    ] = None
+    creds: _Creds = None
+    ca: _Ca = None
+    embedded: Annotated[bool, Field(description="A server of its own on this machine, to try it.")] = False
 
 
 class AllowedHub(Model):
@@ -37,16 +83,16 @@ class AllowedHub(Model):
 class Joined(Model):
     """The fleet this machine is part of."""
 
-    place: Place
+    place: ServerAddress
     seat: Seat
     name: str | None = None
     hubs: list[AllowedHub] = []
     proof_secret: str | None = None
-    """What the invitation gave to prove that this machine is the invited one."""
+    """The secret of the invitation, which proves that this machine is the invited one."""
 
 
 class Invited(Model):
-    """One invitation: the seat it gives, the key that opens the server, and the secret that proves it, until used."""
+    """One invitation: its seat (see subjects.py), the server key it grants, and the one-time secret that proves it."""
 
     seat: Seat
     name: str
@@ -57,15 +103,15 @@ class Invited(Model):
 
 
 class Facts(Model):
-    """What a machine says it is. Words alone: they are shown to clients and compared with queries."""
+    """Self-reported facts of a machine. Plain text only: they are shown to clients and compared with queries."""
 
-    os: Word = ""
-    arch: Word = ""
-    has: Annotated[list[Word], Field(max_length=200)] = []
+    os: PlainText = ""
+    arch: PlainText = ""
+    has: Annotated[list[PlainText], Field(max_length=200)] = []
 
 
 class KnownMachine(Model):
-    """A machine the owner of the hub trusts: its key and id belong together for good."""
+    """A machine that the hub's owner trusts. Its key and id stay bound to each other."""
 
     fingerprint: Fingerprint
     machine_id: str
@@ -79,9 +125,9 @@ class KnownMachine(Model):
 class HubSettings(Model):
     """The fleet this service is the hub of."""
 
-    place: Place
+    place: ServerAddress
     embedded_port: int | None = None
-    """Set when the hub runs the server itself, on this port of loopback."""
+    """The loopback port, set when the hub runs the server itself."""
     invited: list[Invited] = []
     machines: list[KnownMachine] = []
 
@@ -93,18 +139,18 @@ class FleetSettings(Model):
     joined: Joined | None = None
     hub: HubSettings | None = None
     hub_before: HubSettings | None = None
-    """What a hub that was switched off knew of its machines."""
+    """The machines of a hub that was switched off."""
 
 
 class FleetFile:
-    """fleet.json, read whole and written whole."""
+    """Reads and writes fleet.json as a whole."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
 
     @staticmethod
     def exists(home: Path) -> bool:
-        """True when this state folder has anything to do with a fleet."""
+        """True when this state folder has fleet settings."""
         return (home / FILE).exists()
 
     def read(self) -> FleetSettings:
@@ -119,7 +165,7 @@ class FleetFile:
             ) from error
 
     def write(self, settings: FleetSettings) -> None:
-        """Store them; after any crash the file has the old or the new."""
+        """Store the settings atomically: after a crash the file has the old or the new ones."""
         write_whole(self._home, FILE, json.dumps(settings.to_wire(), indent=1).encode())
 
     def change(self, **parts: Any) -> FleetSettings:

@@ -1,4 +1,4 @@
-"""Bytes beside a call, through the fleet's server: signed pieces in order, never more under way than there is room for."""
+"""Byte streams of calls through the fleet's server: signed, ordered chunks with a flow-control window."""
 
 import asyncio
 import queue
@@ -15,24 +15,24 @@ from computer_linker.computer.remote.flow import Connect, Flow, Pipe
 from computer_linker.errors import Aborted, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.fleet import subjects
 from computer_linker.fleet.link import FleetLink
-from computer_linker.fleet.messages import FlowBody, Said, parsed
+from computer_linker.fleet.messages import FlowBody, FlowKind, parsed
 from computer_linker.fleet.seal import Signer, opened
 
 WINDOW = 4 << 20
-"""The most bytes that are sent and not yet taken."""
+"""The flow-control window: bytes sent and not yet acknowledged."""
 CHUNK = 512 * 1024
 _ROOM = 4096
-"""What the server's limit must leave for signature, certificate and subject."""
+"""Bytes of the server's message limit reserved for signature, certificate and subject."""
 _MAX_STREAMS = 8
 _SILENT_S = 15.0
-"""How long the other side may say nothing before the connection counts as lost."""
+"""How long the other side may be silent before the connection counts as lost."""
 _PUBLISH_S = 10.0
 _FIRST_ASK_S, _ASK_S = 0.05, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Whose stream it is: our key, the other's key, and where the other listens."""
+    """The endpoints of a stream: our key, the peer's key and the peer's subject."""
 
     signer: Signer
     other: str
@@ -49,29 +49,29 @@ class Streams:
 
     @property
     def subject(self) -> str:
-        """What to listen to."""
+        """The subject to subscribe to."""
         return subjects.every_flow(self._seat)
 
     async def take(self, raw: Msg) -> None:
-        """One message; who waits in a worker thread looks whether it is what it should be."""
+        """Queue one message; the worker thread of its stream verifies it."""
         stream = self._open.get(raw.subject.rpartition(".")[2])
         if stream is not None:
             stream.take(raw.data)
 
     def again(self) -> None:
-        """The connection to the server is another or gone: what was on its way may be lost, so all go on from what they have."""
+        """Resume all streams after a reconnect, because messages in flight may be lost."""
         for stream in self._open.values():
             stream.wake()
 
     @contextmanager
     def dialling(self, link: FleetLink, handle: str, other: str, seat: str) -> Iterator[Connect]:
-        """The calling side of a stream, for as long as the body runs."""
+        """The calling side of a stream, while the body runs."""
         with self._opened(link, handle, other, seat) as stream:
             yield stream.dial
 
     @contextmanager
     def expected(self, link: FleetLink, handle: str, other: str, seat: str) -> Iterator[Flow]:
-        """A flow whose other side is this key and says this handle, for as long as the body runs."""
+        """A flow from the peer with this key and handle, while the context is open."""
         with self._opened(link, handle, other, seat) as stream:
             flow = Flow()
             flow.carried_by(stream.accept)
@@ -98,41 +98,41 @@ class Streams:
 
 
 class _Stream:
-    """One side of one stream: an inbox that the event loop fills, everything else in the one thread that waits there."""
+    """One side of one stream: an inbox that the event loop fills; the rest runs in the one thread that waits on it."""
 
     def __init__(self, ends: Ends, link: FleetLink, refuse: Callable[[LinkError], None]) -> None:
         self.ends, self._link, self._refuse = ends, link, refuse
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        # Each is written by one thread alone, so that no lock is needed to know how much is held.
+        # Each is written by one thread alone, so that no lock is needed to compute the queued bytes.
         self._came = self._gone = 0
         self._attempt = 0
         self._is_closed = False
         self._sending: Future[None] | None = None
         self.newer: FlowBody | None = None
-        """The other side opened it again while an older connection was in use."""
+        """Set when the other side reopened the stream while an older connection was in use."""
 
     def take(self, raw: bytes) -> None:
-        """Hold a message for the thread that waits. What is more than was agreed is let fall, and then missed as lost."""
+        """Queue a message for the waiting thread. Past the window it is dropped and handled as lost."""
         if self._came - self._gone + len(raw) <= 2 * WINDOW:
             self._came += len(raw)
             self._inbox.put(raw)
 
     def wake(self) -> None:
-        """End the connection that is in use."""
+        """Break the current connection."""
         self._inbox.put(None)
 
     def close(self) -> None:
-        """Nothing more comes: who waits here, or begins to, is told so."""
+        """Close the stream and wake its waiting thread."""
         self._is_closed = True
         self.wake()
 
     def dial(self, have: int, within_s: float) -> tuple[Pipe, int]:
-        """Ask the other side until it answers. Raises OSError when it does not in time."""
+        """Send open requests until the peer answers. Raises OSError on timeout."""
         self._attempt += 1
         until, pause = time.monotonic() + within_s, _FIRST_ASK_S
         while (left := until - time.monotonic()) > 0:
-            self.say("open", self._attempt, have)
+            self.send("open", self._attempt, have)
             there = self._answer(min(pause, left))
             if there is not None:
                 return _Pipe(self, self._attempt, have), there
@@ -149,24 +149,24 @@ class _Stream:
         return None
 
     def accept(self, have: int, within_s: float) -> tuple[Pipe, int]:
-        """Wait for the other side to ask. Raises OSError when it does not in time."""
+        """Wait for the peer's open request. Raises OSError on timeout."""
         until = time.monotonic() + within_s
         body, self.newer = self.newer, None
         while body is None or body.what != "open" or body.attempt <= self._attempt:
             body = self._next_open(until)
         self._attempt = body.attempt
-        self.say("opened", self._attempt, have)
+        self.send("opened", self._attempt, have)
         return _Pipe(self, self._attempt, have), body.at
 
     def _next_open(self, until: float) -> FlowBody:
         while not self._is_closed:
-            # What ends a connection while the next is being opened was meant for the one before.
+            # A message that ends a connection while the next is being opened was meant for the previous one.
             with suppress(ConnectionError):
                 return self.next(until - time.monotonic())
         raise ConnectionError("the stream has ended")
 
     def next(self, within_s: float) -> FlowBody:
-        """What the other side says next; what anybody else says is recorded and left out."""
+        """Return the peer's next message; messages of others are audited and skipped."""
         until = time.monotonic() + within_s
         while True:
             try:
@@ -190,8 +190,8 @@ class _Stream:
             raise PermissionDenied("This is of another stream.", rule="replayed")
         return body
 
-    def say(self, what: Said, attempt: int, at: int, data: bytes = b"") -> None:
-        """Send one message, from a worker thread. Raises OSError when the server did not take it, or the one before."""
+    def send(self, what: FlowKind, attempt: int, at: int, data: bytes = b"") -> None:
+        """Send one message, from a worker thread. Raises OSError when publishing it, or the previous one, failed."""
         body = {
             "to": self.ends.other,
             "stream": self.ends.handle,
@@ -207,7 +207,7 @@ class _Stream:
             self._wait()
 
     def _wait(self) -> None:
-        """Wait for the last message to be on its way. Of data, the next piece is signed meanwhile."""
+        """Wait until the last message is published. For data, the next chunk is signed meanwhile."""
         sending, self._sending = self._sending, None
         if sending is None:
             return
@@ -225,20 +225,20 @@ class _Stream:
 
 
 class _Pipe:
-    """One connection of a stream, as a flow uses it: blocking, in order, and with room for so much and no more."""
+    """One connection of a stream, with the interface of a flow: blocking, ordered, and bounded by the window."""
 
     def __init__(self, stream: _Stream, attempt: int, have: int) -> None:
         self._stream, self._attempt, self._have = stream, attempt, have
         self._out: list[memoryview] = []
         self._waits = 0
-        """How many bytes are in it."""
+        """The number of buffered bytes."""
         self._sent = self._taken_there = 0
         self._in = memoryview(b"")
-        self._got = self._taken_here = self._told = 0
+        self._got = self._taken_here = self._acknowledged = 0
         self._is_broken = False
 
     def sendall(self, data: bytes | memoryview) -> None:
-        """Send, waiting for as long as the other side has no room."""
+        """Send; blocks while the other side's window is full."""
         with self._breaking():
             self._out.append(memoryview(data))
             self._waits += len(data)
@@ -247,25 +247,25 @@ class _Pipe:
                 self._send(self._cut(size))
 
     def recv_into(self, buffer: memoryview) -> int:
-        """Take what came, and tell the other side that there is room again."""
+        """Read received bytes, and acknowledge them so that the peer's window opens."""
         with self._breaking():
             self._flush()
             while not self._in:
-                self._hear(self._stream.next(_SILENT_S))
+                self._receive(self._stream.next(_SILENT_S))
             count = min(len(buffer), len(self._in))
             buffer[:count], self._in = self._in[:count], self._in[count:]
             self._taken_here += count
-            if self._taken_here - self._told >= WINDOW // 4:
-                self._told = self._taken_here
-                self._stream.say("taken", self._attempt, self._told)
+            if self._taken_here - self._acknowledged >= WINDOW // 4:
+                self._acknowledged = self._taken_here
+                self._stream.send("taken", self._attempt, self._acknowledged)
             return count
 
     def shutdown(self, how: int) -> None:
-        """Wake the thread that waits in it."""
+        """Wake the thread that waits on it."""
         self._stream.wake()
 
     def close(self) -> None:
-        """Send the last bytes, if there is still someone to take them."""
+        """Send the last bytes, if the connection still works."""
         if not self._is_broken:
             with suppress(OSError), self._breaking():
                 self._flush()
@@ -276,7 +276,7 @@ class _Pipe:
             self._send(self._cut(self._waits))
 
     def _cut(self, size: int) -> bytes:
-        """The next bytes that wait to be sent."""
+        """The next bytes to send."""
         pieces: list[memoryview] = []
         left = size
         while left:
@@ -291,11 +291,11 @@ class _Pipe:
 
     def _send(self, piece: bytes) -> None:
         while self._sent + len(piece) - self._taken_there > WINDOW:
-            self._hear(self._stream.next(_SILENT_S))
-        self._stream.say("data", self._attempt, self._sent, piece)
+            self._receive(self._stream.next(_SILENT_S))
+        self._stream.send("data", self._attempt, self._sent, piece)
         self._sent += len(piece)
 
-    def _hear(self, body: FlowBody) -> None:
+    def _receive(self, body: FlowBody) -> None:
         if body.what == "open" and body.attempt > self._attempt:
             self._stream.newer = body
             raise ConnectionError("the other side opened it again")
@@ -303,28 +303,28 @@ class _Pipe:
             return
         match body.what:
             case "data":
-                self._hear_data(body)
+                self._receive_data(body)
             case "taken":
                 self._taken_there = max(self._taken_there, min(body.at, self._sent))
             case "open" if not (self._got or self._sent):
-                # Our answer did not arrive.
-                self._stream.say("opened", self._attempt, self._have)
+                # Our answer was lost.
+                self._stream.send("opened", self._attempt, self._have)
             case "lost":
                 raise ConnectionError("the other side lost the connection")
             case _:
                 return
 
-    def _hear_data(self, body: FlowBody) -> None:
+    def _receive_data(self, body: FlowBody) -> None:
         if body.at < self._got:
             return
-        if body.at > self._got or body.at + len(body.data) - self._told > WINDOW:
+        if body.at > self._got or body.at + len(body.data) - self._acknowledged > WINDOW:
             raise ConnectionError("something was lost on the way, or more came than was agreed")
         self._got += len(body.data)
         self._in = memoryview(bytes(self._in) + body.data) if self._in else memoryview(body.data)
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
-        """A connection that failed once is used no more, and the other side is told, so that it does not wait in it."""
+        """Mark a failed connection as broken and notify the peer, so that it does not wait."""
         if self._is_broken:
             raise ConnectionError("the connection was broken")
         try:
@@ -332,5 +332,5 @@ class _Pipe:
         except OSError:
             self._is_broken = True
             with suppress(OSError):
-                self._stream.say("lost", self._attempt, self._got)
+                self._stream.send("lost", self._attempt, self._got)
             raise

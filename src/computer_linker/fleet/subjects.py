@@ -1,76 +1,68 @@
-"""The subjects a fleet speaks on, each ending in the seat of the one machine that may use it."""
-
-import re
+"""The NATS subjects of a fleet and the permissions on them. A `seat` is the token of one machine in its subjects."""
 
 PREFIX = "cl.v1"
 ASK = f"{PREFIX}.ask"
-"""A hub asks every machine to say that it is there."""
+"""A hub asks every machine to announce its presence."""
 EVERY_PRESENCE = f"{PREFIX}.here.*"
-_SEAT = re.compile(r"[a-z0-9]{8,64}\Z")
-
-
-def is_seat(text: object) -> bool:
-    """True for what can stand in a subject as one machine's part of it."""
-    return isinstance(text, str) and _SEAT.match(text) is not None
 
 
 def seat_of(fingerprint: str) -> str:
-    """The seat of a machine or hub that was not given another one."""
+    """Return the default seat (subject token) of a machine or hub."""
     return fingerprint[:32]
 
 
 def presence(seat: str) -> str:
-    """Where a machine says that it is there."""
+    """The subject of a machine's presence messages."""
     return f"{PREFIX}.here.{seat}"
 
 
 def calls(seat: str) -> str:
-    """Where a machine is called."""
+    """The subject of calls to a machine."""
     return f"{PREFIX}.call.{seat}"
 
 
 def audit(hub: str, seat: str) -> str:
-    """Where a machine's history goes: to each hub its own, for each may see something else."""
+    """The subject of a machine's history for one hub; each hub may see a different part."""
     return f"{PREFIX}.audit.{hub}.{seat}"
 
 
 def every_audit(hub: str) -> str:
-    """All that machines send to one hub's history."""
+    """The subject filter for all history sent to one hub."""
     return f"{PREFIX}.audit.{hub}.*"
 
 
 def stream(hub: str) -> str:
-    """The store of what machines send to one hub, on the server. No other hub's absence fills it."""
+    """The name of a hub's JetStream stream. Each hub has its own, so that an absent hub fills only that one."""
     return f"CL_AUDIT_{hub}"
 
 
 def reply(hub: str, seat: str, call_id: str) -> str:
-    """Where the answer to one call goes."""
+    """The subject of the reply to one call."""
     return f"{PREFIX}.reply.{hub}.{seat}.{call_id}"
 
 
 def every_reply(hub: str) -> str:
-    """All answers to one hub."""
+    """The subject filter for all replies to one hub."""
     return f"{PREFIX}.reply.{hub}.>"
 
 
 def flow(to: str, by: str, handle: str) -> str:
-    """Where the bytes beside one call go, and what is said about them."""
+    """The subject of one stream's messages."""
     return f"{PREFIX}.flow.{to}.{by}.{handle}"
 
 
 def every_flow(to: str) -> str:
-    """All bytes beside calls that are for one machine or hub."""
+    """The subject filter for all streams to one machine or hub."""
     return f"{PREFIX}.flow.{to}.*.*"
 
 
 def inbox(seat: str) -> str:
-    """What the client library's own answers begin with, so that the server can keep machines apart there too."""
+    """The inbox prefix of the client library, per machine, so that permissions separate machines there too."""
     return f"_INBOX.{seat}"
 
 
 def machine_permissions(seat: str) -> dict[str, list[str]]:
-    """What the server lets a machine publish and hear: its own subjects alone."""
+    """The permissions of a machine on the server: its own subjects only."""
     return {
         "publish": [presence(seat), audit("*", seat), f"{PREFIX}.reply.*.{seat}.>", flow("*", seat, "*")],
         "subscribe": [calls(seat), every_flow(seat), ASK, f"{inbox(seat)}.>"],
@@ -78,7 +70,7 @@ def machine_permissions(seat: str) -> dict[str, list[str]]:
 
 
 def hub_permissions(hub: str) -> dict[str, list[str]]:
-    """What the server lets a hub publish and hear."""
+    """The permissions of a hub on the server."""
     own = stream(hub)
     store = [f"$JS.API.*.*.{own}", f"$JS.API.*.*.{own}.>", f"$JS.API.CONSUMER.*.*.{own}.>", f"$JS.ACK.{own}.>"]
     return {

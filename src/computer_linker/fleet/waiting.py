@@ -1,4 +1,4 @@
-"""A call under way to a machine of the fleet, and what its answer, or the lack of one, says."""
+"""A call in flight to a machine of the fleet, and the error or reply it ends with."""
 
 import asyncio
 import re
@@ -10,8 +10,7 @@ from pydantic_core import from_json
 
 from computer_linker.errors import ExecutionFailed, LimitExceeded, ProviderUnavailable, TimedOut, wire_codes
 from computer_linker.fleet.machines import Machine
-from computer_linker.fleet.messages import AnswerBody
-from computer_linker.fleet.parts import Parts
+from computer_linker.fleet.messages import AnswerBody, Parts
 from computer_linker.model.envelope import Attachment, Reply, is_envelope
 
 _MAX_ENVELOPE = 8 * 1024 * 1024
@@ -19,18 +18,18 @@ _MIME = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,60}")
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """The bytes beside a call: by which handle, and how to begin once the call is on its way."""
+class SideStream:
+    """The byte stream of a call: its handle, and how to start it once the call is sent."""
 
     handle: str
     begin: Callable[["Waiting"], None]
     is_call: bool
-    """Whether they are the call itself, which was too large for one message."""
+    """Whether the stream carries the call itself, which was too large for one message."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """One call under way."""
+    """One call in flight."""
 
     machine: Machine
     key: str
@@ -39,7 +38,7 @@ class Waiting:
     call: dict[str, Any]
     answer: "asyncio.Future[AnswerBody]"
     observes: bool
-    beside: Beside | None
+    beside: SideStream | None
     nonces: set[str] = field(default_factory=set)
     parts: Parts = field(default_factory=Parts)
     epoch: str = ""
@@ -47,13 +46,13 @@ class Waiting:
     away_since: float | None = None
 
     def give_up(self, problem: str) -> None:
-        """End it as not known, unless it has been answered."""
+        """End it with an unknown outcome, unless it has been answered."""
         if not self.answer.done():
             self.answer.set_exception(unknown(self, problem))
 
 
 def reply_of(waiting: Waiting, answer: AnswerBody) -> Reply:
-    """What a machine answered. Raises LinkError for a refusal, and for what is no answer."""
+    """Return the reply of a machine. Raises LinkError for a refusal, and for an invalid reply."""
     machine = waiting.machine
     if answer.refused is not None:
         kind = wire_codes().get(answer.refused, ProviderUnavailable)
@@ -77,7 +76,7 @@ def _is_attachment(item: list[Any]) -> bool:
 
 
 def _envelope(raw: bytes) -> dict[str, Any] | None:
-    """What a machine answered, if it has the shape of an envelope."""
+    """Parse a machine's answer, if it has the shape of an envelope."""
     try:
         value = from_json(raw, allow_inf_nan=False)
     except ValueError:
@@ -86,12 +85,12 @@ def _envelope(raw: bytes) -> dict[str, Any] | None:
 
 
 def unknown(waiting: Waiting, problem: str) -> ProviderUnavailable:
-    """The error for a call that was sent, and of which nothing more is heard."""
+    """Return the error for a call without a reply."""
     return ProviderUnavailable(_not_known(waiting, problem), computer=waiting.machine.known.name, **_effect(waiting))
 
 
 def late(waiting: Waiting, problem: str, within_s: float) -> TimedOut:
-    """The error for a call whose time is over."""
+    """Return the error for a call past its deadline."""
     name = waiting.machine.known.name
     return TimedOut(_not_known(waiting, problem), computer=name, seconds=within_s, **_effect(waiting))
 
@@ -105,5 +104,5 @@ def _not_known(waiting: Waiting, problem: str) -> str:
 
 
 def _effect(waiting: Waiting) -> dict[str, str]:
-    """What an error says of what was done: nothing where nothing could be."""
+    """Return the effect field of an error: empty for a call that only observes."""
     return {} if waiting.observes else {"effect": "unverifiable"}

@@ -1,4 +1,4 @@
-"""An artifact: what was kept, what it really is, and whose it is."""
+"""An artifact: its reference, detected type, and owner."""
 
 from dataclasses import dataclass
 
@@ -19,3 +19,5 @@ class Artifact:
     label: str
     backend: str
     created_at: float
+    principal: str
+    """Whose it is; empty in a store of an older version, where only the owner can use it."""

@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_camel
 
 
 class Model(BaseModel):
-    """A frozen value. Python names its fields in snake_case, the wire in camelCase, and nothing else is taken."""
+    """A frozen value. Fields are snake_case in Python and camelCase on the wire; unknown fields are refused."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -23,7 +23,7 @@ class Model(BaseModel):
 
     @classmethod
     def from_wire(cls, value: Any) -> Self:
-        """Parse what came from outside: camelCase names only."""
+        """Parse a wire value: camelCase names only."""
         return cls.model_validate(value, by_alias=True, by_name=False)
 
     def to_wire(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What an operation does to the world, and what is known of it afterwards."""
+"""The kind of side effect of an operation, and what is known of it afterwards."""
 
 from enum import StrEnum
 from typing import Literal

@@ -12,7 +12,7 @@ _CALL_FIELDS = frozenset({"scope", "op", "target", "input", "options", "confirm"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One requested operation, its outer shape checked and nothing else."""
+    """One requested operation, with only its outer form checked."""
 
     scope: str
     op: str
@@ -20,8 +20,10 @@ class Call:
     input: Any = None
     options: Any = None
     confirm: str | None = None
-    cargo: Any = None
-    """What travels beside the request and never in it (a stream of bytes); no surface takes it from a client."""
+    payload: Any = None
+    """Typed arguments beside the request (a facet call of a paired computer); no surface takes it from a client."""
+    stream: Any = None
+    """Bytes that travel beside the request, between computers; the call lasts as long as they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,8 @@ def _token(confirm: Any) -> str | None:
 def with_its_token(call: Call) -> Call:
     """The call with the token that lies in its input (`input.confirm.token`, where bridge clients put it) moved to its place.
 
-    The input without `confirm` is what a token is bound to, wherever the token came. Nothing but the token is believed, and
-    a `confirm` that is anything else than a confirmation stays what it is: a part of the request.
+    The input without `confirm` is what a token is bound to, wherever the token came. Only the token is used, and
+    a `confirm` of any other form stays part of the request.
     """
     inside = call.input.get("confirm") if type(call.input) is dict else None
     if type(inside) is not dict or not inside.keys() <= _CONFIRM_FIELDS:
@@ -101,7 +103,7 @@ def failure_of(code: str, message: str, *, retryable: bool, details: dict[str, A
 
 
 def is_envelope(value: Any) -> bool:
-    """True for what has the shape of an envelope: another computer is trusted with its answers, not with our memory of them."""
+    """True for a valid envelope: the form of another computer's answers is not trusted."""
     if type(value) is not dict or type(value.get("ok")) is not bool or type(value.get("operationId")) is not str:
         return False
     error = value.get("error")
@@ -112,14 +114,9 @@ def is_envelope(value: Any) -> bool:
 
 
 def error_in(envelope: dict[str, Any]) -> LinkError:
-    """The error that a failed envelope of another computer tells of, as that computer would have raised it."""
-    told = envelope.get("error")
-    told = told if isinstance(told, dict) else {}
-    kind, details = wire_codes().get(str(told.get("code")), ProviderUnavailable), told.get("details")
+    """Return the error in another computer's failed envelope, as that computer would have raised it."""
+    error = envelope.get("error")
+    error = error if isinstance(error, dict) else {}
+    kind, details = wire_codes().get(str(error.get("code")), ProviderUnavailable), error.get("details")
     named = {name: value for name, value in details.items() if type(name) is str} if isinstance(details, dict) else {}
-    return kind(str(told.get("message"))[:1000], **named)
-
-
-def known_effect(value: Known | None) -> dict[str, Known]:
-    """The `effect` field where there is one."""
-    return {} if value is None else {"effect": value}
+    return kind(str(error.get("message"))[:1000], **named)

@@ -4,11 +4,25 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Decision = Literal["allow", "ask", "deny"]
+Way = Literal["terminal", "notification", "page", "dialog"]
+"""How a person answered: the owner's command line, a desktop notification, the approval page, the client's own dialog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's answer to the request of an event."""
+
+    said: Literal["yes", "no"]
+    by: str
+    way: Way
+    answer: str
+    """The operation id of the answer's own event."""
+    extent: Literal["once", "session"] = "once"
 
 
 @dataclass(slots=True)
 class Event:
-    """One operation as the history tells it. `intent` is written before a side effect, the outcome joins it by id."""
+    """One operation in the history. `intent` is written before a side effect, the outcome joins it by id."""
 
     operation_id: str
     started_at: str
@@ -20,9 +34,13 @@ class Event:
     client: str | None
     target: str | None = None
     """A preview that is safe to keep; see audit/redact.py."""
+    command_preview: str | None = None
+    """The command line, its secrets masked; see audit/command_line.py."""
     capability: str | None = None
     decision: Decision = "allow"
     reason: str | None = None
+    approval: Approval | None = None
+    """The answer that let it run, or refused it; None where no person answered."""
     boundary: str | None = None
     duration_ms: float | None = None
     ok: bool | None = None

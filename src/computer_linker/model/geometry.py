@@ -10,13 +10,13 @@ from pydantic import AfterValidator, Field
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
-from computer_linker.model.titles import shown_title
+from computer_linker.model.titles import safe_title
 
 Coordinate = Annotated[float, Field(allow_inf_nan=False, ge=-1_000_000, le=1_000_000)]
 Whole = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]
 Extent = Annotated[int, Field(ge=0, le=1_000_000)]
-Shown = AfterValidator(shown_title)
-"""What an application calls itself, made safe to show, whoever describes it: also a paired computer."""
+Shown = AfterValidator(safe_title)
+"""An application's own title, made safe to show, also when a paired computer reports it."""
 
 
 class Point(Model):

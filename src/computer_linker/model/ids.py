@@ -1,4 +1,4 @@
-"""Ids: ULIDs for operations (they sort by time), random handles for what a caller holds."""
+"""Ids: ULIDs for operations (they sort by time), random handles for objects a caller holds."""
 
 import os
 import secrets
@@ -13,11 +13,11 @@ _next = _BLOCK
 
 
 def new_ulid() -> str:
-    """A ULID; ids made by one process are strictly increasing. Those of one millisecond share a random start and count on."""
+    """A ULID; ids made by one process are strictly increasing. Those of one millisecond count up from a random start."""
     global _millisecond, _prefix, _next
     now = time.time_ns() // 1_000_000
     if now > _millisecond or _next >= _BLOCK:
-        # A clock that was set back, or a full block, goes on in the next millisecond.
+        # A clock that was set back, or a full block, continues in the next millisecond.
         _millisecond = now if now > _millisecond else _millisecond + 1
         drawn = int.from_bytes(os.urandom(11), "big")
         high = _millisecond << 60 | drawn >> 28

@@ -13,7 +13,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class NotJson(InvalidRequest):
-    """The text is not JSON at all (a JSON-RPC parse error), as against JSON we refuse."""
+    """The text is not JSON at all (a JSON-RPC parse error), unlike JSON we refuse."""
 
 
 def read_json(raw: bytes | str) -> Any:
@@ -65,7 +65,7 @@ def check_shape(text: str) -> None:
     """Refuse what nests too deep or has too many parts, in time that grows with the text and no faster."""
     if text.count("[") + text.count("{") <= MAX_DEPTH and text.count(",") < MAX_PARTS:
         return
-    # Escaped quotes go first, so that every quote left begins or ends a string.
+    # Escaped quotes are removed first, so that every quote left begins or ends a string.
     plain = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
     if plain.count('"') > 2 * MAX_PARTS:
         raise InvalidRequest(f"The message has more than {MAX_PARTS} parts.")
@@ -80,7 +80,7 @@ def check_shape(text: str) -> None:
 
 
 def _check_surrogates(value: Any) -> None:
-    """Refuse strings that cannot be UTF-8; they have no one meaning on disk or on the wire."""
+    """Refuse strings that cannot be UTF-8; they are ambiguous on disk and on the wire."""
     match value:
         case str():
             if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):

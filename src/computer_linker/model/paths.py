@@ -10,7 +10,7 @@ _MAX_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class PathRules:
-    """What a scope says of names inside it; judged on the name asked for and again on the object opened."""
+    """A scope's rules for names inside it; checked for the requested name and again for the opened object."""
 
     allow_sensitive: bool = False
     allow_protected: bool = False
@@ -78,7 +78,7 @@ def split_target(target: str) -> tuple[str, ...]:
 
 
 def _is_encoded_step(name: str) -> bool:
-    """True for a name that somebody who decodes it (we never do) would take for a way up, such as `%2e%2e`."""
+    """True for a name that a program which decodes it (we never do) would read as a parent folder, such as `%2e%2e`."""
     from urllib.parse import unquote
 
     for _ in range(3):

@@ -1,12 +1,13 @@
-"""Who calls, how they proved it, and over which connection."""
+"""The caller, its proof of identity, and its connection."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 NO_SESSION = "http-stateless"
-"""The session of callers who share one credential and name no conversation: nothing tells one from another."""
+"""The session of callers that share one credential and name no conversation: they cannot be distinguished."""
 
-Proof = Literal["local_user", "owner_token", "oauth", "loopback", "peer", "cli", "bridge"]
+Proof = Literal["local_user", "owner_token", "oauth", "loopback", "peer", "cli", "bridge", "approver"]
+"""`approver` is a person who answers requests, and calls nothing; `cli` is given in serve/owner_calls.py alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +22,16 @@ class Principal:
     grants: frozenset[str] | None = None
     """Scope ids (or `scope:capability`) an OAuth client was given; None is everything the config allows."""
     is_forwarded: bool = False
-    """The request came under a public name, through a proxy or tunnel, or from another machine, whatever it proved."""
+    """The request came under a public name, through a proxy or tunnel, or from another machine, whatever its proof."""
 
     @property
     def is_remote(self) -> bool:
-        """True for who is not known to be at this machine: it neither answers for the person here nor manages the service."""
+        """True for a caller not proven to be at this machine: it neither approves requests here nor manages the service."""
         return self.is_forwarded or self.proof in ("oauth", "peer")
 
     @property
     def is_owner(self) -> bool:
-        """True for the owner's own command line, which alone may use what others began."""
+        """True for the owner's own command line, which alone may use other principals' handles."""
         return self.proof == "cli"
 
     def owns(self, principal_id: str) -> bool:
@@ -43,9 +44,9 @@ class Principal:
 
     @property
     def bound(self) -> tuple[str, str, str]:
-        """What a person's yes is bound to: who, in which conversation, over which connection.
+        """What an approval is bound to: principal, conversation and connection.
 
-        Each use of the command line is a connection of its own, so there the user alone counts.
+        Each use of the command line is its own connection, so there only the user counts.
         """
         if self.proof == "cli":
             return (self.id, NO_SESSION, "cli")

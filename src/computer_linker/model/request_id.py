@@ -8,11 +8,11 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import check_shape
 
 MAX_ID = 256
-"""The longest id that is taken, in characters."""
+"""The longest accepted id, in characters."""
 _FRONT = 64 * 1024
-"""So many bytes of a message with too many parts are looked at from the front: a few milliseconds."""
+"""This many bytes of a message with too many parts are scanned from its start: a few milliseconds."""
 _BALANCED = 1 << 20
-"""A longer message is not looked at from its end: whether its brackets are balanced would take too long."""
+"""A longer message is not scanned from its end: checking its brackets would take too long."""
 _MAX_DIGITS = 18
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]++', re.DOTALL)
 _LAST = re.compile(rb',\s*"id"\s*:\s*("(?:[^"\\]++|\\.)*+"|-?[0-9]++)\s*}\s*\Z')
@@ -22,7 +22,7 @@ _NOTHING = object()
 
 
 def request_id_of(raw: bytes) -> str | int | None:
-    """The id of the request in `raw`, read from its top level alone; None when there is none, or more than one reading.
+    """The id of the request in `raw`, read from its top level alone; None when there is none, or it is ambiguous.
 
     Answers and notifications have none: an error under an answer's id would be taken for the answer to another request.
     """
@@ -37,7 +37,7 @@ def request_id_of(raw: bytes) -> str | int | None:
 
 
 def first_id_of(raw: bytes) -> str | int | None:
-    """The same of a message whose end has not come."""
+    """The id of a message that is still incomplete."""
     return id_of(_members(raw[:_FRONT])[0])
 
 
@@ -54,7 +54,7 @@ def id_of(message: Any) -> str | int | None:
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
-    # Two of one name have no one meaning.
+    # A repeated name is ambiguous.
     if len(made) != len(pairs) and sum(name == "id" for name, _ in pairs) > 1:
         made["id"] = None
     return made
@@ -68,7 +68,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_digits)
 
 
 def _outline(raw: bytes) -> dict[str, Any]:
-    """The top level of a message with too many parts or levels, as far as it is looked at."""
+    """The top level of a message with too many parts or levels, as far as it is scanned."""
     members, is_whole = _members(raw[:_FRONT])
     if is_whole or _NOTHING in members.values():
         return members if is_whole else {}
@@ -131,7 +131,7 @@ def _value(token: bytes) -> Any:
 
 
 def _last(raw: bytes) -> Any:
-    """The id of an object that ends with it, as some clients write theirs, where everything before is balanced."""
+    """The id of an object that ends with it, as some clients send it, if everything before is balanced."""
     found = _LAST.search(raw[-_TAIL:])
     if found is None:
         return None

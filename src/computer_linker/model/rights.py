@@ -1,11 +1,11 @@
-"""What policy needs to know of an operation, so that policy need not know the registry."""
+"""What policy needs of an operation, so that policy does not import the registry."""
 
 from typing import Literal, Protocol
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 
-ScopeKind = Literal["folder", "computer", "any"]
+ScopeKind = Literal["folder", "computer", "any", "service"]
 
 
 class Rights(Protocol):

@@ -99,5 +99,9 @@ class Scope(Model):
 
     @cached_property
     def decided(self) -> dict[str, Any]:
-        """What policy decided for callers whom only the config bounds, by operation; a scope never changes, so it stays true."""
+        """Cached policy decisions by operation, for callers bound only by the config; valid because a scope is immutable."""
         return {}
+
+
+SERVICE = Scope.model_construct(id="", type="service")
+"""Where the owner's operations run. No config can name it and no client can ask for it."""

@@ -15,3 +15,8 @@ def shown_ns(nanoseconds: int) -> str:
         year, month, day, hour, minute, second = time.gmtime(seconds)[:6]
         shown = _SECONDS[seconds] = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
     return f"{shown}.{rest // 1_000_000:03d}Z"
+
+
+def shown_s(seconds: float) -> str:
+    """A time given in seconds since 1970, to the second."""
+    return shown_ns(int(seconds) * 1_000_000_000)[:19] + "Z"

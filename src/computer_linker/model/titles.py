@@ -1,4 +1,4 @@
-"""Titles and names that applications chose, made safe to show: short, and nothing in them can steer a terminal or a reader."""
+"""Application-chosen titles and names, made safe to show: short, without control or direction characters."""
 
 import unicodedata
 
@@ -6,7 +6,7 @@ _MAX = 200
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
-def shown_title(text: str) -> str:
+def safe_title(text: str) -> str:
     """At most 200 characters; control, direction and invisible characters are written out as escapes."""
     cut = text[:_MAX]
     safe = "".join(_visible(character) for character in cut)

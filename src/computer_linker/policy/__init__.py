@@ -1,1 +1,1 @@
-"""Decides; touches nothing. No I/O in this package."""
+"""Policy decisions. No I/O in this package."""

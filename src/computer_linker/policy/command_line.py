@@ -1,4 +1,4 @@
-"""From a command to one argv: a strict reading that refuses whatever a shell would interpret."""
+"""Parses a command into one argv, strictly: refuses whatever a shell would interpret."""
 
 import re
 import unicodedata
@@ -37,7 +37,7 @@ class ShellNeeded(InvalidRequest):
 
 
 def to_argv(command: str | list[str]) -> list[str]:
-    """The argv a command means. Raises ShellNeeded for text a shell would interpret, InvalidRequest for no command."""
+    """Parse a command into its argv. Raises ShellNeeded for text a shell would interpret, InvalidRequest for no command."""
     argv = split(command) if isinstance(command, str) else list(command)
     if not argv or not argv[0]:
         raise InvalidRequest("The command is empty.")

@@ -35,7 +35,7 @@ class Program:
     real: str
     """The file at the end of all links."""
     is_writable_by_scope: bool
-    """True when the scope's own files hold it, so that a caller who writes there chooses what runs."""
+    """True when it lies in the scope's own folders, so that a caller who writes there chooses what runs."""
     writable_by: str | None = None
     """Another scope that could have replaced it or its interpreter; None when none could."""
 
@@ -80,7 +80,7 @@ def judge_command(policy: ScopePolicy, argv: list[str], program: Program, locate
 
 
 def judge_boundary(scope: Scope, *, boundary_holds: bool, shell: bool, program: Program) -> None:
-    """Raise unless a command may run under the boundary there is."""
+    """Raise unless a command may run under the available boundary."""
     policy = scope.policy
     if policy.sandbox == "required" and not boundary_holds:
         raise ProviderUnavailable(
@@ -132,7 +132,7 @@ def judge_program(program: Program, principal: Principal) -> None:
 
 
 def check_rules(policy: ScopePolicy) -> list[str]:
-    """Problems with the scope's command rules: unreadable patterns, and examples that do not do what they say."""
+    """Problems with the scope's command rules: unreadable patterns, and examples that contradict their rule."""
     problems: list[str] = []
     listed: list[tuple[str, list[str | CommandRule]]] = [
         ("allowedCommands", policy.allowed_commands or []),
@@ -145,7 +145,7 @@ def check_rules(policy: ScopePolicy) -> list[str]:
 
 
 def diagnose_rules(policy: ScopePolicy, *, boundary_holds: bool) -> list[str]:
-    """Warnings about rules that promise more than they can keep without a kernel boundary."""
+    """Return warnings about rules that only hold with a kernel boundary."""
     if boundary_holds and policy.sandbox != "off":
         return []
     wide = sorted({name for rule in _rules(policy.allowed_commands or []) if (name := _launcher_name(rule))})
@@ -238,7 +238,7 @@ def _launcher_name(rule: Rule) -> str | None:
 def _fits(glob: str, given: str) -> bool:
     if "*" not in glob:
         return glob == given
-    # Each part at its nearest place, which never has to be given back: a caller chooses how long the text is.
+    # Each part at its first match, without backtracking: a caller chooses how long the text is.
     first, *middle, last = glob.split("*")
     if len(given) < len(first) + len(last) or not given.startswith(first) or not given.endswith(last):
         return False

@@ -1,4 +1,4 @@
-"""The ledger of confirmations: who asked for exactly what, and whether a person said yes.
+"""The ledger of confirmations: who requested exactly what, and whether a person approved it.
 
 A confirmation is bound to the caller, the connection, the operation and the full digest of the canonical request. It is spent
 once. Time is the monotonic clock the caller passes in; nothing here survives the service, and nothing here does I/O.
@@ -11,35 +11,39 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from computer_linker.errors import ConfirmRequired, Conflict, ElementNotFound, LinkError, StaleReference
+from computer_linker.model.event import Approval
 from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.policy.preview import escaped
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
 
 DIALOG_CHARACTERS = 2600
-"""A client's dialog is trusted to show so much of a question."""
+"""A client's dialog is trusted to show this much of a question."""
 _MAX_WAITING = 200
+_MAX_IN_CONVERSATION = 20
+_ALWAYS_WAITING = 5
+"""Questions that a principal may always have, however many others wait."""
 _MAX_WRONG_TOKENS = 10
 _MAX_CHARACTERS = 64_000_000
-"""Of all previews that are kept at once."""
+"""Limit of all previews held at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a person is shown beside the request itself: what it would change, or what it would touch."""
+    """The preview beside the request itself: what it would change, or what it would touch."""
 
     lines: tuple[str, ...]
     holds: Mapping[str, str] = field(default_factory=dict)
-    """What must still be so right before the effect: digests by what they are of. Empty when there is nothing to hold it to."""
+    """State that must be unchanged right before the effect: digests by name. Empty when there is nothing to compare."""
     photograph: Callable[[], Awaitable[bytes | None]] | None = None
-    """Takes a picture (PNG) of where it would act; only for a person who is asked."""
+    """Takes a picture (PNG) of where it would act; only when a person is asked."""
     fault: LinkError | None = None
-    """Why it could not be looked at. A yes to what could not be shown is never used: ask again when it can be."""
+    """Why no preview could be made. An approval of what could not be shown is never used: ask again when it can be."""
 
 
 @dataclass(slots=True)
 class Asked:
-    """One request that waits for a person. Its id is stable and is not a secret; the token is."""
+    """One request waiting for approval. Its id is stable and not secret; the token is secret."""
 
     id: str
     op: str
@@ -57,93 +61,99 @@ class Asked:
     token_hash: bytes | None = None
     state: State = "waiting"
     is_in_dialog: bool = False
-    """The client was asked to show it in its own dialog; only then is an answer from there one."""
+    """The client was asked to show it in its own dialog; only then does an answer from there count."""
     is_dialog_over: bool = False
     """The client has shown it in its own dialog, without an answer."""
+    answered: Approval | None = None
+    """Who answered, and how."""
 
     @property
     def bound(self) -> tuple[str, str, str]:
-        """Whose yes it will be: `Principal.bound` of the caller."""
+        """What an approval is bound to: `Principal.bound` of the caller."""
         return (self.principal, self.session, self.connection)
 
     @property
     def asker(self) -> str:
-        """Who asks, for a person: the name that the client gives itself, and who it is known to be."""
+        """The requester for display: the name that the client gives itself, and its proven identity."""
         principal = escaped(self.principal)
         return principal if self.client is None else f"{self.client} ({principal})"
 
     @property
     def text(self) -> str:
-        """The whole question for a place of plain text: what it would change or touch, then the exact request."""
+        """The whole question as plain text: what it would change or touch, then the exact request."""
         lines = () if self.about is None else self.about.lines
         return "\n".join([*lines, "", self.preview]) if lines else self.preview
 
 
 class Ledger:
-    """Every confirmation asked for in this service's life, bounded. One thread uses it, so each step is atomic."""
+    """All confirmations of this service run, bounded. One thread uses it, so each step is atomic."""
 
     def __init__(self) -> None:
         self._asked: dict[str, Asked] = {}
         self._by_token: dict[bytes, Asked] = {}
-        self._standing: set[tuple[str, ...]] = set()
+        self._standing: dict[tuple[str, ...], Approval | None] = {}
         self._wrong: dict[tuple[str, str, str], int] = {}
         """Wrong tokens of each conversation that has one, so never more counters than questions."""
 
     def ask(self, asked: Asked) -> None:
-        """Put a request before a person."""
+        """Queue a request for a person."""
         self.expire(asked.asked_at)
-        mine = [old for old in self._asked.values() if old.principal == asked.principal and old.state == "waiting"]
-        length = sum(len(old.preview) for old in self._asked.values()) + len(asked.preview)
-        if len(self._asked) >= _MAX_WAITING or len(mine) >= _MAX_WAITING // 4 or length > _MAX_CHARACTERS:
+        if not self._has_room_for(asked):
             raise ConfirmRequired(
                 "Too many confirmations are waiting. Answer some of them first: computer-linker approvals."
             )
         self._asked[asked.id] = asked
 
     def issue_token(self, asked: Asked) -> str:
-        """A token for a request that is before a person; worth nothing until they approve it."""
+        """Issue a token for a waiting request; it is useless until a person approves the request."""
         self.ask(asked)
         token = secrets.token_urlsafe(32)
         asked.token_hash = _hash(token)
         self._by_token[asked.token_hash] = asked
         return token
 
-    def approve(self, asked_id: str, now: float, *, for_session: bool = False) -> Asked | None:
-        """A person's yes. None when there is nothing waiting under this id (answered, expired, unknown)."""
-        asked = self._waiting(asked_id, now)
+    def approve(
+        self, asked_id: str, now: float, *, for_session: bool = False, by: Approval | None = None
+    ) -> Asked | None:
+        """Approve a request. None when nothing waits under this id (answered, expired, unknown)."""
+        asked = self.open(asked_id, now)
         if asked is not None:
-            asked.state = "approved"
-            # Without a session the allowance would hold for whoever else comes with the same credential.
-            if for_session and asked.session != NO_SESSION:
-                self._standing.add((*asked.bound, asked.scope))
+            asked.state, asked.answered = "approved", by
+            if for_session and can_stand(asked):
+                self._standing[(*asked.bound, asked.scope)] = by
         return asked
 
-    def deny(self, asked_id: str, now: float) -> Asked | None:
-        """A person's no."""
-        asked = self._waiting(asked_id, now)
+    def deny(self, asked_id: str, now: float, by: Approval | None = None) -> Asked | None:
+        """A person's no. One to a question without a token is kept for the next same request, which it answers."""
+        asked = self.open(asked_id, now)
         if asked is not None:
-            asked.state = "denied"
-            self._forget(asked)
+            asked.state, asked.answered = "denied", by
+            if asked.token_hash is not None:
+                self._forget(asked)
         return asked
 
     def has_standing(self, who: Principal, scope: str) -> bool:
         """True when a person allowed everything in this scope for this session."""
         return (*who.bound, scope) in self._standing
 
+    def standing(self, who: Principal, scope: str) -> Approval | None:
+        """The answer that allowed everything in this scope for this session."""
+        return self._standing.get((*who.bound, scope))
+
     def revoke_standing(self) -> int:
-        """Take back every allowance for a session; how many there were."""
+        """Revoke every session-wide approval; return how many there were."""
         count = len(self._standing)
         self._standing.clear()
         return count
 
     def forget_principal(self, principal: str) -> None:
-        """Drop what this caller asked for and was allowed: it may come back with other rights."""
-        self._standing = {standing for standing in self._standing if standing[0] != principal}
+        """Drop this caller's requests and approvals: it may come back with other rights."""
+        self._standing = {bound: by for bound, by in self._standing.items() if bound[0] != principal}
         for asked in [asked for asked in self._asked.values() if asked.principal == principal]:
             self._forget(asked)
 
     def spend_token(self, token: str, who: Principal, digest: str, now: float) -> Asked:
-        """Use up a token for exactly this request; the yes. Raises ConfirmRequired for any difference."""
+        """Use up a token for exactly this request; return the approval. Raises ConfirmRequired for any difference."""
         self.expire(now)
         asked = self._by_token.get(_hash(token))
         if asked is None or not _is_for(asked, who, digest):
@@ -166,41 +176,49 @@ class Ledger:
         return asked if asked is not None and _is_for(asked, who, digest) else None
 
     def approved(self, who: Principal, digest: str, now: float) -> Asked | None:
-        """What a person said yes to, asked for earlier without a token and not used yet."""
+        """Return an unused approval of a request that was made without a token."""
         return self._without_token("approved", who, digest, now)
 
     def open_question(self, who: Principal, digest: str, now: float) -> Asked | None:
-        """What was asked without a token and still waits."""
+        """Return a waiting request that was made without a token."""
         return self._without_token("waiting", who, digest, now)
 
     def spend_approval(self, who: Principal, digest: str, now: float) -> Asked | None:
-        """Use up a person's yes to exactly this request; None when there is none."""
+        """Use up an approval of exactly this request; None when there is none."""
         asked = self.approved(who, digest, now)
         return None if asked is None else self._used_up(asked)
 
+    def spend_denial(self, who: Principal, digest: str, now: float) -> Asked | None:
+        """Use up a person's no to exactly this request that no call has brought back yet; None when there is none."""
+        asked = self._without_token("denied", who, digest, now)
+        if asked is not None:
+            self._forget(asked)
+        return asked
+
     def find(self, asked_id: str) -> Asked | None:
-        """The request of this id while it is waiting or approved."""
+        """The request of this id while it waits, or while its answer was not brought back yet."""
         return self._asked.get(asked_id)
 
     def waiting(self, now: float) -> list[Asked]:
-        """What waits for a person, the oldest first."""
+        """Return waiting requests, the oldest first."""
         self.expire(now)
         return [asked for asked in self._asked.values() if asked.state == "waiting"]
 
     def withdraw(self, asked: Asked) -> None:
-        """The caller no longer wants it."""
+        """Withdraw a request on behalf of its caller."""
         self._forget(asked)
 
     def expire(self, now: float) -> None:
-        """Silence is a no."""
+        """Deny a request that was not answered in time."""
         for asked in [asked for asked in self._asked.values() if asked.expires_at <= now]:
-            asked.state = "expired"
+            if asked.state != "denied":
+                asked.state = "expired"
             self._forget(asked)
 
     def count_wrong(self, who: Principal) -> None:
-        """A token that is none. Guessing costs the guesser all that waits for this conversation, and takes nothing from others.
+        """Count an invalid token. Too many drop all waiting requests of this conversation, and none of others.
 
-        A token is good in its own conversation only: a guess in one that has none cannot hit, and is not counted.
+        A token is good in its own conversation only: a guess in one that has none cannot match, and is not counted.
         """
         theirs = [asked for asked in self._asked.values() if asked.bound == who.bound]
         if any(asked.token_hash is not None for asked in theirs):
@@ -209,8 +227,20 @@ class Ledger:
             for asked in theirs:
                 self._forget(asked)
 
+    def _has_room_for(self, asked: Asked) -> bool:
+        """Whether one more fits. A principal may use a quarter of the room, a conversation a part of that; a few always fit."""
+        mine = [old for old in self._asked.values() if old.principal == asked.principal]
+        count, length = len(mine) + 1, sum(len(old.preview) for old in mine) + len(asked.preview)
+        here = sum(old.bound == asked.bound for old in mine) + 1
+        if here > _MAX_IN_CONVERSATION or count > _MAX_WAITING // 4 or (mine and length > _MAX_CHARACTERS // 4):
+            return False
+        if count <= _ALWAYS_WAITING and length <= _MAX_CHARACTERS // 16:
+            return True
+        everything = sum(len(old.preview) for old in self._asked.values()) + len(asked.preview)
+        return len(self._asked) < _MAX_WAITING and everything <= _MAX_CHARACTERS
+
     def _used_up(self, asked: Asked) -> Asked:
-        """One use, whatever comes of it."""
+        """Remove an approval: it is used once, whatever the result."""
         asked.state = "spent"
         self._forget(asked)
         return asked
@@ -220,7 +250,8 @@ class Ledger:
         fitting = (one for one in self._asked.values() if one.state == state and one.token_hash is None)
         return next((one for one in fitting if _is_for(one, who, digest)), None)
 
-    def _waiting(self, asked_id: str, now: float) -> Asked | None:
+    def open(self, asked_id: str, now: float) -> Asked | None:
+        """The request of this id while it waits for an answer."""
         self.expire(now)
         asked = self._asked.get(asked_id)
         return asked if asked is not None and asked.state == "waiting" else None
@@ -233,12 +264,25 @@ class Ledger:
                 self._wrong.pop(asked.bound, None)
 
 
+class Denied(ConfirmRequired):
+    """A person denied the request."""
+
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(f"A person said no to {asked.op}.", approvalId=asked.id, answer="no")
+        self.approval = asked.answered
+
+
+def can_stand(asked: Asked) -> bool:
+    """Whether an approval can hold for the session. Without a session it would hold for everyone with the same credential."""
+    return asked.session != NO_SESSION
+
+
 def check_unchanged(asked: Asked, now: About | None) -> None:
-    """Refuse what is no longer what the person saw when they said yes, or cannot be looked at again.
+    """Refuse when the state differs from what the person approved, or cannot be read again.
 
     Raises:
-        StaleReference, ElementNotFound: what it was for is gone.
-        Conflict: it is there and is another, or cannot be looked at.
+        StaleReference, ElementNotFound: the target is gone.
+        Conflict: the target changed, or cannot be read.
     """
     was, is_now = asked.about or About(()), now or About(())
     fault = is_now.fault or was.fault
@@ -258,14 +302,14 @@ def check_unchanged(asked: Asked, now: About | None) -> None:
 
 
 def fits_a_dialog(asked: Asked) -> bool:
-    """True when a client's dialog is taken to show the whole question; how much of a long text it shows, it does not say."""
+    """True when a client's dialog is trusted to show the whole question; it does not report how much of a long text it shows."""
     return len(asked.text) <= DIALOG_CHARACTERS
 
 
 def counts_as_a_yes(who: Principal, asked: Asked) -> bool:
-    """Whether a yes that this client itself brings, from a dialog it says it showed, counts as a person's.
+    """Whether an approval that the client itself reports from its own dialog counts as a person's.
 
-    The one place that decides it. A client elsewhere shows its dialogs elsewhere, so it never answers for the person here.
+    The only place that decides it. A remote client shows its dialogs elsewhere, so it never answers for the person here.
     """
     return not who.is_remote and fits_a_dialog(asked)
 

@@ -1,5 +1,6 @@
-"""Allow, ask or deny, with a reason. The order is the product's: scope, operation, capability, scope type, then specifics."""
+"""Allow, ask or deny, with a reason. The order is specified: scope, operation, capability, scope type, then specifics."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,14 +11,14 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.event import Decision
 from computer_linker.model.principal import Principal
 from computer_linker.model.rights import Rights
-from computer_linker.model.scope import Scope
+from computer_linker.model.scope import SERVICE, Scope
 
 FolderAccess = Literal["writable", "read-only", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was decided and why; `needs` and `missing` are capability names."""
+    """A decision and its reason; `needs` and `missing` are capability names."""
 
     decision: Decision
     reason: str
@@ -25,9 +26,12 @@ class Verdict:
     missing: list[str] = field(default_factory=list)
 
 
-def find_scope(config: Config, scope_id: str, principal: Principal) -> Scope:
-    """The scope of exactly this id, if this caller may know of it."""
-    scope = config.scope(scope_id)
+def find_scope(config: Callable[[], Config], scope_id: str, principal: Principal) -> Scope:
+    """Find the scope of exactly this id, if visible to this caller; an empty id is the service itself, for the owner alone."""
+    if not scope_id and principal.is_owner:
+        # Without reading the config: the owner must be able to repair an invalid one.
+        return SERVICE
+    scope = config().scope(scope_id)
     if scope is None or not sees_scope(principal, scope_id):
         raise UnknownScope(
             f"There is no scope {scope_id[:80]!r}. get_computer_info lists the scopes you can use.",
@@ -55,7 +59,7 @@ def _judged(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     if needs_confirmation(scope, rights.effect):
         return Verdict("ask", f"Scope {scope.id} asks a person before {rights.name}.", needs)
     if principal.proof == "bridge" and rights.effect is Effect.ACT:
-        # The bridge's own rule, whatever the scope says: no act without a confirmation.
+        # The bridge's own rule for every scope: no act without a confirmation.
         return Verdict("ask", f"The desktop bridge asks a person before {rights.name}.", needs)
     return Verdict("allow", f"Scope {scope.id} allows it.", needs)
 
@@ -80,7 +84,7 @@ def missing_capabilities(scope: Scope, rights: Rights, principal: Principal) -> 
 
 
 def needs_confirmation(scope: Scope, effect: Effect) -> bool:
-    """True when the scope wants a person to say yes to this kind of effect."""
+    """Return True when the scope requires confirmation for this kind of effect."""
     match scope.policy.confirm:
         case "never":
             return False
@@ -91,20 +95,20 @@ def needs_confirmation(scope: Scope, effect: Effect) -> bool:
 
 
 def sees_scope(principal: Principal, scope_id: str) -> bool:
-    """True when this caller may know that the scope exists."""
+    """Return True when this caller may learn that the scope exists."""
     grants = principal.grants
     return grants is None or any(grant == scope_id or grant.startswith(scope_id + ":") for grant in grants)
 
 
 def holds(principal: Principal, scope: Scope, capability: Capability) -> bool:
-    """True when the scope gives this capability and this caller was given it too."""
+    """Return True when both the scope and this caller's grant have the capability."""
     return capability in scope.granted and _has_capability(principal, scope.id, capability)
 
 
 def folder_access(principal: Principal, scope: Scope) -> FolderAccess:
     """What a program that runs for this caller may do with the scope's folders.
 
-    Without `fs:read` it sees none of them: a folder that can be written and not read cannot be had from any kernel boundary.
+    Without `fs:read` it sees none of them: no kernel boundary can make a folder writable and unreadable.
     """
     if not holds(principal, scope, Capability.FS_READ):
         return "hidden"

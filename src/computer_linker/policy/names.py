@@ -1,6 +1,7 @@
 """Names that are protected from writing, and names that are sensitive to read, in any scope and in any case."""
 
 import unicodedata
+from collections.abc import Container
 from functools import lru_cache
 
 from computer_linker.policy.trusted_places import Path, places
@@ -16,10 +17,10 @@ PROTECTED_NAMES = frozenset(
     .netrc .ssh .gnupg .aws .kube .docker .gdbinit .lldbinit .pythonstartup .irbrc .pryrc .rprofile .mailcap
     """.split()
 )
-"""Files that other programs execute or trust. Writing them is refused unless the scope says `allowProtected`."""
+"""Files that other programs execute or trust. Writing them is refused unless the scope has `allowProtected`."""
 
 PROTECTED_PATHS = places("run", "tool", "login", "secret")
-"""Places that programs of a whole home take their orders from; closed like the names above, wherever they lie."""
+"""Paths that configure programs of the whole home; protected like the names above, in any folder."""
 
 HOME_PATHS = places("home", "home-tool")
 """Places with ordinary names, closed only in the home of the service's user."""
@@ -51,7 +52,7 @@ _HARMLESS_ENV = (".example", ".sample", ".template", ".dist", ".defaults")
 
 @lru_cache(maxsize=4096)
 def folded(name: str) -> str:
-    """How a name compares: without case, compatibility forms, invisible characters, and trailing dots and spaces."""
+    """Normalise a name for comparison: without case, compatibility forms, invisible characters, trailing dots and spaces."""
     if name.isascii():
         # NTFS opens "GIT~1" as .git, and drops trailing dots and spaces.
         plain = name.rstrip(" .").casefold()
@@ -65,6 +66,15 @@ def is_protected(parts: tuple[str, ...]) -> bool:
     """True for a file that another program would execute or trust."""
     names = tuple(map(folded, parts))
     return not PROTECTED_NAMES.isdisjoint(names) or _has_path(names, _PROTECTED_BY_FIRST)
+
+
+GIT_NAMES = frozenset({"HEAD", "objects", "refs", "commondir", "config", "config.worktree", "hooks"})
+"""The entries by which git recognises a repository, whatever its name, and what git then executes or obeys."""
+
+
+def is_git_folder(names: Container[str]) -> bool:
+    """True for a folder with these entries that git takes for a repository (setup.c, is_git_directory)."""
+    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
 
 
 @lru_cache(maxsize=16384)
@@ -106,7 +116,7 @@ def _is_login(names: Path) -> bool:
 
 
 def _has_path(names: Path, by_first: dict[str, tuple[Path, ...]]) -> bool:
-    """True when one of the paths stands anywhere in the names."""
+    """True when one of the paths occurs anywhere in the names."""
     for at, name in enumerate(names):
         for path in by_first.get(name, ()):
             if names[at : at + len(path)] == path:

@@ -1,11 +1,12 @@
-"""From a target to a RootedPath: refuses escapes, sensitive and protected names, before any disk is touched."""
+"""Turns a target into a RootedPath: refuses escapes, sensitive and protected names, before any disk access."""
 
 import fnmatch
+import glob
 import os
 from functools import lru_cache
 from pathlib import PurePath
 
-from computer_linker.config.own_places import own_programs, search_path, user_home
+from computer_linker.config.own_places import own_programs, process_folders, search_path, user_home
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest, PathOutOfScope, PermissionDenied
 from computer_linker.model.capability import Capability
@@ -28,7 +29,7 @@ def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = Fal
 
 
 def check_name(path: RootedPath, *, for_writing: bool) -> None:
-    """Refuse a name the scope's rules forbid. The files facet asks again for the object it really opened."""
+    """Refuse a name the scope's rules forbid. The files facet checks again the object it really opened."""
     rules = path.rules
     if rules.refusal:
         raise PathOutOfScope(rules.refusal, rule="root_changed")
@@ -98,11 +99,11 @@ def rules_of(scope: Scope, root: str, config: Config) -> PathRules:
     rules = PathRules(
         policy.allow_sensitive,
         policy.allow_protected,
-        tuple(policy.denied_paths),
+        (*policy.denied_paths, *_processes_below(root)),
         (*_read_only_below(scope, root, config), *programs),
         programs,
         _roots_below(scope, root, config),
-        scope.refused.get(root, ""),
+        scope.refused.get(root, "") or _processes_refusal(root),
     )
     if len(_RULES) > 512:
         _RULES.clear()
@@ -110,11 +111,22 @@ def rules_of(scope: Scope, root: str, config: Config) -> PathRules:
     return rules
 
 
+def _processes_below(root: str) -> tuple[str, ...]:
+    """Patterns for the folders of processes in a root: their files are not the owner's, and may hold any secret."""
+    base = f"{root.rstrip('/')}/"
+    return tuple(glob.escape(place[len(base) :]) for place in process_folders() if place.startswith(base))
+
+
+def _processes_refusal(root: str) -> str:
+    is_inside = any(f"{root}/".startswith(f"{place}/") for place in process_folders())
+    return "The scope's folder shows the processes of this computer, so nothing in it is opened." if is_inside else ""
+
+
 _RULES: dict[tuple[int, str, str], tuple[Config, Scope, PathRules]] = {}
 
 
 def refuse_held(path: RootedPath, verb: str) -> None:
-    """Refuse to move or remove a folder that is another scope's root, or holds one: another could take its place."""
+    """Refuse to move or remove a folder that is or contains another scope's root: another could replace it."""
     size = len(path.parts)
     if any(folder[:size] == path.parts for folder in path.rules.held):
         raise PermissionDenied(
@@ -141,7 +153,7 @@ def _programs_below(root: str, allow_protected: bool) -> tuple[Parts, ...]:
             *("/".join((home, *p)) for home in homes for p in HOME_PATHS),
         ]
     base = PurePath(root)
-    # A root that is such a folder itself is what the owner asked for.
+    # A root that is such a folder itself was chosen by the owner.
     below = (PurePath(place) for place in wanted if place.startswith(root.rstrip("/") + "/"))
     return tuple(dict.fromkeys(place.relative_to(base).parts for place in below))
 

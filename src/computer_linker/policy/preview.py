@@ -1,6 +1,12 @@
-"""What a person is shown before they say yes: the exact request, every byte visible, nothing off the screen."""
+"""The text of a request for approval: the exact request, every byte visible, nothing off the screen.
 
+Look-alikes are a small part of Unicode Technical Standard 39 (confusables): letters drawn like Latin ones, and signs drawn
+like those of paths and addresses.
+"""
+
+import re
 import unicodedata
+from functools import lru_cache
 
 _WIDTH = 100
 _MAX_MARKS = 4
@@ -13,30 +19,48 @@ _UNSEEN = frozenset(
     for code in range(first, last + 1)
 )
 """Letters, marks and signs by their category that no terminal or browser draws anything for."""
+_CYRILLIC = (
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d"
+    "\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u04ae\u04c0\u050c"
+)
+_GREEK = (
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+    "\u03b1\u03b3\u03b9\u03ba\u03bd\u03bf\u03c1\u03c5\u03f2\u03f3"
+)
+_OTHERS = "\u0131\u0251\u0261\u0269\u0566\u0570\u0578\u057d\u0581\u0585"
+_LETTERS = frozenset(_CYRILLIC + _GREEK + _OTHERS)
+_SIGNS = frozenset(
+    "\u01c3\u037e\u0589\u05c3\u2010\u2011\u2012\u2212\u2024\u2044\u2215\u2216\u2236\u2571\u2572\u29f5\u29f8\u29f9\ua4f8\ua789"
+)
+"""Like ! ; : - . / and the backslash."""
+_WORD = re.compile(r"[^\W\d_]+")
+_SHORTEST = 3
+"""Shorter words of one script are ordinary (Russian has four of one letter)."""
 
 
 def escaped(text: str) -> str:
-    """The text with control, bidirectional, invisible and unassigned characters written out, and marks heaped on a letter too."""
+    """Escape control, bidirectional, invisible, unassigned and look-alike characters, and stacked combining marks."""
     if text.isascii() and text.isprintable():
         return text
     shown: list[str] = []
-    marks = 0
-    for char in text:
-        # A heap of marks is painted over the lines above and below.
+    marks, deceptive = 0, lookalikes(text)
+    for at, char in enumerate(text):
+        # Stacked combining marks are drawn over the lines above and below.
         marks = marks + 1 if not char.isascii() and unicodedata.category(char) in ("Mn", "Mc") else 0
-        shown.append(char if _is_plain(char) and marks <= _MAX_MARKS else _written_out(char))
+        is_clear = _is_plain(char) and marks <= _MAX_MARKS and at not in deceptive
+        shown.append(char if is_clear else _written_out(char))
     return "".join(shown)
 
 
 def preview(canonical: bytes, digest: str) -> str:
-    """The canonical request for human eyes: all of it, escaped and wrapped, its length and digest below."""
+    """Format the canonical request for a person: all of it, escaped and wrapped, its length and digest below."""
     text = escaped(canonical.decode("utf-8"))
     lines = [text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]
     return "\n".join([*lines, f"{len(canonical)} bytes, sha256 {digest}"])
 
 
 def beginning(shown: str, most: int) -> str:
-    """The start of a preview for a place that cannot show all of it, which says so."""
+    """Return the start of a preview, with a note that it was cut."""
     return f"{shown[:most]}\n… {len(shown) - most} more characters, which are not shown here."
 
 
@@ -53,3 +77,39 @@ def _written_out(char: str) -> str:
     if char == " ":
         return " "
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def lookalikes(text: str) -> frozenset[int]:
+    """Return the positions of characters that could be taken for ASCII ones.
+
+    A letter counts in a word that also has ASCII letters, or that consists of look-alikes alone; a sign counts always.
+    """
+    found = {at for at, char in enumerate(text) if not char.isascii() and _is_sign(char)}
+    for word in _WORD.finditer(text):
+        letters = word.group()
+        if letters.isascii():
+            continue
+        odd = [at for at, char in enumerate(letters) if not char.isascii() and _is_letter(char)]
+        is_mixed = any(char.isascii() for char in letters)
+        if odd and (is_mixed or len(odd) == len(letters) >= _SHORTEST):
+            found.update(word.start() + at for at in odd)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
+def _is_letter(char: str) -> bool:
+    is_listed = char in _LETTERS or "\u13a0" <= char <= "\u13f4" or "\ua4d0" <= char <= "\ua4f7"
+    return is_listed or _plain(char).isalpha()
+
+
+@lru_cache(maxsize=4096)
+def _is_sign(char: str) -> bool:
+    plain = _plain(char)
+    return char in _SIGNS or (plain != "" and not plain.isalnum())
+
+
+def _plain(char: str) -> str:
+    """The ASCII character that this is a variant of (wide, mathematical, Roman numeral); empty for others."""
+    tag = unicodedata.decomposition(char).partition(" ")[0]
+    plain = unicodedata.normalize("NFKC", char)
+    return plain if len(plain) == 1 and plain.isascii() and tag not in ("<super>", "<sub>", "<noBreak>") else ""

@@ -1,6 +1,6 @@
-"""The one list of files that other programs execute, trust or log in with: what, why, and which documentation says so.
+"""The one list of files that other programs execute, trust or log in with: what, why, and the documentation.
 
-An entry is `kind | why | source`, then its paths in lower case; `+` stands for a space, a folder for all in it:
+An entry is `kind | why | source`, then its paths in lower case; `+` is a space, a folder means everything in it:
   run        protected from writing, wherever the names follow each other
   tool       the same, and mounted read-only into every sandbox when it lies in the home
   home       protected from writing only in the home folder of the service's user: the names are ordinary elsewhere
@@ -211,7 +211,7 @@ login | may hold addresses with a token, or headers | git-config(1); pip, Gradle
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrustedPlace:
     """One listed path, and why it is listed."""
 
     path: Path
@@ -221,14 +221,14 @@ class Place:
 
 
 @lru_cache(maxsize=1)
-def listed() -> tuple[Place, ...]:
+def listed() -> tuple[TrustedPlace, ...]:
     """Every path of the list, in its order."""
-    found: list[Place] = []
+    found: list[TrustedPlace] = []
     kind = why = source = ""
     for line in _TABLE.strip().splitlines():
         if line.startswith(" "):
             paths = (tuple(text.replace("+", " ").split("/")) for text in line.split())
-            found += (Place(path, kind, why, source) for path in paths)
+            found += (TrustedPlace(path, kind, why, source) for path in paths)
         else:
             kind, why, source = line.split(" | ")
     return tuple(found)

@@ -1,1 +1,1 @@
-"""Know-how built on facets or on programs."""
+"""What operations share above the facets: search, git, the sandbox, agents, the browser and more."""

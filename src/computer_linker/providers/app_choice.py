@@ -1,4 +1,4 @@
-"""Finding the application a caller means, and keeping excluded ones out of reach."""
+"""Finds the application a caller names, and refuses excluded ones."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -9,7 +9,7 @@ from computer_linker.errors import NotFound, PermissionDenied
 
 
 def is_hidden(app: App, excluded: Sequence[str]) -> bool:
-    """True when the scope keeps this application out of sight."""
+    """True when the scope excludes this application."""
     names = {app.id.lower(), app.name.lower(), app.id.rpartition(".")[2].lower()}
     return any(fnmatchcase(name, pattern.lower()) for pattern in excluded for name in names)
 

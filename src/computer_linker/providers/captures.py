@@ -1,18 +1,14 @@
-"""Captures kept as files in the state folder, where the service and nobody else chooses the path."""
+"""Captures that are given as files: a bounded private folder below the state."""
 
 import os
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from computer_linker.model.ids import new_ulid
+from computer_linker.services import Services
 
 MAX_FILES = 100
 MAX_BYTES = 200_000_000
-
-
-class _Home(Protocol):
-    @property
-    def home(self) -> Path: ...
 
 
 class Captures:
@@ -22,7 +18,7 @@ class Captures:
         self._folder = folder
 
     @classmethod
-    def open(cls, services: _Home) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services.home / "captures")
 
     def keep(self, data: bytes, extension: str) -> Path:

@@ -1,4 +1,4 @@
-"""Child processes of the providers: no shell, our environment, their own group, and ended at once when no longer wanted."""
+"""Child processes of the providers: no shell, our environment, their own process group, killed on cancellation."""
 
 import os
 import selectors
@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -18,20 +17,8 @@ from computer_linker.errors import Aborted
 from computer_linker.providers.stillness import STEP_S, Stillness
 
 T = TypeVar("T")
-_MAX_SAID = 65_536
+_MAX_STDERR = 65_536
 _Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
-
-TRUSTED_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin", "/opt/local/bin")
-"""Where programs are looked for. PATH is not asked: a workspace may have put itself first in it."""
-
-
-def find_program(name: str, first: Sequence[str] = ()) -> str | None:
-    """The absolute path of a program in a trusted folder."""
-    for folder in (*first, *TRUSTED_FOLDERS):
-        path = Path(folder, name)
-        if path.is_file() and os.access(path, os.X_OK):
-            return str(path)
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +32,13 @@ class Spec:
     """A descriptor the child reads from, or bytes to feed it; nothing when None."""
     max_memory: int | None = None
     enter: Callable[[], None] | None = None
-    """Called in the thread that starts the child, just before: what it does to the thread, the child inherits."""
+    """Called in the thread that starts the child, just before: the child inherits its effect on the thread."""
     longest_still_s: float | None = None
-    """A child that does nothing at all for so long, while it is waited for, is ended: it opened what never answers."""
+    """Kill a child that is idle for this long while its output is awaited: it opened something that never answers."""
 
 
 class Child:
-    """A running child. One thread reads and reaps it; any other may end it."""
+    """A running child. One thread reads and reaps it; any other may kill it."""
 
     def __init__(self, spec: Spec) -> None:
         self.process = _started(spec) if spec.enter is None else _started_in_own_thread(spec, spec.enter)
@@ -61,11 +48,11 @@ class Child:
             _cap_memory(self.process.pid, spec.max_memory)
         if isinstance(spec.stdin, bytes):
             threading.Thread(target=self._feed, args=(spec.stdin,), name="child-stdin", daemon=True).start()
-        self._said = bytearray()
+        self._stderr = bytearray()
         limit = spec.longest_still_s
         self._stillness = None if limit is None else Stillness(self.process.pid, limit)
         self.has_stood_still = False
-        """True when it was ended for doing nothing."""
+        """True when it was killed for being idle."""
         self._selector = _Selector()
         for name in ("stdout", "stderr"):
             self._selector.register(getattr(self.process, name), selectors.EVENT_READ, name)
@@ -78,22 +65,22 @@ class Child:
             self.process.stdin.close()
 
     def read(self, size: int = 1 << 18) -> bytes:
-        """The next bytes of its output; empty at its end. What it says on stderr is kept, up to a bound."""
+        """The next bytes of its output; empty at its end. Its stderr is stored up to a bound."""
         while self._selector.get_map():
             ready = self._selector.select(None if self._stillness is None else STEP_S)
             if self._stillness is not None:
-                self._look_at(self._stillness, is_silent=not ready)
+                self._check_idle(self._stillness, is_silent=not ready)
             for key, _ in ready:
                 piece = os.read(key.fd, size)
                 if not piece:
                     self._selector.unregister(key.fileobj)
                 elif key.data == "stdout":
                     return piece
-                elif len(self._said) < _MAX_SAID:
-                    self._said += piece
+                elif len(self._stderr) < _MAX_STDERR:
+                    self._stderr += piece
         return b""
 
-    def _look_at(self, stillness: Stillness, *, is_silent: bool) -> None:
+    def _check_idle(self, stillness: Stillness, *, is_silent: bool) -> None:
         if not is_silent:
             stillness.begin_anew()
         elif stillness.has_lasted():
@@ -111,23 +98,23 @@ class Child:
         return whole[:limit], size > limit
 
     def kill(self) -> None:
-        """End the whole group now."""
+        """Kill the whole group."""
         with self._lock:
             if not self._is_reaped:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.process.pid, signal.SIGKILL)
 
     def finish(self) -> tuple[int, bytes]:
-        """Wait for its end; its exit code and the start of what it said on stderr."""
+        """Wait for its end; its exit code and the start of its stderr."""
         while self.read():
             pass
-        # Left unreaped until its group is ended: a reaped id could belong to a stranger by then.
+        # Left unreaped until its group is ended: a reaped id could be reused by then.
         os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
         self.close()
-        return self.process.returncode, bytes(self._said[:_MAX_SAID])
+        return self.process.returncode, bytes(self._stderr[:_MAX_STDERR])
 
     def close(self) -> None:
-        """End what still runs, reap it and close its pipes."""
+        """Kill what still runs, reap it and close its pipes."""
         self.kill()
         with self._lock:
             if self._is_reaped:
@@ -141,27 +128,27 @@ class Child:
                     pipe.close()
 
 
-class Leash:
-    """Ends the children of one piece of work when its caller no longer waits for it."""
+class ProcessGroup:
+    """Kills the child of one piece of work when its caller no longer waits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: Child | None = None
-        self._is_pulled = False
+        self._is_cancelled = False
         self._has_begun = False
 
     def begin(self) -> None:
-        """Say that the work starts. Raises when nobody waits for it any more."""
+        """Mark the work as started. Raises Aborted after `cancel`."""
         with self._lock:
-            if self._is_pulled:
+            if self._is_cancelled:
                 raise Aborted("The caller no longer waits for this.")
             self._has_begun = True
 
     @contextmanager
     def running(self, spec: Spec) -> Iterator[Child]:
-        """As `running`, but pulling the leash kills the child and keeps a new one from starting."""
+        """Run a child for the length of the body; `cancel` kills it and prevents new ones."""
         with self._lock:
-            if self._is_pulled:
+            if self._is_cancelled:
                 raise Aborted("The caller no longer waits for this.")
             child = self._child = Child(spec)
         try:
@@ -171,35 +158,35 @@ class Leash:
                 self._child = None
             child.close()
 
-    def pull(self) -> bool:
-        """End the child that runs, and let no other start. True when the work has begun, and so will end."""
+    def cancel(self) -> bool:
+        """Kill the running child and prevent new ones. True when the work has begun, and so will end."""
         with self._lock:
-            self._is_pulled = True
+            self._is_cancelled = True
             if self._child is not None:
                 self._child.kill()
             return self._has_begun
 
     @property
-    def is_pulled(self) -> bool:
-        return self._is_pulled
+    def is_cancelled(self) -> bool:
+        return self._is_cancelled
 
 
-async def on_leash(work: Callable[[Leash], T], limiter: anyio.CapacityLimiter | None = None) -> T:
-    """Run blocking `work` in a worker thread. Cancelling ends its child, which ends the work, before this returns."""
-    leash = Leash()
+async def in_process_group(work: Callable[[ProcessGroup], T], limiter: anyio.CapacityLimiter | None = None) -> T:
+    """Run blocking `work` in a worker thread. Cancellation kills its child and waits until the work has ended."""
+    group = ProcessGroup()
     ended = threading.Event()
 
     def run() -> T:
         try:
-            leash.begin()
-            return work(leash)
+            group.begin()
+            return work(group)
         finally:
             ended.set()
 
     try:
         return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=limiter)
     except anyio.get_cancelled_exc_class():
-        if leash.pull():
+        if group.cancel():
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(ended.wait)
         raise

@@ -1,4 +1,4 @@
-"""Fences for the programs the providers run: each reads what it was given, and executes itself alone."""
+"""Landlock rules for the programs that providers run: each reads only what it was given, and executes only itself."""
 
 import os
 import sys
@@ -15,9 +15,9 @@ _SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
 
 
 def fenced(spec: Spec, read: Sequence[str | int] = ()) -> Spec:
-    """The same child, able to read `read` and its own program's files only; unchanged where the kernel has no fence.
+    """The same child, able to read only `read` and its own program's files; unchanged where the kernel has no Landlock.
 
-    A program that walks a tree by names could be led out of it by a folder swapped for a link. Behind the fence it cannot.
+    A program that walks a tree by names could be led out of it by a folder swapped for a link. The rules prevent that.
     """
     own = _python_places() if spec.argv[0] == sys.executable else ()
     execute = (os.path.realpath(spec.argv[0]), *loaders())

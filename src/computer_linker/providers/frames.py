@@ -1,6 +1,6 @@
-"""Frames: each capture keeps how its pixels map to the desktop, so that a point in an image is clicked only where it was seen.
+"""Frames: how each capture's pixels map to the desktop, so that a point in an image is clicked only where it was captured.
 
-A frame remembers the windows that lay over its area. A point whose window has moved, gone or been covered since, or
+A frame stores the windows in its area. A point whose window has since moved, disappeared or been covered, or
 whose display changed, is refused as stale instead of being clicked.
 """
 
@@ -13,6 +13,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.errors import StaleReference
 from computer_linker.model.geometry import Display, ImageMap, Point, Rect, Window
 from computer_linker.model.ids import new_handle
+from computer_linker.services import Services
 
 MAX_FRAMES = 256
 MAX_AGE_S = 1800.0
@@ -20,7 +21,7 @@ MAX_AGE_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One capture as it was: the mapping, the scope it was made in, and what lay where."""
+    """One capture: its mapping, its scope, and the windows and displays at that time."""
 
     id: str
     scope: str
@@ -31,18 +32,18 @@ class Frame:
     taken_at: float = field(default_factory=time.monotonic)
 
     def window_at(self, point: Point) -> Window | None:
-        """The topmost window that lay at a desktop point when the capture was made."""
+        """The topmost window at a desktop point at the time of the capture."""
         return next((one for one in self.windows if one.is_visible and one.frame.contains(point)), None)
 
 
 class Frames:
-    """The frames of this service, a bounded number of them for a bounded time."""
+    """The frames of this service, bounded in number and age."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Frame] = OrderedDict()
 
     @classmethod
-    def open(cls, services: object) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls()
 
     def keep(
@@ -53,7 +54,7 @@ class Frames:
         displays: list[Display],
         window_id: str | None = None,
     ) -> Frame:
-        """Remember a capture; the oldest is forgotten when there are too many."""
+        """Store a capture; the oldest is dropped when there are too many."""
         frame = Frame(new_handle("frame"), scope, mapping, window_id, tuple(windows), tuple(displays))
         self._kept[frame.id] = frame
         while len(self._kept) > MAX_FRAMES:
@@ -68,11 +69,11 @@ class Frames:
         return frame
 
     async def locate(self, frame_id: str, point: Point, *, scope: str, computer: Computer) -> Point:
-        """The desktop point that shows at an image point, if what was seen there is still there.
+        """The desktop point of an image point, if the window there is unchanged.
 
         Raises:
             InvalidRequest: the point is outside the image.
-            StaleReference: the window there moved, went away or was covered, or the displays changed.
+            StaleReference: the window there moved, disappeared or was covered, or the displays changed.
         """
         frame = self.find(frame_id, scope=scope)
         place = frame.map.to_desktop(point)
@@ -99,5 +100,5 @@ def _seen(frame: Frame, place: Point) -> Window | None:
 
 
 def area_of(windows: list[Window], window_id: str) -> Rect | None:
-    """The frame of one window in a list."""
+    """The bounds of one window in a list."""
     return next((one.frame for one in windows if one.id == window_id), None)

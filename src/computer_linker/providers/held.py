@@ -17,13 +17,13 @@ from computer_linker.policy.paths import check_name
 
 _MAX_LINKS = 32
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK the open of a pipe waits for a writer that may never come.
+# Without O_NONBLOCK the open of a pipe waits for a writer that may never exist.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An open descriptor and where it was really found, links inside the root resolved."""
+    """An open descriptor and its real path, links inside the root resolved."""
 
     fd: int
     path: RootedPath
@@ -31,12 +31,12 @@ class Held:
 
     @property
     def cwd(self) -> str:
-        """A name for this folder as a child's working folder."""
+        """A path of this folder for use as a child's working folder."""
         return cwd_of(self.fd)
 
 
 def cwd_of(fd: int) -> str:
-    """A name for an open folder that a child resolves through the descriptor it inherits, not through the tree."""
+    """A path of an open folder that a child resolves through its inherited descriptor, not through the tree."""
     return f"/proc/self/fd/{fd}" if Path("/proc/self/fd").exists() else _final_path(fd)
 
 
@@ -53,7 +53,7 @@ def guarded(path: RootedPath, state: Path) -> RootedPath:
 
 @contextmanager
 def held(path: RootedPath) -> Iterator[Held]:
-    """Open a folder or regular file beneath the root, walking name by name without leaving it."""
+    """Open a folder or regular file beneath the root, component by component without leaving it."""
     found = _walk(path)
     try:
         yield found
@@ -63,7 +63,7 @@ def held(path: RootedPath) -> Iterator[Held]:
 
 @asynccontextmanager
 async def hold(path: RootedPath) -> AsyncIterator[Held]:
-    """As `held`, without keeping the event loop waiting for the disk."""
+    """As `held`, without blocking the event loop."""
     found = await anyio.to_thread.run_sync(_walk, path)
     try:
         yield found
@@ -148,7 +148,7 @@ def _settled(path: RootedPath, parts: tuple[str, ...], fd: int) -> Held:
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             raise InvalidRequest(f"{path.shown} is neither a file nor a folder.", path=path.shown)
         real = RootedPath(path.root, parts, path.rules, path.prefix)
-        # A harmless name may be a link to a sensitive file: the rules hold for what was opened.
+        # A harmless name may be a link to a sensitive file: the rules apply to what was opened.
         check_name(real, for_writing=False)
     except BaseException:
         os.close(fd)

@@ -1,12 +1,14 @@
-"""Numbered boxes drawn over the controls of a capture, so that a model can say a number instead of a place."""
+"""Numbered boxes drawn over the controls of a capture, so that a model can name a number instead of a point."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from computer_linker.computer.facets.screen import Pixmap
+from computer_linker.model.base import Model
 from computer_linker.model.geometry import ImageMap, Rect, Window
-from computer_linker.providers.capture_reply import Mark
 from computer_linker.providers.images.encode import from_image, to_image
 
 MAX_MARKS = 200
@@ -18,6 +20,16 @@ _WORTH_MARKING = frozenset(
 _COLOURS = ((214, 39, 40), (31, 119, 180), (44, 120, 44), (148, 63, 160), (180, 90, 10), (10, 130, 140))
 
 
+class Mark(Model):
+    """One numbered control of a marked capture."""
+
+    number: int
+    ref: str
+    role: str
+    name: str
+    bounds: Annotated[Rect, Field(description="In the image's pixels.")]
+
+
 @dataclass(frozen=True, slots=True)
 class Marked:
     """One control that got a number."""
@@ -27,17 +39,17 @@ class Marked:
     role: str
     name: str
     bounds: Rect
-    """On the desktop."""
+    """In desktop coordinates."""
 
     def in_image(self, mapping: ImageMap) -> Mark:
-        """The mark as a reply tells it."""
+        """The mark in wire form, in image coordinates."""
         return Mark(
             number=self.number, ref=self.ref, role=self.role, name=self.name[:200], bounds=mapping.to_image(self.bounds)
         )
 
 
 def choose(nodes: Sequence[Mapping[str, Any]], owner: Window, stack: Sequence[Window], area: Rect) -> list[Marked]:
-    """The controls of a window that show in `area` and that a click would reach; numbered from 1."""
+    """The controls of a window that are visible in `area` and reachable by a click; numbered from 1."""
     chosen: list[Marked] = []
     for node in nodes:
         if node["role"] not in _WORTH_MARKING or not isinstance(node.get("bounds"), dict):
@@ -51,7 +63,7 @@ def choose(nodes: Sequence[Mapping[str, Any]], owner: Window, stack: Sequence[Wi
 
 
 def draw(pixmap: Pixmap, marks: Sequence[Marked]) -> Pixmap:
-    """The picture with a box and a number for each mark."""
+    """The image with a box and a number for each mark."""
     from PIL import ImageDraw, ImageFont
 
     image = to_image(pixmap).copy()

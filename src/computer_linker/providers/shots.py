@@ -1,20 +1,85 @@
-"""Taking a picture of the desktop: what lay where, the pixels, and everything hidden that must not leave."""
+"""Captures the desktop: windows and pixels, with everything painted over that must not be disclosed."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+import anyio
+
 from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.accessibility import Application, TreeLimits
 from computer_linker.computer.facets.screen import Pixmap
-from computer_linker.errors import InvalidRequest, NotFound
+from computer_linker.errors import InvalidRequest, LinkError, NotFound
 from computer_linker.model.geometry import Display, Rect, Window
-from computer_linker.providers.images.mask import masked
-from computer_linker.providers.password_areas import password_areas
+
+_TIME_S = 4.0
+_LIMITS = TreeLimits(max_nodes=20_000, time_s=3.5, values=False, roles=frozenset({"password-text"}))
+
+
+@dataclass(slots=True)
+class PasswordAreas:
+    """Areas of visible password fields, and the visible applications that did not report theirs."""
+
+    areas: list[Rect] = field(default_factory=list)
+    silent: set[int] = field(default_factory=set)
+    """Processes of applications with accessibility that did not answer, or not in full."""
+    is_complete: bool = False
+    """True when every visible application supports accessibility and answered."""
+
+
+async def password_areas(computer: Computer, windows: list[Window]) -> PasswordAreas:
+    """The bounds of password fields in applications with visible windows."""
+    found = PasswordAreas()
+    if not computer.capabilities().has("accessibility"):
+        return found
+    pids = {window.pid for window in windows if window.is_visible and window.pid is not None}
+    try:
+        applications = await computer.accessibility.applications()
+    except LinkError:
+        # No accessibility bus: password fields cannot be located.
+        return found
+    asked = [application for application in applications if application.pid in pids or not pids]
+    # Applications that have not answered by the deadline stay in `silent`.
+    found.silent = {application.pid for application in asked if application.pid is not None}
+    with anyio.move_on_after(_TIME_S):
+        async with anyio.create_task_group() as group:
+            for application in asked:
+                group.start_soon(_ask, computer, application, found)
+    found.is_complete = not found.silent and pids <= {application.pid for application in asked}
+    return found
+
+
+async def _ask(computer: Computer, application: Application, found: PasswordAreas) -> None:
+    try:
+        tree = await computer.accessibility.tree(application.root, _LIMITS)
+    except LinkError:
+        return
+    found.areas.extend(element.bounds for element in tree.elements if element.bounds is not None)
+    # A table whose cells were not all read still counts as answered: cells hold no password fields.
+    if set(tree.cut_by) <= {"children"} and application.pid is not None:
+        found.silent.discard(application.pid)
+
+
+_GREY = b"\x60\x60\x60\x00"
+
+
+def masked(pixmap: Pixmap, areas: Iterable[Rect]) -> Pixmap:
+    """The pixels with these desktop areas painted grey."""
+    hidden = [area for area in (pixmap.map.to_image(each) for each in areas) if not area.is_empty]
+    if not hidden:
+        return pixmap
+    pixels = bytearray(pixmap.data)
+    for area in hidden:
+        row = _GREY * area.width
+        for y in range(area.y, area.bottom):
+            start = y * pixmap.stride + area.x * 4
+            pixels[start : start + len(row)] = row
+    return Pixmap(pixmap.width, pixmap.height, pixmap.stride, bytes(pixels), pixmap.area)
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A capture with what must not be seen already painted over."""
+    """A capture with protected areas already painted over."""
 
     pixmap: Pixmap
     windows: list[Window]
@@ -23,9 +88,9 @@ class Shot:
     hidden: int = 0
     """How many areas were painted over."""
     all_asked: bool = True
-    """False when some application in sight could not say where its password fields are."""
+    """False when some visible application did not report its password fields."""
     silent: int = 0
-    """How many windows are painted over whole because their application did not answer."""
+    """How many windows are painted over entirely because their application did not answer."""
 
 
 async def shoot(
@@ -38,7 +103,7 @@ async def shoot(
 ) -> Shot:
     """Capture a desktop area, or one window alone, with excluded applications and password fields painted over.
 
-    A window whose application describes its controls, but does not say now where passwords are, is painted over whole.
+    A window whose application supports accessibility, but did not report its password fields, is painted over entirely.
     """
     displays = await computer.screen.displays()
     before = await stack_of(computer)
@@ -50,30 +115,30 @@ async def shoot(
     unknown = [one.frame for one in before if one.is_visible and one.pid in passwords.silent]
     hide = [*passwords.areas, *_shown(before, lambda one: one.pid in passwords.silent, window)]
     if excluded and window is None:
-        # A window may move while it is captured: hide where it was before and where it is after.
+        # A window may move during the capture: hide its areas before and after.
         hide += excluded_areas(before, excluded) + excluded_areas(await stack_of(computer), excluded)
     window_id = None if window is None else window.id
     return Shot(masked(pixmap, hide), before, displays, window_id, len(hide), passwords.is_complete, len(unknown))
 
 
 async def stack_of(computer: Computer) -> list[Window]:
-    """Everything that can take a click, or nothing where this computer cannot tell."""
+    """All clickable windows, topmost first; empty where this computer cannot list them."""
     return await computer.windows.stack() if computer.capabilities().has("windows") else []
 
 
 def is_excluded(window: Window, patterns: Sequence[str]) -> bool:
-    """True when a window belongs to an application the scope keeps out of sight."""
+    """True when a window belongs to an application that the scope excludes."""
     names = (window.app.lower(), window.process.lower())
     return any(name and fnmatchcase(name, pattern.lower()) for pattern in patterns for name in names)
 
 
 def excluded_areas(stack: Sequence[Window], patterns: Sequence[str]) -> list[Rect]:
-    """Where excluded applications show."""
+    """Visible areas of excluded applications."""
     return _shown(stack, lambda window: is_excluded(window, patterns))
 
 
 def _shown(stack: Sequence[Window], fits: Callable[[Window], bool], alone: Window | None = None) -> list[Rect]:
-    """Where windows that fit show: their frames, less what lies above them. In a capture of one window nothing does."""
+    """Visible areas of matching windows: their bounds without covered parts. A window captured alone is never covered."""
     if alone is not None:
         return [_outer(alone)] if fits(alone) else []
     shown: list[Rect] = []
@@ -99,7 +164,7 @@ def find_display(displays: Sequence[Display], target: str) -> Display:
 
 
 def cut(pixmap: Pixmap, region: Rect | None) -> Pixmap:
-    """A part of a capture; `region` counts from its upper left corner, in logical units."""
+    """A part of a capture; `region` is relative to its upper left corner, in logical units."""
     if region is None:
         return pixmap
     wanted = region.moved(pixmap.area.x, pixmap.area.y).intersection(pixmap.area)
@@ -114,7 +179,7 @@ def cut(pixmap: Pixmap, region: Rect | None) -> Pixmap:
 
 
 def _outer(window: Window) -> Rect:
-    # A window that draws its own shadow has a frame smaller than its bounds: hide all of it.
+    # A window that draws its own shadow has a frame smaller than its bounds: hide the full bounds.
     left, top = min(window.frame.x, window.bounds.x), min(window.frame.y, window.bounds.y)
     right, bottom = max(window.frame.right, window.bounds.right), max(window.frame.bottom, window.bounds.bottom)
     return Rect(x=left, y=top, width=right - left, height=bottom - top)

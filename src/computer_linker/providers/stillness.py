@@ -1,4 +1,4 @@
-"""Whether a child stands still: a pipe where it expects a file makes it wait for somebody who never comes."""
+"""Detects a stalled child process, such as one that reads a pipe without a writer where it expects a file."""
 
 import os
 import time
@@ -6,11 +6,11 @@ from pathlib import Path
 
 STEP_S = 0.5
 _BUSY = 0.1
-"""The share of one processor that a child may use while it stands still: some threads look for work again and again."""
+"""The share of one processor that a stalled child may use: some threads poll for work."""
 
 
 class Stillness:
-    """Looks at a group of processes now and then. Only where the system has /proc; elsewhere nothing ever stands still."""
+    """Samples the processor time of a process group. Needs /proc; elsewhere nothing counts as stalled."""
 
     def __init__(self, group: int, longest_s: float) -> None:
         self._group = group
@@ -19,7 +19,7 @@ class Stillness:
         self._since = time.monotonic()
 
     def has_lasted(self) -> bool:
-        """True once they have hardly used a processor, and not waited for a disk, for as long as is borne."""
+        """True once the group has used hardly any processor time, and not waited for a disk, for `longest_s`."""
         now, used = time.monotonic(), _used_by(self._group)
         if used is None or used - self._seen > _BUSY * (now - self._since):
             self.begin_anew(used or self._seen)
@@ -27,13 +27,13 @@ class Stillness:
         return now - self._since >= self._longest_s
 
     def begin_anew(self, used: float | None = None) -> None:
-        """It did something: it told something, or used a processor."""
+        """Restart the measurement after output or processor use."""
         self._seen = self._seen if used is None else used
         self._since = time.monotonic()
 
 
 def _used_by(group: int) -> float | None:
-    """The seconds of processor time of a group; None when one of its threads waits for a disk, or when nothing is known."""
+    """Processor seconds of a group; None when one of its threads waits for a disk, or when unknown."""
     total, found = 0, False
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -51,5 +51,5 @@ def _used_by(group: int) -> float | None:
 
 
 def _fields(place: Path) -> list[str]:
-    """What follows the name in a process's line: its state, its parent, its group, and so on."""
+    """The fields after the name in /proc/PID/stat: state, parent, group and so on."""
     return place.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()

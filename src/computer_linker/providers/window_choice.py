@@ -1,4 +1,4 @@
-"""Finding the one window a caller means."""
+"""Finds the window a caller names."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def window_of_process(windows: Sequence[Window], process: str, excluded: Sequenc
     mine = [one for one in windows if wanted in (str(one.pid), one.process.lower(), one.app.lower())]
     if not mine:
         raise ProcessNotFound("No process of this id or name has a window.", process=process[:80])
-    # Focused before visible before the rest; sorting is stable, so the topmost stays first.
+    # Focused before visible before others; the sort is stable, so the topmost stays first.
     best = sorted(mine, key=lambda one: (not one.is_focused, not one.is_visible))[0]
     return _allowed(best, excluded)
 

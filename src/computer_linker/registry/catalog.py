@@ -1,7 +1,9 @@
-"""The catalogue: every operation found in a package, checked while it is collected."""
+"""The catalogue: every operation of a package, checked while it is collected."""
 
 import importlib
+import importlib.util
 import pkgutil
+import re
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -14,7 +16,7 @@ _PARAMETERS = ("target", "input", "options")
 
 
 class CatalogError(Exception):
-    """An operation is not fit to be served; the message names the file and what is wrong."""
+    """An operation cannot be served; the message names the file and what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Catalog:
 
 
 def collect(package: ModuleType) -> Catalog:
-    """Import every module of `package` and gather its operation. Raises CatalogError for the first that is unfit."""
+    """Import every module of `package` and gather its operation. Raises CatalogError for the first invalid one."""
     operations: dict[str, Operation] = {}
     by_name: dict[str, Operation] = {}
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
@@ -61,6 +63,17 @@ def collect(package: ModuleType) -> Catalog:
                     raise CatalogError(f"{module.name}: the name {name} is taken by {by_name[name].run.__module__}")
                 by_name[name] = op
     return Catalog(dict(sorted(operations.items())), by_name)
+
+
+def find_one(package: str, name: str) -> Operation | None:
+    """The operation of this name from its own file: one import where the whole catalogue would be a hundred."""
+    module = f"{package}.{name}"
+    if not re.fullmatch(r"[a-z_]+(\.[a-z_]+)?", name):
+        return None
+    if importlib.util.find_spec(module.rpartition(".")[0]) is None or importlib.util.find_spec(module) is None:
+        return None
+    found = vars(importlib.import_module(module)).values()
+    return next((value for value in found if isinstance(value, Operation) and value.name == name), None)
 
 
 def check(op: Operation, place: str) -> None:

@@ -1,4 +1,4 @@
-"""From the catalogue to the command line: the help of `op NAME`, and its `key=value` words as JSON values."""
+"""Derives the command line of an operation: the help of `op NAME`, and its `key=value` arguments as JSON values."""
 
 import json
 import textwrap
@@ -44,8 +44,8 @@ def command_line(name: str, request: dict[str, Any]) -> str:
     return shlex.join(words)
 
 
-def read_words(op: Operation, part: str, words: Iterable[str], read_file: ReadFile) -> dict[str, Any]:
-    """The values of `--input`/`--option` words: JSON objects or key=value, typed by the operation's schema."""
+def read_arguments(op: Operation, part: str, words: Iterable[str], read_file: ReadFile) -> dict[str, Any]:
+    """Parse the `--input`/`--option` arguments: JSON objects or key=value, typed by the operation's schema."""
     schema = parameter_schemas(op).properties.get(part)
     values: dict[str, Any] = {}
     for word in words:
@@ -89,7 +89,7 @@ def type_name(field: dict[str, Any]) -> str:
 
 
 def read_value(text: str) -> Any:
-    """JSON where it is JSON, else the text itself."""
+    """Parse a value as JSON where it is JSON, else return the text itself."""
     try:
         return read_json(text)
     except InvalidRequest:
@@ -130,7 +130,7 @@ def _typed(field: dict[str, Any], text: str, read_file: ReadFile) -> Any:
         text = text[1:]
     elif text.startswith("@") and len(text) > 1:
         return read_file(text[1:])
-    # A field that can only be text takes the words as they are: `query=123` searches for 123.
+    # A field that can only be text takes the argument as it is: `query=123` searches for 123.
     return text if _only_text(field) else read_value(text)
 
 

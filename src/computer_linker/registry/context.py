@@ -1,26 +1,36 @@
 """Context: what one running operation may use."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.files import Change, Changed
 from computer_linker.model.effect import Known
 from computer_linker.model.envelope import Attachment, Call, Reply
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.model.unsynced import Unsynced
 from computer_linker.policy.paths import rooted
-from computer_linker.registry.services import Services
+from computer_linker.services import Services
+from computer_linker.undo.journal import UndoJournal
+from computer_linker.undo.steps import recover
 
 S = TypeVar("S")
 Progress = Callable[[str, float | None, float | None], None]
 
 
+class Planned(BaseException):
+    """Ends the body of an operation that runs for its preview alone, with the file changes it would make."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        super().__init__()
+        self.changes = changes
+
+
 @dataclass(slots=True)
 class Context:
-    """The scope, the caller and the machine of one call, and what the operation says about its outcome."""
+    """The scope, caller and machine of one call, and what the operation reports about its outcome."""
 
     operation_id: str
     op: str
@@ -29,17 +39,23 @@ class Context:
     computer: Computer
     services: Services
     dispatch: Callable[[Call], Awaitable[Reply]]
-    """Send another call down the same road (batch.run)."""
+    """Run another call through the dispatcher (batch.run)."""
     durable_intent: Callable[[], Awaitable[None]]
-    """Returns once the intent is durable and what a person was shown is still so. A side effect awaits it just before its
+    """Returns once the intent is durable and the approved state is unchanged. A side effect awaits it just before its
     first irreversible step."""
-    beside_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
-    """Runs work that waits for the disk in one wait with the intent; None for an operation that records none."""
-    unsynced_intent: Callable[[], Unsynced] | None = None
-    """The file that holds the intent, for whoever makes the change to sync first, instead of `durable_intent`."""
+    sync_with_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
+    """Runs work that syncs to disk in one group commit with the intent; None for an operation without an intent."""
     report: Progress | None = None
-    cargo: Any = None
-    """What came beside the request, such as a stream of bytes from another computer."""
+    payload: Any = None
+    """Typed arguments beside the request, of a facet call."""
+    stream: Any = None
+    """Bytes beside the request, from or to another computer."""
+    may_change: bool = False
+    """The operation declares that it changes files, so its intent is recorded and its changes are shown."""
+    is_preview: bool = False
+    """Dry run: the body runs to find its file changes, and ends where it would make them."""
+    planned: Sequence[Change] | None = None
+    """The file changes that are being made."""
     effect: Known | None = None
     boundary: str | None = None
     warnings: list[str] = field(default_factory=list)
@@ -50,16 +66,45 @@ class Context:
         """The target beneath this scope's root. Raises before any disk is touched when policy forbids the name."""
         return rooted(self.scope, target, config=self.services.config, for_writing=for_writing)
 
+    async def change(self, changes: Sequence[Change], *, dry_run: bool = False) -> list[Changed]:
+        """Make all of the file changes or none. The only way an operation changes files.
+
+        What they replace is stored for file.undo. The intent is durable, and an approval checked against these very changes,
+        before the first of them is made; `effect` is set to what was read back. A dry run raises what they would raise.
+        """
+        if self.is_preview:
+            raise Planned(changes)
+        if not self.may_change:
+            raise RuntimeError(f'{self.op} changes files, so it declares effect=Effect.CHANGE and shows="changes"')
+        self.planned = changes
+        journal = self.use(UndoJournal)
+        if not journal.is_recovered:
+            await recover(journal, self.computer.files)
+        entry = journal.begin(self.operation_id, self.scope.id, self.principal.id, self.op)
+        if dry_run:
+            await self.computer.files.rehearse(changes, keeper=entry)
+            self.effect = "suspected_noop"
+            return []
+        done = await self.computer.files.change(
+            changes, gate=self.durable_intent, keeper=entry, beside=self.sync_with_intent
+        )
+        self.effect = "confirmed" if all(change.is_confirmed for change in done) else "unverifiable"
+        for change in done:
+            self.warnings.extend(change.warnings)
+            if not change.is_undoable:
+                self.warn(f"undoable: false. {change.path.shown} was too large to keep, so this cannot be taken back.")
+        return done
+
     def use(self, kind: type[S]) -> S:
-        """A long-lived part of the service, by its type."""
+        """Return a long-lived component of the service, by its type."""
         return self.services.use(kind)
 
     def warn(self, sentence: str) -> None:
-        """Tell the caller something that is not a failure."""
+        """Add a warning to the answer."""
         self.warnings.append(sentence)
 
     def note(self, **facts: str | int | float | bool | None) -> None:
-        """Keep sizes, counts and digests in the audit; never contents, arguments or text."""
+        """Record sizes, counts and digests in the audit; never contents, arguments or text."""
         self.notes.update(facts)
 
     def attach(self, mime: str, data: bytes) -> None:
@@ -67,6 +112,6 @@ class Context:
         self.attachments.append(Attachment(mime, data))
 
     def progress(self, message: str, current: float | None = None, total: float | None = None) -> None:
-        """Tell a waiting client how far this is; free when nobody asked."""
+        """Report progress to a waiting client; does nothing when the client did not ask for it."""
         if self.report is not None:
             self.report(message, current, total)

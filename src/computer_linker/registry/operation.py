@@ -1,7 +1,7 @@
 """@operation: the one definition of an operation, a value that the catalogue collects."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import NoneType, UnionType
@@ -10,19 +10,30 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import anyio
 from pydantic import ValidationError
 
+from computer_linker.changes.preview import preview as preview_changes
 from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.files import Change
 from computer_linker.computer.manifest import FacetName
-from computer_linker.errors import InvalidRequest, LinkError, TimedOut
+from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError, TimedOut
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.rights import ScopeKind
 from computer_linker.policy.confirm import About
 from computer_linker.policy.preview import escaped
+from computer_linker.registry.context import Context, Planned
 from computer_linker.registry.validation import explain_validation, explained
 
-_LOOK_S = 6.0
-PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed"]
+_PREVIEW_S = 6.0
+Shows = Callable[..., Awaitable[About]] | Literal["changes"]
+Runs = Callable[[Any], str | Sequence[str]]
+PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed", "owner"]
+_BOUNDARIES: dict[ScopeKind, PathBoundary] = {
+    "folder": "path-enforced",
+    "computer": "desktop",
+    "any": "scoped-metadata",
+    "service": "owner",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +46,24 @@ class Example:
     """False where the example needs something a test machine lacks (a desktop, a program)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """An owner's operation as a command: where it runs, how its result is shown, and its exit code. See registry/owner.py."""
+
+    where: Literal["anywhere", "service", "running", "terminal"]
+    text: Callable[[Any], Iterable[Any]] | None = None
+    exit_code: Callable[[Any], int] | None = None
+    idle: Model | None = None
+    is_derived: bool = True
+    """False where a hand-written command, or none at all, uses it."""
+    words: tuple[str, ...] = ()
+    bare: "Operation | None" = None
+    needs_setup: bool = False
+
+
 @dataclass(frozen=True)
 class Operation:
-    """A decorated function and all that is said of it."""
+    """A decorated function and its declaration."""
 
     name: str
     run: Callable[..., Awaitable[Any]]
@@ -46,36 +72,68 @@ class Operation:
     effect: Effect
     on: ScopeKind
     boundary: PathBoundary
-    lane: str | None
     deadline_s: float | None
     destructive: bool
-    instant: bool
-    """Without options it never waits for anything, so it needs neither a task nor a deadline of its own."""
     awaits_intent: bool
     """The body prepares while the intent is made durable, and awaits `ctx.durable_intent()` before its effect."""
     examples: tuple[Example, ...]
     aliases: tuple[str, ...] = ()
     unavailable: Callable[[], str | None] | None = field(default=None)
-    """Why this operation cannot be had on this machine, with the remedy; None when it can."""
+    """Why this operation is unavailable on this machine, with the remedy; None when it is available."""
     facets: tuple[FacetName, ...] = ()
-    """The facets it cannot do without; where one is missing, the operation is absent."""
+    """The facets it requires; where one is missing, the operation is absent."""
 
-    shows: Callable[..., Awaitable[About]] | None = None
-    """What a person should see before they say yes, beside the request itself; it takes what `run` takes."""
+    runs: Runs | None = None
+    """Returns the command line of its input, for the history; None for an operation that runs no program by name."""
 
-    async def look(self, ctx: Any, arguments: dict[str, Any]) -> About | None:
-        """What a person is shown of these arguments; None where the request itself says it all."""
+    command: Command | None = None
+    """For the owner's operations alone: its form on the command line."""
+
+    shows: Shows | None = None
+    """The preview for an approver, beside the request itself: a function with the parameters of `run`, or
+    `"changes"` for the file changes that `run` hands to `ctx.change`, which is then its only effect."""
+
+    async def preview(self, ctx: Context, arguments: dict[str, Any]) -> About | None:
+        """Return the preview of these arguments; None where the request itself is enough."""
         if self.shows is None:
             return None
         try:
-            with anyio.fail_after(_LOOK_S):
-                about = await self.shows(ctx, **arguments)
+            with anyio.fail_after(_PREVIEW_S):
+                if self.shows == "changes":
+                    planned = ctx.planned if ctx.planned is not None else await self._plan(ctx, arguments)
+                    about = await preview_changes(ctx.computer.files, planned)
+                else:
+                    about = await self.shows(ctx, **arguments)
                 return replace(about, lines=tuple(escaped(line) for line in about.lines))
         except LinkError as error:
             return About((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
         except TimeoutError:
-            late = TimedOut("Looking at what it is for took too long.", seconds=_LOOK_S)
+            late = TimedOut("Looking at what it is for took too long.", seconds=_PREVIEW_S)
             return About(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
+
+    async def _plan(self, ctx: Context, arguments: dict[str, Any]) -> Sequence[Change]:
+        """Run the body only as far as its file changes, and return them: it has no other effect."""
+        try:
+            await self.run(
+                replace(
+                    ctx, is_preview=True, dispatch=_not_in_a_preview, durable_intent=_not_in_a_preview, warnings=[],
+                    notes={}, attachments=[],
+                ),
+                **arguments,
+            )  # fmt: skip
+        except Planned as reached:
+            return reached.changes
+        return ()
+
+    @property
+    def passes_gate_itself(self) -> bool:
+        """True when the body starts before the intent is durable, and awaits that before its effect."""
+        return self.awaits_intent or self.shows == "changes"
+
+    @property
+    def device_queue(self) -> str | None:
+        """The device queue it waits in: acts on the desktop take turns."""
+        return "desktop" if self.effect is Effect.ACT and self.on == "computer" else None
 
     def why_absent(self, computer: Computer) -> str | None:
         """Why a computer cannot do this, with the remedy; None when it can."""
@@ -94,7 +152,7 @@ class Operation:
 
     @cached_property
     def capability(self) -> str | None:
-        """What the history says was needed."""
+        """The capability as the history records it."""
         return ",".join(sorted(self.needs | self.needs_any)) or None
 
     @cached_property
@@ -141,18 +199,19 @@ def operation(
     effect: Effect,
     examples: Iterable[Example],
     on: ScopeKind = "folder",
-    boundary: PathBoundary = "path-enforced",
-    lane: str | None = None,
+    boundary: PathBoundary | None = None,
     deadline_s: float | None = 60,
     destructive: bool = False,
     awaits_intent: bool = False,
-    instant: bool = False,
     aliases: Iterable[str] = (),
     unavailable: Callable[[], str | None] | None = None,
     facets: Iterable[FacetName] = (),
-    shows: Callable[..., Awaitable[About]] | None = None,
+    shows: Shows | None = None,
+    runs: Runs | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
-    """Make an operation of an async function `(ctx, target?, input?, options?) -> Model`.
+    """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
+
+    Most need a name, `needs`, `effect` and `examples`; one that changes files adds `shows="changes"` and calls `ctx.change`.
 
     `deadline_s=None` is for operations that keep their own time: they get the scope's `maxRuntimeSeconds`.
     """
@@ -165,24 +224,27 @@ def operation(
             needs_any=frozenset(needs_any),
             effect=effect,
             on=on,
-            boundary=boundary,
-            lane=lane,
+            boundary=boundary or _BOUNDARIES[on],
             deadline_s=deadline_s,
             destructive=destructive,
             awaits_intent=awaits_intent,
-            instant=instant,
             examples=tuple(examples),
             aliases=tuple(aliases),
             unavailable=unavailable,
             facets=tuple(facets),
             shows=shows,
+            runs=runs,
         )
 
     return build
 
 
+async def _not_in_a_preview(*_: Any) -> Any:
+    raise ExecutionFailed("An operation that shows its file changes has no other effect than `ctx.change`.")
+
+
 def _parser(name: str, hint: Any) -> Callable[[Any], Any]:
-    kind = _without_none(hint)
+    kind = without_none(hint)
     if kind is str:
         return lambda value: _text(name, value)
     if isinstance(kind, type) and issubclass(kind, Model):
@@ -207,14 +269,15 @@ def _text(name: str, value: Any) -> str:
 def _model(name: str, kind: type[Model], value: Any) -> Model:
     if type(value) is not dict:
         raise InvalidRequest(f"`{name}` must be an object.", field=name)
-    # Not by a context manager: every call comes by here.
+    # Not a context manager: this is on every call's path.
     try:
         return kind.from_wire(value)
     except ValidationError as error:
         raise explained(error, name, kind) from None
 
 
-def _without_none(hint: Any) -> Any:
+def without_none(hint: Any) -> Any:
+    """The type of a value that is given: `str` of `str | None`."""
     if get_origin(hint) in (Union, UnionType):
         kept = [part for part in get_args(hint) if part is not NoneType]
         if len(kept) == 1:

@@ -7,21 +7,32 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from computer_linker.model.capability import IMPLIED, Capability
 from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.registry.cli_options import command_line, fields_of, type_name
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.schema import parameter_schemas, request_schema, result_schema
-from computer_linker.registry.table import BOUNDARIES, HEADERS, allowed_by, implied_by, needs_text, rows
 
 SCHEMA_FILE = "computer_operation.schema.json"
 CONFIG_SCHEMA_FILE = "config.schema.json"
 COMMANDS_PAGE = "cli.md"
-"""Written by the command line itself, which this package does not know."""
+"""Written by the cli package, which this package does not import."""
+OWNER_PAGE = "owner.md"
+GLOSSARY_PAGE = "glossary.md"
+"""Written by hand."""
 _MADE = "<!-- Written by `make docs` from the catalogue; changes here are lost. -->\n\n"
+HEADERS = ("operation", "needs", "effect", "scope", "boundary")
+BOUNDARIES = {
+    "path-enforced": "every path is opened by the kernel beneath the scope's root",
+    "sandboxed": "the program runs inside the kernel boundary that the result names",
+    "scoped-metadata": "facts about the scope or the service only",
+    "desktop": "the person's screen, windows or input devices",
+    "mixed": "as the operations it contains",
+}
 
 
 def whole_catalog() -> Catalog:
-    """Every operation there is. The package is named, not imported: the registry knows no operation."""
+    """Every operation there is. The package is imported by name: the registry depends on no operation."""
     return collect(importlib.import_module("computer_linker.operations"))
 
 
@@ -32,6 +43,7 @@ def pages(catalog: Catalog) -> dict[str, str]:
         nouns.setdefault(op.name.split(".")[0], []).append(op)
     made = {f"{noun}.md": _page(noun, ops) for noun, ops in nouns.items()}
     made["README.md"] = _index(nouns)
+    made[OWNER_PAGE] = _owner_page(collect(importlib.import_module("computer_linker.owner")))
     made["capabilities.md"] = _capabilities(catalog)
     made["errors.md"] = _errors()
     made[SCHEMA_FILE] = _json(request_schema(catalog.operations.values()))
@@ -50,7 +62,7 @@ def write(folder: Path) -> list[str]:
             path.write_text(text, "utf-8")
             changed.append(name)
     for path in folder.iterdir():
-        if path.name not in wanted and path.name != COMMANDS_PAGE:
+        if path.name not in wanted and path.name not in (COMMANDS_PAGE, GLOSSARY_PAGE):
             path.unlink()
             changed.append(path.name)
     return sorted(changed)
@@ -69,7 +81,9 @@ def _index(nouns: dict[str, list[Operation]]) -> str:
     lines += [
         "- [Capabilities](capabilities.md): what each operation needs, and what each capability allows",
         "- [Errors](errors.md): every error code",
+        f"- [The owner's operations]({OWNER_PAGE}): what only the terminal may do",
         f"- [Commands]({COMMANDS_PAGE}): the command line",
+        f"- [Glossary]({GLOSSARY_PAGE}): one word for one thing",
         f"- [{SCHEMA_FILE}]({SCHEMA_FILE}): the JSON Schema of a request",
         f"- [{CONFIG_SCHEMA_FILE}]({CONFIG_SCHEMA_FILE}): the JSON Schema of config.json",
     ]
@@ -78,6 +92,17 @@ def _index(nouns: dict[str, list[Operation]]) -> str:
 
 def _page(noun: str, ops: list[Operation]) -> str:
     return _MADE + f"# {noun}\n\n" + "\n".join(_section(op) for op in ops)
+
+
+def _owner_page(catalog: Catalog) -> str:
+    lines = [_MADE + "# The owner's operations\n"]
+    lines += ["Each is a command of the same words; no client can name one. Acts are in the history.\n"]
+    for op in catalog.operations.values():
+        parts = parameter_schemas(op).properties
+        lines += [f"## {op.name}\n", op.summary, "", f"Effect: {op.effect.value}.", ""]
+        lines += _fields("input", parts["input"]) if "input" in parts else []
+        lines += _fields("result", result_schema(op))
+    return "\n".join(lines)
 
 
 def _section(op: Operation) -> str:
@@ -161,6 +186,34 @@ def _config_schema() -> dict[str, Any]:
 
 def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def rows(operations: Iterable[Operation]) -> list[tuple[str, str, str, str, str]]:
+    """Return one row per operation, as plain text."""
+    return [(op.name, needs_text(op), op.effect.value, op.on, op.boundary) for op in operations]
+
+
+def needs_text(op: Operation) -> str:
+    """The capabilities an operation asks for."""
+    every = " and ".join(sorted(op.needs))
+    some = " or ".join(sorted(op.needs_any))
+    if every and some:
+        return f"{every}, and {some}"
+    return every or some or "nothing"
+
+
+def allowed_by(operations: Iterable[Operation]) -> dict[str, list[str]]:
+    """Each capability with the operations that ask for it."""
+    listed: dict[str, list[str]] = {capability.value: [] for capability in Capability}
+    for op in operations:
+        for capability in sorted(op.needs | op.needs_any):
+            listed[capability.value].append(op.name)
+    return listed
+
+
+def implied_by(capability: str) -> list[str]:
+    """What a capability brings along."""
+    return sorted(IMPLIED.get(Capability(capability), frozenset()))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class ParameterSchemas:
 
 
 def parameter_schemas(operation: Operation) -> ParameterSchemas:
-    """Schemas of what a caller may send; each stands by itself, without references between them."""
+    """Schemas of what a caller may send; each is self-contained, without references between them."""
     properties: dict[str, Any] = {}
     required: list[str] = []
     for name, parameter in operation.parameters.items():
@@ -35,7 +35,7 @@ def result_schema(operation: Operation) -> dict[str, Any]:
 
 
 def request_schema(operations: Iterable[Operation]) -> dict[str, Any]:
-    """The JSON Schema of `computer_operation`: one branch an operation, each standing by itself."""
+    """The JSON Schema of `computer_operation`: one self-contained branch per operation."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "computer_operation",

@@ -19,7 +19,7 @@ def explain_validation(place: str) -> Iterator[None]:
 
 
 def explained(error: ValidationError, place: str, kind: type[BaseModel] | None = None) -> InvalidRequest:
-    """What pydantic found, in our words and with our fields' names: all of the kind's own, where one is not known."""
+    """Describe pydantic's finding with our messages and field names; an unknown field gets the list of known ones."""
     problems = [
         {"field": _field(place, item["loc"]), "problem": _problem(item, kind if len(item["loc"]) == 1 else None)}
         for item in error.errors(include_url=False, include_input=False, include_context=False)[:10]

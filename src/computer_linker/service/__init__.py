@@ -1,1 +1,1 @@
-"""The running service: what it is made of, how it lives, and how it is diagnosed."""
+"""The running service: its components, lifetime and diagnosis."""

@@ -1,4 +1,4 @@
-"""What the service itself adds to the JSON API: how to connect a client, and how things stand."""
+"""Actions that the service adds to the JSON API: client setup and status."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
@@ -27,7 +27,7 @@ def service_actions(app: App, listening: Listening) -> dict[str, Action]:
             from computer_linker.service.client_setup import client_setup
 
             _check(arguments, principal)
-            # Never with the token: what answers over the network shows no credential.
+            # Never with the token: no network answer contains a credential.
             return client_setup(app.config, app.home, listening.local_url)
 
         return await app.dispatcher.introspect("client_setup", principal, work)

@@ -1,9 +1,10 @@
-"""The composition root: the only place that chooses which computer, and joins the parts to one road."""
+"""The composition root: the only place that selects the computer and connects the components to the dispatcher."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from computer_linker import operations
@@ -13,11 +14,13 @@ from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.local.probe import this_computer
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.dispatch.farewell import Farewell
+from computer_linker.dispatch.revocation import Revocation
+from computer_linker.policy.confirm import Asked
 from computer_linker.providers.agents.forgetting import forget_daily
+from computer_linker.providers.approvals import Answer, Answerer, Approvals, facts_of
 from computer_linker.registry.catalog import Catalog, collect
-from computer_linker.registry.services import Services
-from computer_linker.undo.journal import Journal
+from computer_linker.services import Services
+from computer_linker.undo.journal import UndoJournal
 from computer_linker.undo.steps import recover
 
 
@@ -36,7 +39,7 @@ class App:
         return self.services.config
 
     async def has_work(self) -> bool:
-        """True while a long-lived part still has something running, such as a managed process."""
+        """True while a long-lived component is busy, such as with a managed process."""
         for part in self.services.made():
             busy = getattr(part, "is_busy", None)
             if busy is not None and busy():
@@ -46,19 +49,21 @@ class App:
 
 @asynccontextmanager
 async def open_app(home: Path, config: Callable[[], Config], computer: Computer | None = None) -> AsyncIterator[App]:
-    """Join the parts; everything they hold is let go at the end."""
+    """Connect the components; all are closed at the end."""
     services = Services(home, config)
     catalog = collect(operations)
     machine = computer or this_computer()
+    machine.scopes = lambda: config().scopes
     services.provide(Computer, machine)
     services.provide(Catalog, catalog)
     try:
         await _make_files_safe(home, services, machine)
         dispatcher = Dispatcher(catalog, services, machine, services.use(AuditStore))
         services.provide(Dispatcher, dispatcher)
-        farewell = Farewell(dispatcher)
-        services.provide(Farewell, farewell)
-        services.gone = farewell.begin
+        services.use(Approvals).record = partial(_record_answer, dispatcher)
+        revocation = Revocation(dispatcher)
+        services.provide(Revocation, revocation)
+        services.gone = revocation.begin
         forgetting = asyncio.create_task(forget_daily(home / "agents"))
         try:
             yield App(home, catalog, services, machine, dispatcher)
@@ -68,10 +73,16 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         await services.aclose()
 
 
+async def _record_answer(dispatcher: Dispatcher, asked: Asked, answer: Answer, by: Answerer) -> str:
+    """Record an answer from another channel than the owner's command line, which records its own."""
+    name = "approvals.deny" if answer == "no" else "approvals.allow"
+    return await dispatcher.note(name, by.who, facts_of(asked, answer, by.way))
+
+
 async def _make_files_safe(home: Path, services: Services, machine: Computer) -> None:
-    """Close the state folder to every scope, and put back what a crash left half changed."""
+    """Close the state folder to every scope, and undo what a crash left half changed."""
     if isinstance(machine.files, Absent):
         return
     machine.files.protect(home)
     if (home / "undo").is_dir():
-        await recover(services.use(Journal), machine.files)
+        await recover(services.use(UndoJournal), machine.files)

@@ -1,104 +1,107 @@
-"""A person at a terminal: what waits for their answer, and their presence, which makes calls wait for it."""
+"""Approval at a terminal: the waiting requests, and the terminal's presence, which makes calls wait for an answer."""
 
 import asyncio
 import contextlib
-from typing import Any
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Self
 
 import anyio
 from anyio import to_thread
+from pydantic import Field
 
-from computer_linker.errors import InvalidRequest, NotFound
+from computer_linker.errors import NotFound
+from computer_linker.model.base import Model
 from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approvals, shown
-from computer_linker.service.app import App
-from computer_linker.service.approval_pictures import Pictures
-from computer_linker.service.notice import NoticeApprover
+from computer_linker.policy.preview import escaped
+from computer_linker.providers.approvals import Answer, Answerer, Approvals, facts_of, seconds_left
+from computer_linker.registry.context import Context
+from computer_linker.service.desktop_notice import NoticeApprover
+from computer_linker.services import Services
 
 _WAIT_S = 20.0
-_GRACE_S = 3.0
-_ANSWERS: dict[str, Answer] = {"allow": "yes", "allow_for_session": "yes_for_session", "deny": "no"}
+_PRESENT_S = 3.0
+"""How long a terminal counts as present after its last message."""
 
 
-class ApprovalDesk:
-    """Answers the `approvals.*` control actions."""
+class WaitingRequest(Model):
+    """A request that waits for a person, as a terminal shows it; never the token."""
 
-    def __init__(self, app: App) -> None:
-        self._approvals = app.services.use(Approvals)
-        self._approvals.offer(NoticeApprover(app).find)
-        self._pictures, self._one = Pictures(app.home / "approvals"), anyio.CapacityLimiter(1)
+    id: str
+    op: str
+    scope: str
+    digest: str
+    preview: Annotated[str, Field(description="The exact request.")]
+    details: Annotated[list[str], Field(description="What it would change or touch.")]
+    principal: str
+    client: Annotated[str | None, Field(description="What the client calls itself.")]
+    seconds_left: int
+    picture: Annotated[str | None, Field(description="A private file with a picture of where it would act.")] = None
+
+
+class Waiting(Model):
+    waiting: list[WaitingRequest]
+
+
+class TerminalApprovals:
+    """The owner's terminals. While one is present, calls wait for its answer."""
+
+    def __init__(self, services: Services) -> None:
+        self._approvals = services.use(Approvals)
+        self._approvals.offer(NoticeApprover(services).find)
+        self._pictures, self._one = Pictures(services.home / "approvals"), anyio.CapacityLimiter(1)
         self._presence: asyncio.Task[None] | None = None
         self._leases: dict[object, float] = {}
         """Until when each terminal counts as being there."""
         self._left = asyncio.Event()
 
-    async def control(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
-        """One action of the command line."""
-        match action:
-            case "approvals.list":
-                return await self._list()
-            case "approvals.wait":
-                return await self._wait(request)
-            case "approvals.here":
-                self._stay("here", _GRACE_S)
-                return {"ok": True}
-            case "approvals.answer":
-                return await self._answer(str(request.get("id")), str(request.get("answer")))
-            case "approvals.revoke":
-                return {"ok": True, "revoked": self._approvals.ledger.revoke_standing()}
-            case _:
-                raise InvalidRequest("There is no such approvals action.")
+    @classmethod
+    def open(cls, services: Services) -> Self:
+        return cls(services)
 
     async def aclose(self) -> None:
-        """The terminal is gone with the service, and so is what it was shown."""
+        """Stop waiting for terminals and remove the pictures."""
         self._pictures.of([])
         if self._presence is not None:
             self._presence.cancel()
             await asyncio.wait([self._presence], timeout=5)
 
-    async def _list(self) -> dict[str, Any]:
+    async def waiting(self) -> Waiting:
+        """Return the waiting requests. Pictures of others are removed."""
         waiting = self._approvals.waiting()
         places = await to_thread.run_sync(self._pictures.of, waiting, limiter=self._one)
-        return {"ok": True, "waiting": [{**shown(asked), "picture": places.get(asked.id)} for asked in waiting]}
+        return Waiting(waiting=[shown(asked, places.get(asked.id)) for asked in waiting])
 
-    async def _wait(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return when what waits is no longer what the terminal shows, or after a while; meanwhile calls wait for it."""
-        known = set(request.get("known") or [])
+    async def changed(self, known: set[str]) -> Waiting:
+        """Return when the waiting requests differ from those shown, or after a while; meanwhile calls wait for the terminal."""
         lease = object()
-        self._stay(lease, _WAIT_S + _GRACE_S)
+        self.stay(lease, _WAIT_S + _PRESENT_S)
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_WAIT_S):
                     while {asked.id for asked in self._approvals.waiting()} == known:
                         await self._approvals.changed()
-            self._stay("here", _GRACE_S)
+            self.stay()
         finally:
-            # Also when the terminal was closed: nobody waits for a person who has gone.
+            # Also when the terminal was closed: calls do not wait for an absent person.
             del self._leases[lease]
             self._left.set()
-        return await self._list()
+        return await self.waiting()
 
-    def _stay(self, lease: object, seconds: float) -> None:
-        """A terminal is there, and will be for so long."""
+    def stay(self, lease: object = "here", seconds: float = _PRESENT_S) -> None:
+        """Mark a terminal as present for this long."""
         loop = asyncio.get_running_loop()
         self._leases[lease] = loop.time() + seconds
         if self._presence is None or self._presence.done():
             self._presence = loop.create_task(self._be_there())
 
-    async def _answer(self, asked_id: str, answer: str) -> dict[str, Any]:
-        if answer not in _ANSWERS:
-            raise InvalidRequest(f"The answer is one of {', '.join(_ANSWERS)}.")
-        asked = self._approvals.answer(asked_id, _ANSWERS[answer])
-        if asked is None:
-            raise NotFound("Nothing waits under that id any more: it was answered, withdrawn, or its time ran out.")
-        await self._list()
-        return {"ok": True, "id": asked.id, "op": asked.op, "scope": asked.scope}
-
     async def _be_there(self) -> None:
-        """Count as an approver until every terminal has gone; calls that still wait for one are then told so."""
+        """Register as an approver until every terminal has gone; calls that still wait are then answered."""
         gone = anyio.Event()
 
         async def person(asked: Asked) -> Answer | None:
-            # The answer comes by `approvals.answer`; this only keeps the call waiting for it.
+            # The answer comes by `approvals.allow` or `approvals.deny`; this only keeps the call waiting for it.
             await gone.wait()
             return None
 
@@ -109,3 +112,58 @@ class ApprovalDesk:
                 with anyio.move_on_after(left):
                     await self._left.wait()
         gone.set()
+
+
+async def answer_for_owner(ctx: Context, asked_id: str, answer: Answer) -> Asked:
+    """Apply the owner's answer; the event of this operation records it. Raises NotFound when nothing waits for it."""
+    asked = ctx.use(Approvals).answer(asked_id, answer, Answerer(ctx.principal, "terminal"), ctx.operation_id)
+    if asked is None:
+        raise NotFound("Nothing waits under that id any more: it was answered, withdrawn, or its time ran out.")
+    ctx.note(**facts_of(asked, answer, "terminal"))
+    ctx.effect = "confirmed"
+    await ctx.use(TerminalApprovals).waiting()
+    return asked
+
+
+def shown(asked: Asked, picture: str | None = None) -> WaitingRequest:
+    """Return a waiting request for display, with control characters escaped."""
+    return WaitingRequest(
+        id=asked.id,
+        op=asked.op,
+        scope=asked.scope,
+        digest=asked.digest,
+        preview=asked.preview,
+        details=[] if asked.about is None else list(asked.about.lines),
+        principal=escaped(asked.principal),
+        client=asked.client,
+        seconds_left=seconds_left(asked),
+        picture=picture,
+    )
+
+
+class Pictures:
+    """A subfolder of the state folder with pictures of the requests waiting now."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def of(self, waiting: Sequence[Asked]) -> dict[str, str]:
+        """Write the picture of each waiting request and return the paths by id; blocking. Others are removed."""
+        wanted = {f"{asked.id}.png": asked for asked in waiting if asked.picture is not None}
+        if wanted:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        there = {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
+        for name in there - wanted.keys():
+            (self._folder / name).unlink(missing_ok=True)
+        for name in wanted.keys() - there:
+            self._write(name, wanted[name].picture or b"")
+        return {asked.id: os.fspath(self._folder / name) for name, asked in wanted.items()}
+
+    def _write(self, name: str, data: bytes) -> None:
+        # Under a temporary name first, so that no reader opens half a picture.
+        fresh = self._folder / f".{name}"
+        fresh.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
+            file.write(data)
+        fresh.replace(self._folder / name)

@@ -12,7 +12,7 @@ from computer_linker.config.schema import Config
 NAME = "computer-linker"
 _HIDDEN = "YOUR_OWNER_TOKEN"
 _ENV_VARIABLE = "COMPUTER_LINKER_TOKEN"
-"""The environment variable Codex is told to take the token from."""
+"""The environment variable from which Codex reads the token."""
 FIRST_PROMPT = "Call get_computer_info, tell me which scopes you may use, then list the files of the first one."
 AGENT_INSTRUCTIONS = """\
 You can use a person's computer through Computer Linker.
@@ -26,7 +26,7 @@ You can use a person's computer through Computer Linker.
 
 
 def program() -> list[str]:
-    """How another program starts this one: by name when the name finds it, else by its whole path."""
+    """The command by which another program starts this one: the name if it resolves to this program, else the full path."""
     beside = Path(sys.executable).parent / NAME
     found = shutil.which(NAME)
     if found is not None and (not beside.exists() or Path(found).resolve() == beside.resolve()):
@@ -35,13 +35,13 @@ def program() -> list[str]:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What a client has to set so that it reaches this state folder; nothing for the usual one."""
+    """The environment a client needs to reach this state folder; empty for the default one."""
     usual = Path(os.path.expanduser("~/.computer-linker"))  # noqa: PTH111  # as home.py does it
     return {} if home == usual else {"COMPUTER_LINKER_HOME": str(home)}
 
 
 def stdio_lines(home: Path) -> dict[str, str]:
-    """One line a client, over stdio: it needs no token, for only this user can start it."""
+    """One line per client, over stdio: it needs no token, because only this user can start it."""
     command = shlex.join([*program(), "stdio"])
     given = [f"{name}={value}" for name, value in environment(home).items()]
     claude = "".join(f" -e {shlex.quote(pair)}" for pair in given)
@@ -54,7 +54,7 @@ def stdio_lines(home: Path) -> dict[str, str]:
 
 
 def client_setup(config: Config, home: Path, local_url: str | None, *, show_token: bool = False) -> dict[str, Any]:
-    """Everything a person or a script needs to connect a client."""
+    """Return everything needed to connect a client."""
     url = local_address(config, local_url)
     token = (config.owner_token if show_token else _HIDDEN) if config.owner_token is not None else None
     server: dict[str, Any] = {"command": program()[0], "args": [*program()[1:], "stdio"]}
@@ -81,7 +81,7 @@ def client_setup(config: Config, home: Path, local_url: str | None, *, show_toke
 
 
 def local_address(config: Config, running: str | None) -> str:
-    """Where the service answers over HTTP: where it says it does, else where its config puts it."""
+    """The service's HTTP address: the one it reports, else the configured one."""
     from computer_linker.transports.http.own_address import for_this_machine
 
     return running or for_this_machine(f"http://{_authority(config)}/mcp")
@@ -103,7 +103,7 @@ def _authority(config: Config) -> str:
 
 
 def chatgpt_connector(config: Config, *, show_token: bool = False, tunnel_id: str | None = None) -> dict[str, Any]:
-    """The fields of ChatGPT's connector form. ChatGPT runs elsewhere: it needs an address, or the id of an open tunnel."""
+    """The fields of ChatGPT's connector form. ChatGPT is remote: it needs a public address, or the id of an open tunnel."""
     address = f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url else None
     token = config.owner_token if show_token else _HIDDEN
     return {
@@ -111,21 +111,21 @@ def chatgpt_connector(config: Config, *, show_token: bool = False, tunnel_id: st
         "fields": {
             "Name": f"Computer Linker: {config.machine_name}",
             "Description": "Files, search, git and commands of one computer, within the scopes its owner chose.",
-            **_way_in(address, tunnel_id),
+            **_connection_fields(address, tunnel_id),
         },
         "ownerToken": None if config.owner_token is None else token,
         "agentInstructions": AGENT_INSTRUCTIONS,
-        "notes": [*_about_the_way(address, tunnel_id), f"First prompt: {FIRST_PROMPT}"],
+        "notes": [*_connection_notes(address, tunnel_id), f"First prompt: {FIRST_PROMPT}"],
     }
 
 
-def _way_in(address: str | None, tunnel_id: str | None) -> dict[str, str]:
+def _connection_fields(address: str | None, tunnel_id: str | None) -> dict[str, str]:
     if tunnel_id is not None:
         return {"Connection": f"Tunnel: {tunnel_id}", "Authentication": "None"}
     return {"MCP Server URL": address or "https://YOUR_PUBLIC_ADDRESS/mcp", "Authentication": "OAuth"}
 
 
-def _about_the_way(address: str | None, tunnel_id: str | None) -> list[str]:
+def _connection_notes(address: str | None, tunnel_id: str | None) -> list[str]:
     if tunnel_id is not None:
         return ["The tunnel shows the owner token by itself; no public address is needed."]
     approve = "ChatGPT opens a consent page of this service; approve it there with the owner token."
@@ -141,7 +141,7 @@ def _about_the_way(address: str | None, tunnel_id: str | None) -> list[str]:
 def connection_profile(
     config: Config, home: Path, local_url: str | None, *, show_token: bool = False
 ) -> dict[str, Any]:
-    """Which computer this is and every way to it, for clients that keep several apart."""
+    """This computer's identity and addresses, for clients that use several computers."""
     local = local_address(config, local_url).removesuffix("/mcp")
     public = config.public_base_url.rstrip("/") if config.public_base_url else None
     token = config.owner_token if show_token else _HIDDEN

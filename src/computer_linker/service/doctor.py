@@ -12,6 +12,8 @@ from computer_linker.computer.base import Computer
 from computer_linker.config.defaults import EXECUTES
 from computer_linker.config.diagnose import Finding, diagnose, is_loopback
 from computer_linker.config.schema import Config
+from computer_linker.dispatch.pause import is_desktop_halted, pause_in_force
+from computer_linker.model.times import shown_s
 from computer_linker.policy.commands import diagnose_rules
 from computer_linker.service.programs import tool_readiness
 
@@ -25,12 +27,13 @@ _SECURITY = frozenset(
         "root_writable_by_all", "no_command_policy", "sandbox_off",
     )
 )  # fmt: skip
-Standing = Literal["ready", "needs_attention", "blocked"]
+ReleaseState = Literal["ready", "needs_attention", "blocked"]
+_PAUSED = "clients_paused"
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Everything `doctor` knows, ready to be shown or sent."""
+    """The result of `doctor`, ready to be shown or sent."""
 
     config: Config
     findings: list[Finding]
@@ -68,10 +71,14 @@ class Diagnostics:
             _check("commandPolicy", _commands_are_listed(self.config), "every scope that runs programs lists them"),
             _check("exposure", self._exposure_is_safe(), "nothing beyond this machine without a token", blocks=True),
         ]
-        return {"status": _standing(checks), "checks": checks}
+        return {"status": _overall(checks), "checks": checks}
 
     def _has(self, severity: str, *, security: bool) -> bool:
-        return any(found.severity == severity and (found.code in _SECURITY) == security for found in self.findings)
+        return any(
+            found.severity == severity and (found.code in _SECURITY) == security
+            for found in self.findings
+            if found.code != _PAUSED
+        )
 
     def _missing(self, need: str) -> list[str]:
         return [name for name, tool in self.tools.items() if tool["need"] == need and not tool["available"]]
@@ -84,7 +91,20 @@ class Diagnostics:
 
 def diagnostics(config: Config, home: Path) -> Diagnostics:
     """Look at everything. Costs a few stats, and the programs' versions the first time."""
-    return Diagnostics(config, [*diagnose(config, home), *_wide_rules(config)], tool_readiness(config.scopes))
+    return Diagnostics(
+        config, [*stops(home), *diagnose(config, home), *_wide_rules(config)], tool_readiness(config.scopes)
+    )
+
+
+def stops(home: Path) -> Iterator[Finding]:
+    """What the owner has stopped: every client by `pause`, the desktop by `halt`."""
+    pausing = pause_in_force(home)
+    if pausing is not None:
+        end = "you run: computer-linker unpause" if pausing.until is None else shown_s(pausing.until)
+        yield Finding("error", _PAUSED, f"Clients are paused until {end}.", "Run: computer-linker unpause")
+    if is_desktop_halted(home):
+        sentence = "The desktop is halted: no client acts on it until you run: computer-linker resume."
+        yield Finding("warning", "desktop_halted", sentence, "Run: computer-linker resume")
 
 
 def _wide_rules(config: Config) -> Iterator[Finding]:
@@ -99,7 +119,7 @@ def _wide_rules(config: Config) -> Iterator[Finding]:
 
 def readiness(config: Config, home: Path, *, serving_http: bool) -> dict[str, Any]:
     """The short answer: ready or not, why, and what is worth a look. Costs a few stats."""
-    findings = diagnose(config, home)
+    findings = [*stops(home), *diagnose(config, home)]
     if not serving_http:
         # A token guards HTTP alone: a service that listens on its private socket only is not exposed without one.
         findings = [finding for finding in findings if finding.code not in ("no_owner_token", "not_loopback")]
@@ -132,14 +152,14 @@ def screenshot_readiness(computer: Computer) -> dict[str, Any]:
         "modes": ["display", "window", "process"] if available else [],
         "backend": state.backend or None,
         "isProven": state.is_proven,
-        # Nothing is asked of the system here; screen.list asks, and says what the answer was.
+        # The system's permission is not queried here; screen.list queries and reports it.
         "permission": {"status": {"present": "not_checked", "blocked": "required"}.get(state.state, "unavailable")},
         "remedy": None if available else (f"{state.reason} {state.remedy}".strip() or None),
     }
 
 
 def next_actions(findings: list[Finding]) -> list[str]:
-    """What to do, the most important first, each once."""
+    """Return what to do, the most important first, each once."""
     return list(dict.fromkeys(finding.remedy for finding in findings if finding.severity != "info"))
 
 
@@ -147,7 +167,7 @@ def _check(name: str, passed: bool, wants: str, *, blocks: bool = False) -> dict
     return {"name": name, "passed": passed, "wants": wants, "blocks": blocks}
 
 
-def _standing(checks: list[dict[str, Any]]) -> Standing:
+def _overall(checks: list[dict[str, Any]]) -> ReleaseState:
     failed = [check for check in checks if not check["passed"]]
     if any(check["blocks"] for check in failed):
         return "blocked"

@@ -14,6 +14,7 @@ from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import folder_access, missing_capabilities, sees_scope
 from computer_linker.registry.operation import Operation
 from computer_linker.service.app import App
+from computer_linker.service.fleet import FleetManager
 
 InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 _DEFAULT: list[InfoPart] = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "exposure"]
@@ -22,7 +23,7 @@ _DEFAULT: list[InfoPart] = ["identity", "platform", "service", "tools", "scopes"
 async def computer_info(
     app: App, principal: Principal, include: list[InfoPart] | None, local_url: str | None
 ) -> dict[str, Any]:
-    """The parts asked for; all but the long operation catalogue when nothing is."""
+    """Return the requested parts; by default all but the long operation catalogue."""
     parts = _DEFAULT if include is None else include
     config = app.config
     answer: dict[str, Any] = {}
@@ -41,7 +42,7 @@ async def computer_info(
             case "policy":
                 answer["policy"] = {scope.id: scope.policy.to_wire() for scope in _seen(config, principal)}
             case "status":
-                # Of the scopes this caller knows: a warning names the scope it is about.
+                # Only of scopes visible to this caller: a warning names its scope.
                 known = config.model_copy(update={"scopes": _seen(config, principal)})
                 answer["status"] = await anyio.to_thread.run_sync(_status, app, known, local_url)
             case "operations":
@@ -54,7 +55,7 @@ async def computer_info(
 
 
 def describe(op: Operation) -> dict[str, Any]:
-    """One operation as a client needs it, so that nothing is hardcoded."""
+    """Describe one operation for clients, so that they need not hardcode anything."""
     from computer_linker.registry.schema import parameter_schemas, result_schema
 
     parameters = parameter_schemas(op)
@@ -77,7 +78,7 @@ def describe(op: Operation) -> dict[str, Any]:
 
 
 def allowed_operations(app: App, scope: Scope, principal: Principal) -> list[str]:
-    """What this caller can really call in this scope, on this machine."""
+    """Return the operations this caller can call in this scope, on this machine."""
     return [
         op.name
         for op in app.catalog.for_scope(scope)
@@ -113,7 +114,7 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
 
 
 async def _boundary(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
-    """What really holds: for paths always the kernel, for commands what the probe saw the kernel refuse.
+    """The effective boundary: for paths always the kernel, for commands what the probe saw the kernel refuse.
 
     `folders` is what a command of this caller may do with the scope's folders.
     """
@@ -126,8 +127,8 @@ async def _boundary(app: App, scope: Scope, principal: Principal) -> dict[str, A
     from computer_linker.providers.sandbox.sandbox import Sandbox
 
     found = await app.services.use(Sandbox).probe()
-    told = {"paths": "kernel", "commands": found.named(network_cut=not scope.policy.network), "folders": access}
-    return told | ({"detail": found.detail} if found.detail else {})
+    boundary = {"paths": "kernel", "commands": found.named(network_cut=not scope.policy.network), "folders": access}
+    return boundary | ({"detail": found.detail} if found.detail else {})
 
 
 def _is_here(app: App, op: Operation) -> bool:
@@ -181,10 +182,8 @@ def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
 
 def _through_a_fleet(app: App) -> dict[str, Any]:
     """Through which fleet this machine can be reached, when it joined one."""
-    from computer_linker.service.fleet import FleetDesk
-
-    desk = app.services.peek(FleetDesk)
-    reached = desk.exposure() if desk is not None else None
+    fleet = app.services.peek(FleetManager)
+    reached = fleet.exposure() if fleet is not None else None
     return {} if reached is None else {"fleet": reached}
 
 

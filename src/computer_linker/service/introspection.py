@@ -1,4 +1,4 @@
-"""The two tools that tell rather than do: get_computer_info and get_operation_history."""
+"""The two read-only tools: get_computer_info and get_operation_history."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
 
@@ -13,13 +13,13 @@ from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
-from computer_linker.service.elsewhere import Elsewhere
-from computer_linker.service.fleet import FleetDesk
+from computer_linker.service.fleet import FleetManager
 from computer_linker.service.info import InfoPart, computer_info
-from computer_linker.service.tunnel_wish import Tunnels
+from computer_linker.service.routing import ComputerRouter
 
 if TYPE_CHECKING:
     from computer_linker.audit.query import Visible
+    from computer_linker.service.tunnels import TunnelManager
 
 _KNOWN_PARTS = frozenset(get_args(InfoPart))
 
@@ -48,9 +48,8 @@ class ServiceIntrospection:
     def __init__(self, app: App) -> None:
         self._app = app
         self.http: Listening | None = None
-        self.elsewhere: Elsewhere | None = None
-        self.fleet: FleetDesk | None = None
-        self.tunnels: Tunnels | None = None
+        self.router: ComputerRouter | None = None
+        self.tunnels: TunnelManager | None = None
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
@@ -60,8 +59,8 @@ class ServiceIntrospection:
             is_owner = principal.grants is None
             if self.tunnels is not None and "exposure" in answer and is_owner:
                 answer["exposure"]["tunnel"] = self.tunnels.shown()
-            if self.elsewhere is not None and "scopes" in answer and is_owner:
-                answer["computers"] = self.elsewhere.computers()
+            if self.router is not None and "scopes" in answer and is_owner:
+                answer["computers"] = self.router.computers()
             return answer
 
         return await self._app.dispatcher.introspect("get_computer_info", principal, work)
@@ -81,15 +80,14 @@ class ServiceIntrospection:
     async def _history(self, request: HistoryRequest, principal: Principal) -> dict[str, Any]:
         from computer_linker.audit.views import answer
 
-        if _is_elsewhere(request.scope) and self.fleet is not None and self.fleet.is_hub and principal.grants is None:
+        fleet = self._app.services.peek(FleetManager)
+        if _is_remote(request.scope) and fleet is not None and fleet.is_hub and principal.grants is None:
             if not principal.is_owner:
                 raise PermissionDenied(
                     "What other machines did is for the owner: `computer-linker history` on the hub.", rule="owner"
                 )
-            return await self.fleet.history(
-                str(request.scope), request.view, request.limit, request.query, request.cursor
-            )
-        if _is_elsewhere(request.scope):
+            return await fleet.history(str(request.scope), request.view, request.limit, request.query, request.cursor)
+        if _is_remote(request.scope):
             raise UnknownScope(
                 "Only a hub answers for other machines here. A paired computer keeps its own history: "
                 "run `computer-linker history` there."
@@ -110,7 +108,7 @@ class ServiceIntrospection:
         )
 
     def _visible(self, asked: str | None, principal: Principal) -> "Visible":
-        """What this caller may see. Raises PermissionDenied when that is nothing."""
+        """Return what this caller may see. Raises PermissionDenied when that is nothing."""
         from computer_linker.audit.query import Visible
 
         scopes = [scope for scope in self._app.config.scopes if holds(principal, scope, Capability.HISTORY_READ)]
@@ -123,12 +121,12 @@ class ServiceIntrospection:
         return Visible(principal.id, frozenset(scope.id for scope in scopes), frozenset(everybodys))
 
 
-def _is_elsewhere(scope: str | None) -> bool:
+def _is_remote(scope: str | None) -> bool:
     return scope is not None and ("/" in scope or scope.startswith("["))
 
 
 def _parts(arguments: dict[str, Any]) -> list[InfoPart] | None:
-    """Which parts were asked for. The commonest call is plainly right, and is not worth a model."""
+    """Parse the requested parts. The most common call takes a fast path without a model."""
     parts: Any = arguments.get("include")
     is_plain = arguments.keys() == {"include"} and type(parts) is list and all(type(part) is str for part in parts)
     if is_plain and _KNOWN_PARTS.issuperset(parts):

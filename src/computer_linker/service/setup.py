@@ -1,4 +1,4 @@
-"""First use: make what is missing, expose exactly the folder that was named, and touch nothing else."""
+"""First set-up: create what is missing, expose exactly the named folder, and touch nothing else."""
 
 import os
 import re
@@ -11,9 +11,10 @@ from computer_linker.config import defaults
 from computer_linker.config.roots import confirm
 from computer_linker.config.runtime import forbidden_root
 from computer_linker.config.schema import Config
-from computer_linker.config.store import ensure, update
+from computer_linker.config.store import ensure
 from computer_linker.errors import ConfigInvalid
-from computer_linker.service.settings import check
+from computer_linker.model.ids import new_ulid
+from computer_linker.service.changing_config import change_recorded
 
 DEMO_SCOPE = "demo"
 _DEMO_FILES = {
@@ -23,8 +24,8 @@ _DEMO_FILES = {
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the person asked for. `None` is: not said, so a scope that exists keeps what it has."""
+class SetupChoices:
+    """What the person requested. `None` keeps an existing scope's setting."""
 
     folder: Path | None = None
     write: bool | None = None
@@ -37,24 +38,24 @@ class Wishes:
 
 @dataclass
 class SetUp:
-    """What was done, one sentence each, and the config that came of it."""
+    """What was done, one sentence each, and the resulting config."""
 
     config: Config
     done: list[str] = field(default_factory=list)
 
 
-def set_up(home: Path, wishes: Wishes) -> SetUp:
-    """Make config, identity, token and scope where they are missing. Raises ConfigInvalid, having changed no scope."""
-    root = None if wishes.folder is None else checked_folder(wishes.folder, home)
+def set_up(home: Path, choices: SetupChoices, operation_id: str | None = None) -> SetUp:
+    """Create config, identity, token and scope where they are missing. Raises ConfigInvalid, having changed no scope."""
+    root = None if choices.folder is None else checked_folder(choices.folder, home)
     done = ["Made a config and an owner token."] if ensure(home, new_token()) else []
 
     def edit(document: dict[str, Any]) -> None:
         if "ownerToken" not in document:
             document["ownerToken"] = new_token()
             done.append("Made an owner token.")
-        done.extend(_with_scopes(document, root, wishes, home))
+        done.extend(_with_scopes(document, root, choices, home))
 
-    config = update(home, edit, check)
+    config = change_recorded(home, operation_id or new_ulid(), edit)
     for scope in config.scopes:
         if f"Added scope {scope.id} for {root}." in done:
             confirm(home, scope)
@@ -72,13 +73,13 @@ def checked_folder(folder: Path, home: Path) -> str:
     return root
 
 
-def folder_scope(document: dict[str, Any], root: str, wishes: Wishes) -> dict[str, Any]:
+def folder_scope(document: dict[str, Any], root: str, choices: SetupChoices) -> dict[str, Any]:
     """A new folder scope: reading, search, git and history; writing and evidence unless narrowed; programs only when asked."""
-    capabilities = [*defaults.READ, *(() if wishes.write is False else defaults.WRITE), *_programs(wishes)]
+    capabilities = [*defaults.READ, *(() if choices.write is False else defaults.WRITE), *_programs(choices)]
     taken = {scope["id"].casefold() for scope in document.get("scopes", [])}
     scope: dict[str, Any] = {
-        "id": wishes.scope_id or _free_id(Path(root).name, taken),
-        "name": wishes.name or Path(root).name,
+        "id": choices.scope_id or _free_id(Path(root).name, taken),
+        "name": choices.name or Path(root).name,
         "type": "folder",
         "roots": [root],
         "capabilities": capabilities,
@@ -88,23 +89,23 @@ def folder_scope(document: dict[str, Any], root: str, wishes: Wishes) -> dict[st
     return scope
 
 
-def computer_scope(document: dict[str, Any], wishes: Wishes) -> dict[str, Any]:
-    """A new scope for this computer's screen: looking only, and a person is asked before every act."""
+def computer_scope(document: dict[str, Any], choices: SetupChoices) -> dict[str, Any]:
+    """A new scope for this computer's screen: read-only, and every act needs confirmation."""
     taken = {scope["id"].casefold() for scope in document.get("scopes", [])}
     return {
-        "id": wishes.scope_id or _free_id("screen", taken),
-        "name": wishes.name or "Screen",
+        "id": choices.scope_id or _free_id("screen", taken),
+        "name": choices.name or "Screen",
         "type": "computer",
         "capabilities": [*defaults.SCREEN],
         "policy": {"confirm": "act"},
     }
 
 
-def _with_scopes(document: dict[str, Any], root: str | None, wishes: Wishes, home: Path) -> list[str]:
+def _with_scopes(document: dict[str, Any], root: str | None, choices: SetupChoices, home: Path) -> list[str]:
     done: list[str] = []
     scopes: list[dict[str, Any]] = list(document.get("scopes", []))
     if root is not None:
-        # Naming a folder means: this, and not what stood in while none was named.
+        # A named folder replaces the placeholder scope.
         stood_in = [scope["id"] for scope in scopes if scope["id"] in (defaults.BOOTSTRAP_SCOPE, DEMO_SCOPE)]
         scopes = [scope for scope in scopes if scope["id"] not in stood_in]
         done.extend(
@@ -113,26 +114,28 @@ def _with_scopes(document: dict[str, Any], root: str | None, wishes: Wishes, hom
         document["scopes"] = scopes
         same = next((scope for scope in scopes if _is_at(scope, root)), None)
         if same is None:
-            scopes.append(folder_scope(document, root, wishes))
+            scopes.append(folder_scope(document, root, choices))
             done.append(f"Added scope {scopes[-1]['id']} for {root}.")
         else:
-            done.extend(_adjusted(same, wishes))
+            done.extend(_adjusted(same, choices))
     elif not scopes:
         demo = make_demo(home)
-        scopes.append(folder_scope(document, str(demo), Wishes(write=wishes.write, scope_id=DEMO_SCOPE, name="Demo")))
+        scopes.append(
+            folder_scope(document, str(demo), SetupChoices(write=choices.write, scope_id=DEMO_SCOPE, name="Demo"))
+        )
         done.append(f"Added the demo scope for {demo}.")
-    if wishes.screen and not any("screen:capture" in scope.get("capabilities", []) for scope in scopes):
-        scopes.append(computer_scope({"scopes": scopes}, Wishes()))
+    if choices.screen and not any("screen:capture" in scope.get("capabilities", []) for scope in scopes):
+        scopes.append(computer_scope({"scopes": scopes}, SetupChoices()))
         done.append(f"Added scope {scopes[-1]['id']} for screenshots.")
     document["scopes"] = scopes
     return done
 
 
-def _adjusted(scope: dict[str, Any], wishes: Wishes) -> list[str]:
-    """An existing scope with what was asked for now; rights that were not mentioned stay."""
+def _adjusted(scope: dict[str, Any], choices: SetupChoices) -> list[str]:
+    """Return an existing scope with the requested changes; other rights stay."""
     before = list(scope.get("capabilities", []))
-    kept = [name for name in before if not (wishes.write is False and name in (*defaults.WRITE, "git:write"))]
-    wanted = [*(defaults.WRITE if wishes.write else ()), *_programs(wishes)]
+    kept = [name for name in before if not (choices.write is False and name in (*defaults.WRITE, "git:write"))]
+    wanted = [*(defaults.WRITE if choices.write else ()), *_programs(choices)]
     after = list(dict.fromkeys([*kept, *wanted]))
     if after == before:
         return []
@@ -144,7 +147,7 @@ def _adjusted(scope: dict[str, Any], wishes: Wishes) -> list[str]:
 
 
 def make_demo(home: Path) -> Path:
-    """A small folder beside the state folder to try things in; files that are there stay as they are."""
+    """Create a small demo folder beside the state folder; existing files are not changed."""
     folder = home.with_name(f"{home.name.lstrip('.')}-demo")
     for name, text in _DEMO_FILES.items():
         path = folder / name
@@ -154,8 +157,8 @@ def make_demo(home: Path) -> Path:
     return folder
 
 
-def _programs(wishes: Wishes) -> tuple[str, ...]:
-    return (*(defaults.SHELL if wishes.shell else ()), *(defaults.CODEX if wishes.codex else ()))
+def _programs(choices: SetupChoices) -> tuple[str, ...]:
+    return (*(defaults.SHELL if choices.shell else ()), *(defaults.CODEX if choices.codex else ()))
 
 
 def _is_at(scope: dict[str, Any], root: str) -> bool:

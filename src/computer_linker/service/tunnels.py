@@ -1,124 +1,221 @@
-"""The service's tunnel: opened by its owner alone, led to a door of its own, closed with the service."""
+"""The service's tunnel: opened by the owner alone, connected to its own listener, closed with the service.
+
+The providers are imported on first use: most services never open a tunnel.
+"""
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import anyio
 
 from computer_linker.auth.owner_token import is_digest
 from computer_linker.config.live import LiveConfig
-from computer_linker.config.schema import Config, TunnelName
-from computer_linker.config.store import update
-from computer_linker.errors import CannotServe, InvalidRequest, ProviderUnavailable
-from computer_linker.providers.child import find_program
-from computer_linker.service.app import App
+from computer_linker.config.schema import Config, TunnelName, TunnelSettings
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import CannotServe, Conflict, ExecutionFailed, ProviderUnavailable
+from computer_linker.model.base import Model
+from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import writers_of
+from computer_linker.services import Services
 from computer_linker.tunnels import record as records
 from computer_linker.tunnels.base import Surroundings
-from computer_linker.tunnels.catalog import NAMES, contracts, detect_all, make
-from computer_linker.tunnels.record import TunnelRecord
-from computer_linker.tunnels.supervisor import Changed, Pace, Supervisor, allowed
+from computer_linker.tunnels.record import State, TunnelRecord
+
+if TYPE_CHECKING:
+    from computer_linker.tunnels.supervisor import Supervisor
 
 _STOP_S = 15.0
 _WAIT_S = 75.0
 _SETTLED = ("running", "refused", "failed", "waiting", "stopped")
 
 
-class Doors(Protocol):
+class TunnelState(Model):
+    """The tunnel in short; `stopped` without a provider when there never was one."""
+
+    provider: TunnelName | None
+    state: State
+    public_url: str | None
+    tunnel_id: str | None = None
+    since: str | None = None
+    restarts: int = 0
+    last_error: str | None = None
+    hint: str | None = None
+    retry_at: str | None = None
+
+
+class TunnelProcess(TunnelState):
+    """The tunnel with its program and what that last said."""
+
+    pid: int | None
+    port: int | None
+    output: list[str]
+
+
+class Provider(Model):
+    """Whether a provider could be used here, and what would help when not."""
+
+    name: TunnelName
+    available: bool
+    program: str | None
+    problem: str | None
+    remedy: str | None
+
+
+class ProviderContract(Model):
+    """What a provider runs, and where its address comes from."""
+
+    name: TunnelName
+    command: str
+    lifecycle: list[str]
+    public_url_source: str
+    note: str
+
+
+class TunnelReport(Model):
+    """The tunnel, the providers of this machine and what each would run."""
+
+    tunnel: TunnelProcess
+    providers: list[Provider]
+    provider_contracts: list[ProviderContract]
+
+
+class TunnelListener(Protocol):
     """The HTTP server, as far as a tunnel needs it."""
 
-    async def open_door(self, port: int, *, has_own_name: bool) -> int: ...
+    async def open_tunnel_port(self, port: int, *, has_own_name: bool) -> int: ...
 
-    async def close_door(self) -> None: ...
+    async def close_tunnel_port(self) -> None: ...
 
 
-class TunnelDesk:
-    """Answers the `tunnel.*` control actions and keeps what the owner wished for."""
+class TunnelManager:
+    """Opens and closes the one tunnel of a service. Without a listener it only reports."""
 
-    def __init__(self, app: App, live: LiveConfig, doors: Doors, announce: Changed | None = None) -> None:
-        self._app = app
-        self._live = live
-        self._doors = doors
-        self._announce = announce
-        self._around = surroundings(app)
+    def __init__(
+        self,
+        services: Services,
+        live: LiveConfig | None = None,
+        listener: TunnelListener | None = None,
+        announce: Callable[[TunnelRecord], None] | None = None,
+    ) -> None:
+        self._services, self._live, self._listener, self._announce = services, live, listener, announce
+        self._trial: TunnelSettings | None = None
+        """Settings that are tried out: they are stored once the tunnel is open with them."""
+        self._around = Surroundings(
+            services.home,
+            self._config,
+            services.use(Dispatcher).computer.processes,
+            self._find_program,
+            self._clear_token,
+        )
         self._supervisor: Supervisor | None = None
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._turn = asyncio.Lock()
-        self.pace = Pace()
 
-    async def start(self, wished: TunnelName | None) -> None:
-        """Open what was wished for at the start, else what the config says. A refusal is told, and the service goes on."""
-        name = wished or self._app.config.tunnel.provider
-        if name is None:
-            return
-        try:
-            await self._open(name)
-        except CannotServe as error:
-            # The rest of the service is of use without a tunnel.
-            self._supervisor = Supervisor(name, self._around, 0, self._changed, self.pace)
-            self._supervisor.refuse(error.message, error.hint)
+    @classmethod
+    def open(cls, services: Services) -> Self:
+        return cls(services)
 
-    async def control(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
-        """One action of the command line."""
-        match action:
-            case "tunnel.start":
-                return await self._start(request)
-            case "tunnel.stop":
-                await self._close()
-                return {"ok": True, "tunnel": self.shown()}
-            case "tunnel.status":
-                return {"ok": True, **self.report()}
-            case _:
-                raise InvalidRequest("There is no such tunnel action.")
+    async def start(self, requested: TunnelName | None) -> None:
+        """Open the tunnel requested for this run, else the configured one. A refusal leaves the service running."""
+        name = requested or self._services.config.tunnel.provider
+        if name is not None:
+            await self._open_or_refuse(name)
 
     async def aclose(self) -> None:
-        """Close the tunnel; the wish stays for the next start."""
-        await self._close()
+        """Close the tunnel, for this run of the service."""
+        await self._end()
+        async with self._turn:
+            await self._end()
 
     @property
     def record(self) -> TunnelRecord | None:
-        """What is known of the tunnel now."""
-        return self._supervisor.record if self._supervisor is not None else records.read(self._app.home)
+        """The tunnel's present record."""
+        return self._supervisor.record if self._supervisor is not None else records.read(self._services.home)
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, Any] | None:
+        """The tunnel as clients see it; None when this service has had none."""
+        return None if self._supervisor is None else records.shown(self.record)
+
+    def state(self) -> TunnelState:
         """The tunnel in short."""
-        return records.shown(self.record)
+        return TunnelState.from_wire(records.shown(self.record))
 
-    def report(self) -> dict[str, Any]:
-        """The tunnel, the providers of this machine and what each would run."""
-        return report(self._around, self.record)
+    def report(self) -> TunnelReport:
+        """The tunnel, the providers of this machine and what each would run. Runs nothing."""
+        return _report(self._around, self.record)
 
-    async def _start(self, request: dict[str, Any]) -> dict[str, Any]:
-        name = request.get("provider")
-        if name not in NAMES:
-            raise InvalidRequest(f"There is no tunnel provider of that name. There are: {', '.join(NAMES)}.")
-        check_can_open(cast("TunnelName", name), self._around)
-        await self._open(cast("TunnelName", name))
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT_S):
-                await self._settled.wait()
-        return {"ok": True, "tunnel": self.shown()}
+    async def expose(
+        self, name: TunnelName, settings: TunnelSettings, store: Callable[[], Awaitable[object]]
+    ) -> TunnelState:
+        """Open a tunnel with these settings and, once it is open, `store` them.
+
+        Raises the error that prevented it; the previous state is then restored, another open tunnel included.
+        """
+        async with self._turn:
+            before, running = self._supervisor, self._task
+            self._trial = settings
+            try:
+                check_can_open(name, self._around)
+                await self._open(name)
+                await self._wait_until_open(name)
+                await store()
+            except BaseException as error:
+                self._trial = None
+                with anyio.CancelScope(shield=True):
+                    if self._task is not running:
+                        await self._put_back(before, running)
+                if isinstance(error, CannotServe):
+                    raise ExecutionFailed(error.message, hint=error.hint) from error
+                raise
+            finally:
+                self._trial = None
+            return self.state()
+
+    async def _wait_until_open(self, name: TunnelName) -> None:
+        with anyio.move_on_after(_WAIT_S):
+            await self._settled.wait()
+        state = self.state()
+        if state.state != "running":
+            why = f": {state.last_error}" if state.last_error else "."
+            raise ExecutionFailed(f"The {name} tunnel is {state.state}{why}", hint=state.hint or "")
+
+    async def _put_back(self, before: "Supervisor | None", running: asyncio.Task[None] | None) -> None:
+        await self._end()
+        self._supervisor = before
+        # Cancelled, it was open until this one took its place; else it had ended by itself.
+        if before is not None and running is not None and running.cancelled():
+            await self._open_or_refuse(before.name)
+
+    async def _open_or_refuse(self, name: TunnelName) -> None:
+        from computer_linker.tunnels.supervisor import Supervisor
+
+        try:
+            await self._open(name)
+        except CannotServe as error:
+            self._supervisor = Supervisor(name, self._around, 0, self._changed)
+            self._supervisor.refuse(error.message, error.hint)
 
     async def _open(self, name: TunnelName) -> None:
-        # One at a time: two who open at once must not leave a tunnel that nobody closes.
-        async with self._turn:
-            await self._end()
-            port = await self._doors.open_door(self._app.config.tunnel.port, has_own_name=name == "openai")
-            self._settled = asyncio.Event()
-            self._supervisor = Supervisor(name, self._around, port, self._changed, self.pace)
-            self._task = asyncio.create_task(self._keep(self._supervisor))
+        from computer_linker.tunnels.supervisor import Supervisor
 
-    async def _keep(self, supervisor: Supervisor) -> None:
+        if self._listener is None:
+            raise Conflict("A tunnel leads to the HTTP service.", hint=f"computer-linker start --tunnel {name}")
+        await self._end()
+        port = await self._listener.open_tunnel_port(self._config().tunnel.port, has_own_name=name == "openai")
+        self._settled = asyncio.Event()
+        self._supervisor = Supervisor(name, self._around, port, self._changed)
+        self._task = asyncio.create_task(self._keep_open(self._supervisor, self._listener))
+
+    async def _keep_open(self, supervisor: "Supervisor", listener: TunnelListener) -> None:
         try:
             await supervisor.run()
         finally:
-            self._live.expose(None)
-            await asyncio.shield(self._doors.close_door())
-
-    async def _close(self) -> None:
-        async with self._turn:
-            await self._end()
+            if self._live is not None:
+                self._live.expose(None)
+            await asyncio.shield(listener.close_tunnel_port())
 
     async def _end(self) -> None:
         task, self._task = self._task, None
@@ -127,30 +224,40 @@ class TunnelDesk:
             await asyncio.wait([task], timeout=_STOP_S)
 
     def _changed(self, record: TunnelRecord) -> None:
-        # Before anyone hears of the address: whoever hears it may come at once.
-        self._live.expose(record.public_url if record.is_open else None)
+        # Before the address is announced: a client may connect at once.
+        if self._live is not None:
+            self._live.expose(record.public_url if record.is_open else None)
         if record.state in _SETTLED:
             self._settled.set()
         if self._announce is not None:
             self._announce(record)
 
+    def _config(self) -> Config:
+        config = self._services.config
+        return config if self._trial is None else config.model_copy(update={"tunnel": self._trial})
 
-def surroundings(app: App) -> Surroundings:
-    """What the tunnels of this service work with."""
-    return Surroundings(
-        app.home, lambda: app.config, app.computer.processes, find_program, lambda: _clear_token(app.config)
-    )
+    def _find_program(self, name: str) -> str | None:
+        return find_program(name, writers=writers_of(self._services.config.scopes))
+
+    def _clear_token(self) -> str | None:
+        return _clear_token(self._services.config)
 
 
 def surroundings_without_service(home: Path, config: Config) -> Surroundings:
-    """For looking only: nothing can be started with it."""
+    """Surroundings for reports only: nothing can be started with them."""
     from computer_linker.computer.local.probe import this_computer
 
-    return Surroundings(home, lambda: config, this_computer().processes, find_program, lambda: _clear_token(config))
+    def find(name: str) -> str | None:
+        return find_program(name, writers=writers_of(config.scopes))
+
+    return Surroundings(home, lambda: config, this_computer().processes, find, lambda: _clear_token(config))
 
 
 def check_can_open(name: TunnelName, around: Surroundings) -> None:
     """Raise PermissionDenied or ProviderUnavailable when this tunnel may not or cannot be opened. Runs nothing."""
+    from computer_linker.tunnels.catalog import make
+    from computer_linker.tunnels.supervisor import allowed
+
     allowed(around.config())
     found = make(name, around).detect()
     if not found.available:
@@ -158,32 +265,21 @@ def check_can_open(name: TunnelName, around: Surroundings) -> None:
 
 
 def report(around: Surroundings, record: TunnelRecord | None) -> dict[str, Any]:
-    """`tunnel status --json`: truthful from any process."""
-    return {
-        "tunnel": {**records.shown(record), **_process(record)},
-        "providers": [found.to_wire() for found in detect_all(around)],
-        "providerContracts": contracts(),
-    }
+    """The report for `doctor`, from any process."""
+    return _report(around, record).to_wire()
 
 
-def keep_wish(
-    home: Path, provider: TunnelName | None, settings: Callable[[dict[str, Any]], None] | None = None
-) -> None:
-    """Store what the service opens by itself at its next start, and the provider's settings beside it."""
+def _report(around: Surroundings, record: TunnelRecord | None) -> TunnelReport:
+    from computer_linker.tunnels.catalog import contracts, detect_all
 
-    def edit(document: dict[str, Any]) -> None:
-        tunnel = document.setdefault("tunnel", {})
-        if settings is not None:
-            settings(tunnel)
-        tunnel["provider"] = provider
-
-    update(home, edit)
-
-
-def _process(record: TunnelRecord | None) -> dict[str, Any]:
-    if record is None:
-        return {"pid": None, "port": None, "output": []}
-    return {"pid": record.pid, "port": record.port, "output": record.output}
+    process: dict[str, Any] = {"pid": None, "port": None, "output": []}
+    if record is not None:
+        process = {"pid": record.pid, "port": record.port, "output": record.output}
+    return TunnelReport(
+        tunnel=TunnelProcess.from_wire({**records.shown(record), **process}),
+        providers=[Provider.from_wire(found.to_wire()) for found in detect_all(around)],
+        provider_contracts=[ProviderContract.from_wire(contract) for contract in contracts()],
+    )
 
 
 def _clear_token(config: Config) -> str | None:

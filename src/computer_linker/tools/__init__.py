@@ -1,9 +1,13 @@
-"""Tools for people who build agents: thin classes over any Computer, local, simulated or remote.
+"""Tools for people who build agents: adapters from a model's tool calls to operations on any Computer.
 
-`toolbox()` makes them all. Each takes a `ToolContext`, asks its permission handler before it acts, and answers with a
-`ToolResult`. Swap the computer, and the same tools work on another machine.
+`toolbox()` creates them all. Each takes a `ToolContext`, asks its permission handler before it acts, and returns a
+`ToolResult`. Their calls go through the dispatcher: device queue, history and read-back are those of any client.
+Pass another computer, and the same tools work on another machine.
 """
 
+from typing import Any
+
+from computer_linker.tools.automation import AuditTool, LearnTool, ScheduleTool
 from computer_linker.tools.base import (
     Attachment,
     PermissionAsked,
@@ -12,6 +16,20 @@ from computer_linker.tools.base import (
     ToolContext,
     ToolResult,
 )
-from computer_linker.tools.toolbox import toolbox
+from computer_linker.tools.desktop import AppTool, UITool
+from computer_linker.tools.input import ClipboardTool, KeyboardTool, MouseTool
+from computer_linker.tools.screen import OCRTool, ScreenshotTool
 
 __all__ = ["Attachment", "PermissionAsked", "PermissionDeniedError", "Tool", "ToolContext", "ToolResult", "toolbox"]
+
+
+def toolbox() -> dict[str, Tool[Any]]:
+    """One of each tool, by name."""
+    tools: dict[str, Tool[Any]] = {}
+    for tool in (
+        ScreenshotTool(), MouseTool(), KeyboardTool(), UITool(), AppTool(), ClipboardTool(), OCRTool(), LearnTool(),
+        AuditTool(),
+    ):  # fmt: skip
+        tools[tool.name] = tool
+    tools["schedule"] = ScheduleTool(tools)
+    return tools

@@ -1,7 +1,8 @@
-"""LearnTool and ScheduleTool: what a session remembers and what it means to do later. Never sent to another machine."""
+"""LearnTool, ScheduleTool and AuditTool: notes, scheduled calls and the log of a session. Never sent to another machine."""
 
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -51,7 +52,7 @@ class LearnTool(Tool[LearnParams]):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One use of a tool, meant for later."""
+    """One scheduled use of a tool."""
 
     id: str
     due: float
@@ -106,7 +107,25 @@ class ScheduleTool(Tool[ScheduleParams]):
         lines: list[str] = []
         for one in due:
             del self._planned[one.id]
-            # Its own permission is asked now, when it happens, not when it was planned.
+            # Permission is asked now, when it runs, not when it was planned.
             result = await self._tools[one.tool].run(one.arguments, ctx)
             lines.append(f"{one.tool}: {result.error or result.title}")
         return ToolResult(f"{len(due)} done", "\n".join(lines))
+
+
+class AuditParams(Model):
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+
+
+class AuditTool(Tool[AuditParams]):
+    name = "audit"
+    description = "List what the tools of this session did, newest last. Typed text and pictures are not kept."
+    Params = AuditParams
+
+    async def execute(self, params: AuditParams, ctx: ToolContext) -> ToolResult:
+        lines = [
+            f"{datetime.fromtimestamp(one.at, UTC).isoformat(timespec='seconds')} {one.tool} {one.argument} "
+            f"{'ok' if one.ok else 'failed'} {one.duration_ms:g} ms"
+            for one in ctx.log[-params.limit :]
+        ]
+        return ToolResult(f"{len(lines)} uses", "\n".join(lines))

@@ -1,9 +1,10 @@
-"""What a tool is: a name, typed parameters, and one method that works on a computer."""
+"""The tool interface: a name, typed parameters, and one method that calls operations on a computer."""
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import ValidationError
@@ -11,15 +12,14 @@ from pydantic import ValidationError
 from computer_linker.computer.base import Computer
 from computer_linker.errors import LinkError
 from computer_linker.model.base import Model
-from computer_linker.model.scope import Scope
-from computer_linker.providers.frames import Frames
-from computer_linker.providers.refs.store import References
+from computer_linker.model.envelope import Reply
+from computer_linker.tools.session import Session
 
 P = TypeVar("P", bound=Model)
 
 
 class PermissionDeniedError(Exception):
-    """The permission handler said no; nothing was done."""
+    """The permission handler refused; nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of one use of a tool; `error` is a sentence when it failed."""
+    """The result of one use of a tool; `error` is a sentence when it failed."""
 
     title: str
     output: str = ""
@@ -48,7 +48,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAsked:
-    """What a tool is about to do, for the handler to judge."""
+    """What a tool is about to do, for the permission handler."""
 
     tool: str
     argument: str
@@ -60,7 +60,7 @@ PermissionHandler = Callable[[PermissionAsked], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """One line of a session's log: which tool, what it did in a word, and how it went. Never what was typed or seen."""
+    """One entry of a session's log: tool, action and outcome. Never what was typed or seen."""
 
     tool: str
     argument: str
@@ -71,25 +71,42 @@ class Used:
 
 @dataclass
 class ToolContext:
-    """One session: the computer, who may say no, and what the tools of this session share."""
+    """One session: the computer, the permission handler, and the state the tools of this session share.
+
+    `home` stores the history of the session; without it, the history is deleted with the session.
+    """
 
     session_id: str
     computer: Computer
     permission_handler: PermissionHandler | None = None
-    frames: Frames = field(default_factory=Frames)
-    references: References = field(default_factory=References)
+    home: Path | None = None
     last_frame: str | None = None
+    controls: dict[str, str] = field(default_factory=dict)
+    """Role and name of the controls that were listed last, by reference."""
     log: list[Used] = field(default_factory=list)
     learned: dict[str, str] = field(default_factory=dict)
+    _session: Session | None = None
 
-    @property
-    def scope(self) -> Scope:
-        """The session as a scope, for parts that keep things apart by scope."""
-        name = "".join(character if character.isalnum() else "-" for character in self.session_id)
-        return Scope(id=f"s{name[:60]}", type="computer")
+    async def call(
+        self, op: str, target: Any = None, input: dict[str, Any] | None = None, options: dict[str, Any] | None = None
+    ) -> Reply:
+        """Run an operation on the computer: checked, queued, recorded and read back as for any client.
+
+        Raises:
+            LinkError: the error of the operation.
+        """
+        if self._session is None:
+            self._session = Session.open(self.session_id, self.computer, self.home)
+        return await self._session.call(op, target, input, options)
+
+    async def aclose(self) -> None:
+        """End the session. The computer is not closed."""
+        if self._session is not None:
+            await self._session.aclose()
+            self._session = None
 
     async def check_permission(self, tool: str, argument: str, description: str) -> None:
-        """Ask the handler. Raises PermissionDeniedError when it says no; without a handler all is allowed."""
+        """Ask the handler. Raises PermissionDeniedError when it refuses; without a handler everything is allowed."""
         if self.permission_handler is None:
             return
         if not await self.permission_handler(PermissionAsked(tool, argument, description)):
@@ -97,7 +114,7 @@ class ToolContext:
 
 
 class Tool(ABC, Generic[P]):
-    """One ability of an agent. Subclasses say what they take and do it through `ctx.computer` alone."""
+    """One ability of an agent. Subclasses declare their parameters and run operations through `ctx.call`."""
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -105,10 +122,10 @@ class Tool(ABC, Generic[P]):
 
     @abstractmethod
     async def execute(self, params: P, ctx: ToolContext) -> ToolResult:
-        """Do it. Raises LinkError for what failed and PermissionDeniedError for what was refused."""
+        """Run the tool. Raises LinkError for a failure and PermissionDeniedError for a refusal."""
 
     async def run(self, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
-        """Parse a model's arguments, do it, and answer; what fails becomes a result with an error sentence."""
+        """Parse a model's arguments, run the tool and return its result; a failure becomes a result with an error sentence."""
         started = time.perf_counter()
         result = await self._tried(arguments, ctx)
         word = arguments.get("action", "") if isinstance(arguments, dict) else ""
@@ -132,7 +149,7 @@ class Tool(ABC, Generic[P]):
             return ToolResult(self.name, error=error.message, metadata={"code": error.code, "details": error.details})
 
     def schema(self) -> dict[str, Any]:
-        """What a model is told: name, description and JSON schema of the parameters."""
+        """The description for a model: name, description and JSON schema of the parameters."""
         return {
             "name": self.name,
             "description": self.description,

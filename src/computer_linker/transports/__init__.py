@@ -1,1 +1,1 @@
-"""How clients reach the one road: MCP over stdio, socket and HTTP, the JSON API, and peers."""
+"""Transports that carry client calls to the dispatcher: MCP over stdio, socket and HTTP, the JSON API, and peers."""

@@ -1,8 +1,7 @@
-"""Who may come in by a private socket: a process of this user that the service did not start itself."""
+"""Callers admitted to a private socket: processes of this user that the service did not start itself."""
 
 import os
 import socket
-import struct
 
 from computer_linker import home as places
 from computer_linker.computer.local.linux.lineage import comes_from_below
@@ -27,8 +26,8 @@ class LocalCallers:
         self._notes = RefusalNotes(dispatcher, "socket")
 
     async def refusal(self, link: socket.socket) -> str | None:
-        """Why the process at the other end is not answered, empty where it gets no reply at all; None when it is answered."""
-        if places.peer_uid(link) not in (os.getuid(), 0):
+        """Why the process at the other end is refused, empty where it gets no reply at all; None when it is admitted."""
+        if places.peer_ids(link)[1] not in (os.getuid(), 0):
             await self.note(link, "another_user")
             return ""
         if comes_from_below(link, os.getpid()):
@@ -38,5 +37,5 @@ class LocalCallers:
 
     async def note(self, link: socket.socket, rule: str) -> None:
         """Audit one refused process."""
-        pid = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        pid, _ = places.peer_ids(link)
         await self._notes.note(f"{pid}-{process_name(pid)[:40]}", rule)

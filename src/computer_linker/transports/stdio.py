@@ -1,6 +1,6 @@
-"""`computer-linker stdio`: a shim that joins a client's pipes to the service, and starts the service when none runs.
+"""`computer-linker stdio`: a shim that connects a client's pipes to the service, and starts the service when none runs.
 
-Standard library only, and little of it: a client waits for this program's start.
+It imports little, and only from the standard library: a client waits for this program's start.
 The service gets the client's own descriptors, so after the start no byte passes through here.
 """
 
@@ -47,7 +47,7 @@ def _reach(home: str) -> socket | None:
     try:
         return _enter(home)
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError):
-        # None listens, or one that is about to end.
+        # No service listens, or one that is about to exit.
         pass
     child: int | None = _start_service(home)
     deadline = time.monotonic() + _START_DEADLINE_S
@@ -56,22 +56,25 @@ def _reach(home: str) -> socket | None:
         try:
             return _enter(home)
         except (ConnectionResetError, BrokenPipeError):
-            # It listened before it had read its config, and ended over that.
+            # It listened before it had read its config, and exited because of it.
             return None
         except (FileNotFoundError, ConnectionRefusedError):
             ended, status = os.waitpid(child, os.WNOHANG) if child is not None else (0, 0)
-            # Exit code 75: another shim's service won the race for the lock; its socket appears any moment.
-            if ended and os.waitstatus_to_exitcode(status) not in (0, 75):
+            code = os.waitstatus_to_exitcode(status) if ended else None
+            if code not in (None, 0, places.LOCK_HELD):
                 return None
-            if ended:
-                child = None
             time.sleep(pause)
+            if code == places.LOCK_HELD:
+                # Another shim's service won the race and is about to listen, or a command has the lock for a moment.
+                child = _start_service(home)
+            elif ended:
+                child = None
             pause = min(pause * 1.5, 0.05)
     return None
 
 
 def _enter(home: str) -> socket:
-    """Greet the service, with the client's own pipes where they can be passed on."""
+    """Greet the service, passing the client's own pipes where that is possible."""
     return places.enter(home, places.GREETING_FDS, (0, 1)) if _passes() else places.enter(home, places.GREETING_STREAM)
 
 
@@ -98,13 +101,13 @@ def _passes() -> bool:
 
 
 def _can_be_passed(fd: int) -> bool:
-    """Pipes and sockets can be waited for by another process; files and terminals are relayed instead."""
+    """True for pipes and sockets, which another process can poll; files and terminals are relayed instead."""
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _pass_descriptors(link: socket) -> bool:
-    """Leave the client's own pipes to the service and wait; True when the service said goodbye."""
+    """Leave the client's own pipes to the service and wait; True when the service closed the session in order."""
     # Only the service holds the pipes now: when it ends, the client sees the end at once.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -113,7 +116,7 @@ def _pass_descriptors(link: socket) -> bool:
 
 
 def _relay(link: socket) -> bool:
-    """Carry bytes both ways; True when the service ended after the client's input did."""
+    """Relay bytes in both directions; True when the service ended after the client's input did."""
     waiting = [0, link.fileno()]
     while True:
         for fd in select.select(waiting, [], [])[0]:
@@ -142,7 +145,7 @@ def _log_size(home: str) -> int:
 
 
 def _last_error(home: str, since: int) -> tuple[str, str] | None:
-    """The last error the service wrote to its log since then, and its own hint; an older one explains nothing."""
+    """The last error in the service's log since then, and its hint; an older one explains nothing."""
     try:
         with open(os.path.join(home, places.LOG_NAME), "rb") as log:  # noqa: PTH118
             log.seek(max(since, log.seek(0, os.SEEK_END) - 4096))

@@ -1,21 +1,30 @@
-"""The check at every TCP port of the service: a process that a command started is not answered, whatever it presents."""
+"""The check at every TCP port of the service: a process that a command started is refused, whatever it presents."""
 
 import asyncio
 import socket
+from dataclasses import dataclass
 
-import anyio
 from anyio import to_thread
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.local.linux.tcp_callers import Address, Commands, TcpCallers
+from computer_linker.computer.local.linux.tcp_callers import Address, Commands, Link, TcpCallers
 from computer_linker.transports.refusals import STARTED_BY_SERVICE, RefusalNotes
 
-_AT_ONCE = 2
-"""Looks under way at a time: a command that opens many connections must not keep the service busy."""
+_SCANS, _PAUSE_S = 3, 0.02
+"""How often the owner of a connection is searched for, and the pause between the searches."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A connection whose owner is not known yet."""
+
+    link: Link
+    verdict: "asyncio.Future[bool]"
+    scans: int = 0
 
 
 class TcpEntrance:
-    """Decides once for each connection, for as long as it lives."""
+    """Decides once for each connection, for its lifetime."""
 
     def __init__(self, computer: Computer, notes: RefusalNotes, *, for_tunnel: bool = False) -> None:
         is_known = computer.capabilities().facets["processes"].backend == "launcher"
@@ -23,38 +32,72 @@ class TcpEntrance:
         self._callers = TcpCallers(commands, for_tunnel=for_tunnel) if commands is not None else None
         self._notes = notes
         self._noting: set[asyncio.Task[None]] = set()
-        self._limiter = anyio.CapacityLimiter(_AT_ONCE)
+        self._waiting: list[_Waiting] = []
+        self._scanning: asyncio.Task[None] | None = None
 
     @property
     def is_needed(self) -> bool:
         """False while no command has been started: then there is nothing to refuse."""
         return self._callers is not None and self._callers.is_needed
 
-    def at_once(self, here: Address, there: Address | None) -> bool | None:
-        """Whether a connection may come in; None when that has to be found out by `after_a_look`."""
-        return self._callers.at_once(here, there) if self._callers is not None else True
+    def check_fast(self, local: Address, remote: Address | None) -> bool | None:
+        """Whether a connection is admitted; None when that needs a scan by `check_by_scan`."""
+        return self._callers.check_fast(local, remote) if self._callers is not None else True
 
-    async def after_a_look(self, here: Address, there: Address) -> bool:
-        """Whether a connection may come in, by a look at what every process has open."""
+    async def check_by_scan(self, local: Address, remote: Address) -> bool:
+        """Whether a connection is admitted, by a scan of the open files of every process.
+
+        One scan serves all connections that wait for it, so that each waits for at most two scans.
+        """
         if self._callers is None:
             return True
-        return await to_thread.run_sync(self._callers.after_a_look, here, there, limiter=self._limiter)
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting((local, remote), loop.create_future())
+        self._waiting.append(waiting)
+        if self._scanning is None or self._scanning.done():
+            self._scanning = loop.create_task(self._scan(self._callers))
+        return await waiting.verdict
+
+    async def _scan(self, callers: TcpCallers) -> None:
+        batch: list[_Waiting] = []
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                await self._answer(batch, await to_thread.run_sync(callers.check_by_scan, [one.link for one in batch]))
+        finally:
+            # Whatever happens here, a waiting connection gets a verdict.
+            for one in (*batch, *self._waiting):
+                if not one.verdict.done():
+                    one.verdict.set_result(False)
+            self._waiting = []
+
+    async def _answer(self, batch: list[_Waiting], verdicts: list[bool | None]) -> None:
+        for one, verdict in zip(batch, verdicts, strict=True):
+            one.scans += 1
+            if one.verdict.done():
+                continue
+            if verdict is None and one.scans < _SCANS:
+                self._waiting.append(one)
+            else:
+                one.verdict.set_result(verdict is True)
+        if self._waiting and all(one.scans for one in self._waiting):
+            await asyncio.sleep(_PAUSE_S)
 
     async def admits(self, link: socket.socket, peer: str) -> bool:
-        """Whether a connection may come in; one that may not is in the history."""
+        """Whether a connection is admitted; a refused one is audited."""
         try:
-            here, there = link.getsockname(), link.getpeername()
+            local, remote = link.getsockname(), link.getpeername()
         except OSError:
             return False
-        found = self.at_once(here, there) if self.is_needed else True
+        found = self.check_fast(local, remote) if self.is_needed else True
         if found is None:
-            found = await self.after_a_look(here, there)
+            found = await self.check_by_scan(local, remote)
         if not found:
             self.note(peer)
         return found
 
     def note(self, peer: str) -> None:
-        """Have a refusal written to the history."""
+        """Audit a refusal."""
         task = asyncio.get_running_loop().create_task(self._notes.note(peer, STARTED_BY_SERVICE))
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)

@@ -1,1 +1,1 @@
-"""Ways to reach this computer from elsewhere: one file a provider, watched by one supervisor."""
+"""Tunnel providers, one file each, and their supervisor."""

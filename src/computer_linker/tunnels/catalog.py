@@ -14,16 +14,16 @@ NAMES: tuple[str, ...] = get_args(TunnelName)
 
 
 def make(name: TunnelName, around: Surroundings) -> Tunnel:
-    """A tunnel of this provider, not opened yet."""
+    """Create a tunnel of this provider, not opened yet."""
     kind = next(kind for kind in _KINDS if kind.name == name)
     return kind(around)
 
 
 def detect_all(around: Surroundings) -> list[Detected]:
-    """Each provider, and whether it could be used. Runs nothing."""
+    """Each provider, and whether it can be used. Runs nothing."""
     return [kind(around).detect() for kind in _KINDS]
 
 
 def contracts() -> list[dict[str, Any]]:
-    """What each provider runs and where its address comes from."""
+    """The program of each provider, and the source of its URL."""
     return [kind.contract for kind in _KINDS]

@@ -1,4 +1,4 @@
-"""Cloudflare: a quick tunnel under a name that Cloudflare makes up, and a tunnel under a hostname of one's own."""
+"""Cloudflare: a quick tunnel under a random name, and a named tunnel under the owner's hostname."""
 
 import re
 
@@ -8,7 +8,7 @@ from computer_linker.tunnels.base import Surroundings, contract
 from computer_linker.tunnels.program import Wanted, private_text
 from computer_linker.tunnels.provided import ProgramTunnel
 
-# The whole box of the announcement, so that an address inside some other message is never taken for ours.
+# The whole box of the announcement, so that a URL inside another message is never taken for ours.
 _ANNOUNCED = re.compile(
     r"^(?:(?:\S+ )?INF )?\|\s+(https://(?!api\.)[a-z0-9]+(?:-[a-z0-9]+)*\.trycloudflare\.com)\s+\|$"
 )
@@ -18,11 +18,11 @@ _LOST = re.compile(
 )
 _WHICH = re.compile(r"\bconnIndex=(\d{1,3})\b")
 _QUIET = ("--no-autoupdate", "--config", "/dev/null")
-"""No update by itself (the file would not be the checked one), and no settings from elsewhere."""
+"""No self-update (the file would differ from the checked one), and no settings from elsewhere."""
 
 
 class _Cloudflared(ProgramTunnel):
-    """What both have in common: the program, and its several connections to Cloudflare."""
+    """The common part of both: the program, and its several connections to Cloudflare."""
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around)
@@ -35,7 +35,7 @@ class _Cloudflared(ProgramTunnel):
     def is_connected(self) -> bool:
         return bool(self._links)
 
-    def hear(self, line: str) -> None:
+    def read_line(self, line: str) -> None:
         found = _WHICH.search(line)
         which = found.group(1) if found else "0"
         if _CONNECTED.search(line):
@@ -57,15 +57,15 @@ class CloudflareQuick(_Cloudflared):
     def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
         return ["tunnel", *_QUIET, "--url", f"http://127.0.0.1:{port}"], {}
 
-    def hear(self, line: str) -> None:
+    def read_line(self, line: str) -> None:
         found = _ANNOUNCED.match(line)
         if found and self.url is None:
             self.url = found.group(1)
-        super().hear(line)
+        super().read_line(line)
 
 
 class CloudflareNamed(_Cloudflared):
-    """`cloudflared tunnel run`: the owner's hostname, by a token file or by the name of a tunnel made on this machine."""
+    """`cloudflared tunnel run`: the owner's hostname, by a token file or by the name of a tunnel created on this machine."""
 
     name: TunnelName = "cloudflare-named"
     contract = contract(
@@ -81,7 +81,7 @@ class CloudflareNamed(_Cloudflared):
             )
         self.url = f"https://{settings.hostname}"
         if settings.token_file is not None:
-            # By the environment: arguments can be read by every user of this computer.
+            # In the environment: arguments are readable by every user of this computer.
             token = private_text(settings.token_file, "tunnel token file", config)
             return ["tunnel", *_QUIET, "run"], {"TUNNEL_TOKEN": token}
         if settings.name is None:
@@ -89,7 +89,7 @@ class CloudflareNamed(_Cloudflared):
                 "A named tunnel needs a token file, or the name of a tunnel that was made on this computer.",
                 hint="computer-linker tunnel start cloudflare-named --hostname NAME --token-file FILE",
             )
-        # Its credentials lie where `cloudflared tunnel create` put them, in the user's own home.
+        # Its credentials are where `cloudflared tunnel create` put them, in the user's own home.
         home = self.around.environment.get("HOME", "/")
         url = f"http://127.0.0.1:{port}"
         return ["tunnel", "--no-autoupdate", "--url", url, "run", settings.name], {"HOME": home}

@@ -1,19 +1,20 @@
-"""A reverse proxy of the owner's own: nothing is run here, the address the owner states is asked."""
+"""The owner's own reverse proxy: nothing is run here, the configured public URL is probed."""
 
 import asyncio
 import contextlib
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 from computer_linker.config.schema import TunnelName
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable
-from computer_linker.tunnels.asking import get
+from computer_linker.http_client import RequestFailed, fetch
 from computer_linker.tunnels.base import Detected, Surroundings, contract
 
 _METADATA = "/.well-known/oauth-protected-resource/mcp"
 _SECONDS = 10.0
 _SELDOM = 6
-"""Asked less often than a program on this machine: the question goes over the network."""
+"""Probed less often than a program on this machine: the probe goes over the network."""
 
 
 class ManualProxy:
@@ -53,10 +54,10 @@ class ManualProxy:
         return True
 
     async def ended(self) -> str:
-        """Asks again now and then; over when the address no longer leads here."""
+        """Probe the address periodically; returns when it no longer leads here."""
         while not self._closed.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closed.wait(), self._around.look_s * _SELDOM)
+                await asyncio.wait_for(self._closed.wait(), self._around.poll_s * _SELDOM)
                 break
             try:
                 await check_address(self._url or "")
@@ -70,8 +71,13 @@ class ManualProxy:
 
 
 async def check_address(url: str) -> None:
-    """Ask a public address whether it leads to a Computer Linker of that name. Raises ExecutionFailed saying which hop fails."""
-    answer = await get(f"{url}{_METADATA}", seconds=_SECONDS)
+    """Probe whether a public URL leads to a Computer Linker of that name. Raises ExecutionFailed naming the hop that fails."""
+    host = urlsplit(url).hostname
+    try:
+        answer = await fetch(f"{url}{_METADATA}", seconds=_SECONDS)
+    except RequestFailed as error:
+        failures = {"name": f"The name {host} is not known.", "tls": f"TLS with {host} fails: {error}."}
+        raise ExecutionFailed(failures.get(error.kind, f"{host} does not answer: {error}.")) from error
     if answer.status == 421:
         raise ExecutionFailed("The service does not answer to that name: the proxy must pass the Host header on.")
     if answer.status != 200:

@@ -1,4 +1,4 @@
-"""OpenAI's Secure MCP Tunnel: tunnel-client fetches the calls and shows the owner token; there is no public address."""
+"""OpenAI's Secure MCP Tunnel: tunnel-client fetches the calls and sends the owner token; there is no public URL."""
 
 import asyncio
 import contextlib
@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from computer_linker.config.schema import Config, TunnelName
-from computer_linker.errors import ExecutionFailed, ProviderUnavailable
-from computer_linker.tunnels.asking import get
+from computer_linker.errors import ProviderUnavailable
+from computer_linker.http_client import fetch
 from computer_linker.tunnels.base import contract
 from computer_linker.tunnels.program import Wanted, private_text
 from computer_linker.tunnels.provided import ProgramTunnel
@@ -36,7 +36,7 @@ class OpenAiTunnel(ProgramTunnel):
 
     def wanted(self, config: Config) -> Wanted:
         settings = config.tunnel.openai
-        # A path that is only in the environment still needs the digest of the config.
+        # A path set only by the environment still needs the digest of the config.
         path = self.around.environment.get(_PATH_NAME) or settings.program
         return Wanted("tunnel-client", path or "", settings.sha256)
 
@@ -71,11 +71,11 @@ class OpenAiTunnel(ProgramTunnel):
         ]  # fmt: skip
         return arguments, {"CONTROL_PLANE_API_KEY": key, "COMPUTER_LINKER_AUTHORIZATION": f"Bearer {token}"}
 
-    def hear(self, line: str) -> None:
-        """What it says is kept for people; whether it is ready is asked at its own address."""
+    def read_line(self, line: str) -> None:
+        """Ignore the line: readiness is polled at the program's health address."""
 
     async def connect(self, running: Running) -> None:
-        asking = asyncio.create_task(self._ask_until_ready())
+        asking = asyncio.create_task(self._poll_until_ready())
         try:
             await super().connect(running)
         finally:
@@ -84,7 +84,7 @@ class OpenAiTunnel(ProgramTunnel):
     async def expose(self, port: int) -> None:
         self._health_file.unlink(missing_ok=True)
         await super().expose(port)
-        self._watch = asyncio.create_task(self._ask_again_and_again())
+        self._watch = asyncio.create_task(self._poll())
 
     def is_connected(self) -> bool:
         return self._is_well
@@ -94,23 +94,23 @@ class OpenAiTunnel(ProgramTunnel):
             self._watch.cancel()
         await super().stop()
 
-    async def _ask_again_and_again(self) -> None:
+    async def _poll(self) -> None:
         while True:
             self._is_well = await self._is_ready()
-            await asyncio.sleep(self.around.look_s)
+            await asyncio.sleep(self.around.poll_s)
 
-    async def _ask_until_ready(self) -> None:
-        # It has no event to wait for: readiness is a page of its own.
+    async def _poll_until_ready(self) -> None:
+        # It emits no event: readiness is a health endpoint.
         while not await self._is_ready():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
         self.connected.set()
 
     async def _is_ready(self) -> bool:
-        with contextlib.suppress(OSError, UnicodeDecodeError, ExecutionFailed, ValueError):
+        with contextlib.suppress(OSError, ValueError):
             address = self._health_file.read_bytes()[:200].decode("ascii").strip()
             if urlsplit(address).hostname == "127.0.0.1":
                 origin = f"http://{urlsplit(address).netloc}"
-                return (await get(f"{origin}/readyz", seconds=2)).status == 200
+                return (await fetch(f"{origin}/readyz", seconds=2)).status == 200
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""Which file a tunnel runs: by its absolute path, nobody else's to change, outside every scope, with the right digest."""
+"""Checks the program of a tunnel: absolute path, not writable by others, outside every scope, with the right digest."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A program by the path the owner gave or, where `path` is None, by its name in the system's folders."""
+    """A program by the path the owner configured or, where `path` is None, by its name in the system's folders."""
 
     name: str
     path: str | None
@@ -27,7 +27,7 @@ class Wanted:
 
 
 def checked(wanted: Wanted, found: str | None, config: Config) -> str:
-    """The absolute path of a file that may be run. Raises ProviderUnavailable saying why there is none."""
+    """The absolute path of a file that may be run. Raises ProviderUnavailable with the reason when there is none."""
     given = wanted.path or found
     if given is None:
         hint = f"Install {wanted.name}, or name its path: computer-linker tunnel start PROVIDER --program PATH"
@@ -36,14 +36,14 @@ def checked(wanted: Wanted, found: str | None, config: Config) -> str:
         raise ProviderUnavailable(f"The path of {wanted.name} is not absolute.", hint="Name the whole path.")
     path = os.path.realpath(given)
     try:
-        seen = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise ProviderUnavailable(
             f"{wanted.name} cannot be used: {error.strerror}.", hint=f"Look at {given}."
         ) from error
-    if not stat.S_ISREG(seen.st_mode) or not os.access(path, os.X_OK):
+    if not stat.S_ISREG(status.st_mode) or not os.access(path, os.X_OK):
         raise ProviderUnavailable(f"{wanted.name} is not a program that can be run.", hint=f"Look at {given}.")
-    _check_nobody_else_writes(wanted.name, path, seen)
+    _check_owner_only(wanted.name, path, status)
     scope = _scope_of(path, config)
     if scope is not None:
         raise ProviderUnavailable(
@@ -55,7 +55,7 @@ def checked(wanted: Wanted, found: str | None, config: Config) -> str:
 
 @contextmanager
 def runnable(wanted: Wanted, path: str) -> Iterator[str]:
-    """What to execute. A program with a digest is copied while it is hashed, and the sealed copy is what runs.
+    """The path to execute. A program with a digest is copied while it is hashed, and the sealed copy is what runs.
 
     Raises ProviderUnavailable for a digest that differs; nothing of the file has run then.
     """
@@ -85,7 +85,7 @@ def runnable(wanted: Wanted, path: str) -> Iterator[str]:
 
 
 def private_text(path: str, what: str, config: Config) -> str:
-    """A secret from a file that only its owner can read. Raises ProviderUnavailable."""
+    """Read a secret from a file that only its owner can read. Raises ProviderUnavailable."""
     scope = _scope_of(os.path.realpath(path), config)
     if scope is not None:
         raise ProviderUnavailable(
@@ -96,8 +96,8 @@ def private_text(path: str, what: str, config: Config) -> str:
     except OSError as error:
         raise ProviderUnavailable(f"The {what} cannot be read: {error.strerror}.", hint=f"Look at {path}.") from error
     with os.fdopen(fd, "rb") as file:
-        seen = os.fstat(fd)
-        if not stat.S_ISREG(seen.st_mode) or not _is_mine_alone(seen):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or not _is_mine_alone(status):
             raise ProviderUnavailable(f"The {what} can be read by other users.", hint=f"Run: chmod 600 {path}")
         text = file.read(_MAX_SECRET).decode("ascii", "replace").strip()
     if not text or any(not " " < letter < "\x7f" for letter in text):
@@ -106,26 +106,26 @@ def private_text(path: str, what: str, config: Config) -> str:
 
 
 def _scope_of(path: str, config: Config) -> str | None:
-    """The scope a file lies in; None for a file outside every scope."""
+    """The scope that contains a file; None for a file outside every scope."""
     for scope in config.scopes:
         if any(Path(path).is_relative_to(os.path.realpath(root)) for root in scope.roots):
             return scope.id
     return None
 
 
-def _is_mine_alone(seen: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or (not seen.st_mode & 0o077 and seen.st_uid in (os.geteuid(), 0))
+def _is_mine_alone(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or (not status.st_mode & 0o077 and status.st_uid in (os.geteuid(), 0))
 
 
-def _check_nobody_else_writes(name: str, path: str, seen: os.stat_result) -> None:
-    """The file is ours or the system's alone; no folder above it is one in which strangers could swap it."""
+def _check_owner_only(name: str, path: str, status: os.stat_result) -> None:
+    """Check that the file is ours or the system's alone, and that no parent folder lets other users replace it."""
     try:
-        check_owner(seen, name, f"chmod go-w {path}")
+        check_owner(status, name, f"chmod go-w {path}")
     except ConfigInvalid as error:
         raise ProviderUnavailable(f"{error.message[:1].upper()}{error.message[1:]}.", hint=error.hint) from error
     for folder in Path(path).parents:
         found = folder.stat()
-        # A group that may write a folder of programs is the administrator's doing; everyone is nobody's.
+        # Group write permission on a folder of programs is set by an administrator; world write permission is never safe.
         if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
             raise ProviderUnavailable(f"Any user can change {folder}, where {name} is.", hint=f"chmod o-w {folder}")
         if hasattr(os, "geteuid") and found.st_uid not in (os.geteuid(), 0):

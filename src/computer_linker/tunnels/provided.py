@@ -1,4 +1,4 @@
-"""What the providers that run a program have in common: find it, start it, listen to it, and end it."""
+"""The base class of providers that run a program: find, start, read its output, stop."""
 
 import asyncio
 from contextlib import ExitStack
@@ -12,7 +12,7 @@ from computer_linker.tunnels.running import Running, until_connected
 
 
 class ProgramTunnel:
-    """A tunnel that is a program. A provider says which, with what arguments, and what its lines mean."""
+    """A tunnel run by a program. A subclass defines the program, its arguments and how its output is parsed."""
 
     name: TunnelName
     forwards_owner_token = False
@@ -29,11 +29,11 @@ class ProgramTunnel:
         raise NotImplementedError
 
     def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
-        """Its arguments, and what it needs in its environment. Raises ProviderUnavailable for what is not configured."""
+        """Its arguments and environment. Raises ProviderUnavailable for missing configuration."""
         raise NotImplementedError
 
-    def hear(self, line: str) -> None:
-        """Take note of a line it said: the address, or that it is connected."""
+    def read_line(self, line: str) -> None:
+        """Parse a line of output: the URL, or that it is connected."""
         raise NotImplementedError
 
     def detect(self) -> Detected:
@@ -55,7 +55,7 @@ class ProgramTunnel:
         path = checked(wanted, self._find(wanted), config)
         arguments, env = self.command(config, port)
         program = self._held.enter_context(runnable(wanted, path))
-        self._running = await Running.start(self.around, (program, *arguments), env, self.hear)
+        self._running = await Running.start(self.around, (program, *arguments), env, self.read_line)
         try:
             await self.connect(self._running)
         except BaseException:

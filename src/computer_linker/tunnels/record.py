@@ -1,4 +1,4 @@
-"""tunnels.json: what the service last knew of its tunnel, so that any other process can tell the truth about it."""
+"""tunnels.json: the last state of the tunnel, for other processes to read."""
 
 import json
 import os
@@ -18,12 +18,12 @@ from computer_linker.model.json_text import read_json
 FILE_NAME = "tunnels.json"
 _MAX_BYTES = 200_000
 State = Literal["starting", "running", "reconnecting", "waiting", "failed", "refused", "stopped", "lost"]
-"""`reconnecting`: the program runs and looks for its connection by itself.
+"""`reconnecting`: the program runs and reconnects by itself.
 `waiting`: it ended and is tried again at `retryAt`. `refused`: it may not or cannot be opened as configured."""
 
 
 class TunnelRecord(Model):
-    """The tunnel as it was at `since`."""
+    """The state of the tunnel at `since`."""
 
     schema_version: Literal[1] = 1
     provider: TunnelName
@@ -52,12 +52,12 @@ def now() -> str:
 
 
 def save(home: Path, record: TunnelRecord) -> None:
-    """Write it whole or not at all."""
+    """Write it atomically."""
     write_whole(home, FILE_NAME, json.dumps(record.to_wire(), indent=1).encode() + b"\n")
 
 
 def read(home: Path) -> TunnelRecord | None:
-    """What is true now: a tunnel whose service is gone is `lost`, however it went. None when there never was one."""
+    """The current state: a tunnel whose service has ended is `lost`. None when there never was one."""
     try:
         raw = (home / FILE_NAME).read_bytes()
         record = TunnelRecord.from_wire(read_json(raw[:_MAX_BYTES]))
@@ -77,7 +77,7 @@ def read(home: Path) -> TunnelRecord | None:
 
 
 def is_same_process(pid: int, started: int | None) -> bool:
-    """Whether this process still runs, and is not another that got its number."""
+    """Whether this process still runs, and is not another one with a reused pid."""
     if Path("/proc/self/stat").exists():
         return started is not None and started_at(pid) == started and not _is_zombie(pid)
     try:
@@ -97,7 +97,7 @@ def _is_zombie(pid: int) -> bool:
 
 
 def shown(record: TunnelRecord | None) -> dict[str, Any]:
-    """For `status`, `doctor` and clients: what it is, without the processes and the output."""
+    """The state for `status`, `doctor` and clients, without processes and output."""
     if record is None:
         return {"provider": None, "state": "stopped", "publicUrl": None}
     wire = record.to_wire()

@@ -1,4 +1,4 @@
-"""A tunnel's program while it runs: what it says, line by line and bounded, and its end with all it started."""
+"""A running tunnel program: its bounded output line by line, and its termination with all its children."""
 
 import asyncio
 import os
@@ -29,57 +29,57 @@ _SECRET = re.compile(r"(?i)(bearer\s+|token[\"'=: ]+|key[\"'=: ]+|secret[\"'=: ]
 
 
 class Running:
-    """One started program. `hear` is told each line it says."""
+    """One started program. `read_line` is called with each line of its output."""
 
-    def __init__(self, child: Child, hear: Callable[[str], None]) -> None:
+    def __init__(self, child: Child, read_line: Callable[[str], None]) -> None:
         self._child = child
-        self._hear = hear
+        self._read_line = read_line
         self.pid = child.pid
         self.pid_started = started_at(child.pid)
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self.over: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         child.when_ended(lambda ended: None if self.over.done() else self.over.set_result(ended))
         streams = [stream for stream in (child.stdout, child.stderr) if stream is not None]
-        self._readers = [_LineReader(stream, self._said) for stream in streams]
+        self._readers = [_LineReader(stream, self._on_line) for stream in streams]
 
     @classmethod
     async def start(
-        cls, around: Surroundings, argv: tuple[str, ...], env: dict[str, str], hear: Callable[[str], None]
+        cls, around: Surroundings, argv: tuple[str, ...], env: dict[str, str], read_line: Callable[[str], None]
     ) -> "Running":
-        """Start the program in its private folder, with nothing of our environment but what it needs."""
+        """Start the program in its private folder, with only the environment it needs."""
         passed = {name: around.environment[name] for name in _PASSED_ON if name in around.environment}
         base = {"PATH": "/usr/bin:/bin", "HOME": os.fspath(around.folder), **passed}
         folder = os.open(around.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             child = await around.processes.spawn(Launch(argv, {**base, **env}, cwd_fd=folder, is_tunnel=True))
-            running = cls(child, hear)
+            running = cls(child, read_line)
             child.go()
         finally:
             os.close(folder)
         return running
 
-    def _said(self, line: str) -> None:
+    def _on_line(self, line: str) -> None:
         self.lines.append(_SECRET.sub("(hidden)", line))
-        self._hear(line)
+        self._read_line(line)
 
     def status(self) -> dict[str, Any]:
         return {"pid": self.pid, "pidStarted": self.pid_started, "output": list(self.lines)}
 
     async def ended(self) -> str:
-        """Why it is over, once it is."""
+        """Wait until it ends; returns the reason."""
         ended = await asyncio.shield(self.over)
-        # Its last words may still be in the pipe.
+        # Its last output may still be in the pipe.
         await asyncio.wait([reader.done for reader in self._readers], timeout=_LAST_WORDS_S)
         how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
-        return ended.reason or f"The program ended with {how}{self.last_words()}"
+        return ended.reason or f"The program ended with {how}{self.last_output()}"
 
-    def last_words(self) -> str:
-        """The end of what it said, as the end of a sentence."""
-        said = " / ".join(list(self.lines)[-_LAST_LINES:])[-_MAX_WORDS:]
-        return f": {said}" if said else "."
+    def last_output(self) -> str:
+        """Return the last output, as the end of an error message."""
+        tail = " / ".join(list(self.lines)[-_LAST_LINES:])[-_MAX_WORDS:]
+        return f": {tail}" if tail else "."
 
     async def stop(self) -> None:
-        """Ask it to end, then make it: its whole group, and what left the group."""
+        """Terminate it, then kill it: its whole process group, and processes that left the group."""
         try:
             if not self.over.done():
                 self._child.signal("term")
@@ -93,13 +93,13 @@ class Running:
 
 
 class _LineReader:
-    """Reads a pipe on the event loop, a little at a time: a program that says too much waits, and nobody else does.
+    """Reads a pipe on the event loop in small steps, so that a verbose program blocks only itself.
 
-    A line longer than the bound is cut, and what follows of it dropped.
+    A line longer than the bound is cut, and the rest of it dropped.
     """
 
-    def __init__(self, fd: int, said: Callable[[str], None]) -> None:
-        self._fd, self._said = fd, said
+    def __init__(self, fd: int, on_line: Callable[[str], None]) -> None:
+        self._fd, self._on_line = fd, on_line
         self._rest = b""
         self._is_open = True
         self._loop = asyncio.get_running_loop()
@@ -115,25 +115,25 @@ class _LineReader:
             data = b""
         *whole, rest = (self._rest + data).split(b"\n")
         for line in whole[:_LINES_AT_ONCE]:
-            self._tell(line)
+            self._emit(line)
         self._rest = rest[:_MAX_LINE]
         if not data:
-            self._tell(self._rest)
+            self._emit(self._rest)
             self.close()
         elif len(data) == _CHUNK:
             self._loop.remove_reader(self._fd)
-            self._loop.call_later(_PAUSE_S, self._go_on)
+            self._loop.call_later(_PAUSE_S, self._resume)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if self._is_open:
             self._loop.add_reader(self._fd, self._read)
 
-    def _tell(self, line: bytes) -> None:
+    def _emit(self, line: bytes) -> None:
         text = "".join(
             letter if letter.isprintable() else " " for letter in line[:_MAX_LINE].decode("utf-8", "replace")
         )
         if text.strip():
-            self._said(text.strip())
+            self._on_line(text.strip())
 
     def close(self) -> None:
         if self._is_open:
@@ -144,7 +144,7 @@ class _LineReader:
 
 
 async def until_connected(connected: asyncio.Event, running: Running, seconds: float) -> None:
-    """Wait for the word that the tunnel stands. Raises ExecutionFailed when the program ends or says nothing in time."""
+    """Wait until the tunnel is connected. Raises ExecutionFailed when the program ends or time runs out."""
     word = asyncio.create_task(connected.wait())
     either: list[asyncio.Future[Any]] = [word, running.over]
     try:
@@ -155,4 +155,4 @@ async def until_connected(connected: asyncio.Event, running: Running, seconds: f
         return
     if running.over.done():
         raise ExecutionFailed(await running.ended())
-    raise ExecutionFailed(f"The program did not connect within {seconds:.0f} seconds{running.last_words()}")
+    raise ExecutionFailed(f"The program did not connect within {seconds:.0f} seconds{running.last_output()}")

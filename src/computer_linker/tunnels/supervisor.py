@@ -1,4 +1,4 @@
-"""Keeps one tunnel open: tries again with growing, uneven pauses, and stops at once when it must not be open."""
+"""Supervises one tunnel: retries with exponential backoff and jitter, and stops when it must not be open."""
 
 import asyncio
 import logging
@@ -23,22 +23,22 @@ Changed = Callable[[TunnelRecord], None]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to wait between tries, how many may fail before one ever stood, and when it counts as standing well."""
+    """The retry policy: backoff, how many first attempts may fail, and when a connection counts as stable."""
 
     first_s: float = 1.0
     most_s: float = 300.0
     tries: int = 20
     steady_s: float = 60.0
-    look_s: float = 2.0
+    poll_s: float = 2.0
 
     def pause(self, failures: int) -> float:
-        """Doubling up to the bound, uneven so that many machines do not come back at the same moment."""
-        # The exponent is bounded too: 2 ** 5000 is a number, but no number of seconds.
+        """Return the backoff: doubling up to the limit, with jitter so that machines do not retry at the same time."""
+        # The exponent is bounded too: 2 ** 5000 overflows a float.
         return float(min(self.most_s, self.first_s * 2 ** min(failures - 1, 30))) * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
 
 
 class Supervisor:
-    """One tunnel of one service, from `run` until it is cancelled. `changed` hears of every new state."""
+    """One tunnel, from `run` until it is cancelled. `changed` is called with every new state."""
 
     def __init__(
         self, name: TunnelName, around: Surroundings, port: int, changed: Changed, pace: Pace | None = None
@@ -55,33 +55,33 @@ class Supervisor:
         self.record = self._recorded("starting", None)
 
     async def run(self) -> None:
-        """Open it and keep it open. Returns when it is refused or has failed too often; cancelled, it closes it."""
+        """Open it and keep it open. Returns when it is refused or has failed too often; closes it when cancelled."""
         try:
             while await self._once():
                 pause = self._pace.pause(self._failures)
                 at = (datetime.now(UTC) + timedelta(seconds=pause)).isoformat(timespec="seconds")
-                self._tell("waiting", None, last_error=self.record.last_error, retry_at=at.replace("+00:00", "Z"))
+                self._report("waiting", None, last_error=self.record.last_error, retry_at=at.replace("+00:00", "Z"))
                 await asyncio.sleep(pause)
                 self.restarts += 1
         except asyncio.CancelledError:
-            self._tell("stopped", None)
+            self._report("stopped", None)
             raise
 
     def refuse(self, reason: str, hint: str) -> None:
-        """Say that it cannot be opened at all."""
-        self._tell("refused", None, last_error=reason, hint=hint)
+        """Record that the tunnel cannot be opened."""
+        self._report("refused", None, last_error=reason, hint=hint)
 
     async def _once(self) -> bool:
-        """One life of the tunnel; True when it is worth another. What it ended with is told when nothing of it runs."""
+        """Run the tunnel once; returns whether to retry. The outcome is recorded after it has stopped."""
         tunnel = make(self.name, self._around)
         try:
             reason = await self._life(tunnel)
         except ExecutionFailed as error:
-            # ConfigInvalid is one too: a file that somebody is editing is right again in a moment.
+            # ConfigInvalid is one too: a file that is being edited is valid again in a moment.
             reason = error.message
         except LinkError as error:
             await asyncio.shield(tunnel.stop())
-            self._tell("refused", tunnel, last_error=error.message, hint=_hint(error))
+            self._report("refused", tunnel, last_error=error.message, hint=_hint(error))
             return False
         finally:
             await asyncio.shield(tunnel.stop())
@@ -89,27 +89,27 @@ class Supervisor:
 
     async def _life(self, tunnel: Tunnel) -> str:
         config = allowed(self._around.config())
-        self._tell("starting", tunnel, last_error=self.record.last_error)
+        self._report("starting", tunnel, last_error=self.record.last_error)
         await tunnel.expose(self._port)
         self._ever_open = True
-        self._tell("running", tunnel)
+        self._report("running", tunnel)
         return await self._while_open(tunnel, config)
 
     async def _while_open(self, tunnel: Tunnel, config: Config) -> str:
-        """Why it is over. Raises PermissionDenied when the owner token went away meanwhile."""
+        """Wait until it ends; returns the reason. Raises PermissionDenied when the owner token was removed meanwhile."""
         loop = asyncio.get_running_loop()
         opened_at = loop.time()
         over = asyncio.create_task(tunnel.ended())
         try:
             while True:
-                done, _ = await asyncio.wait([over], timeout=self._pace.look_s)
+                done, _ = await asyncio.wait([over], timeout=self._pace.poll_s)
                 if loop.time() - opened_at >= self._pace.steady_s:
                     self._failures = 0
                 if done:
                     return over.result()
                 state = "running" if tunnel.is_connected() else "reconnecting"
                 if state != self.record.state:
-                    self._tell(state, tunnel)
+                    self._report(state, tunnel)
                 present = self._current(config)
                 if tunnel.forwards_owner_token and present.owner_token != config.owner_token:
                     self._failures = 0
@@ -121,21 +121,21 @@ class Supervisor:
         try:
             return allowed(self._around.config())
         except ConfigInvalid:
-            # Every request is refused meanwhile; there is no reason to lose the address over it.
+            # Every request is refused meanwhile; there is no reason to lose the URL over it.
             return before
 
     def _failed(self, tunnel: Tunnel, reason: str) -> bool:
         self._failures += 1
         log.warning("the %s tunnel is down: %s", self.name, reason)
-        # One that has stood before is tried for ever: a network that is gone comes back, if only tomorrow.
+        # A tunnel that was once connected is retried without end: a network outage may last until tomorrow.
         if self._failures >= self._pace.tries and not self._ever_open:
             hint = f"computer-linker tunnel start {self.name} tries again"
-            self._tell("failed", tunnel, last_error=f"{self._failures} tries failed. {reason}", hint=hint)
+            self._report("failed", tunnel, last_error=f"{self._failures} tries failed. {reason}", hint=hint)
             return False
         self.record = self.record.model_copy(update={"last_error": reason[:1000]})
         return True
 
-    def _tell(self, state: Any, tunnel: Tunnel | None, **facts: Any) -> None:
+    def _report(self, state: Any, tunnel: Tunnel | None, **facts: Any) -> None:
         self.record = self._recorded(state, tunnel, **facts)
         try:
             save(self._around.home, self.record)
@@ -169,7 +169,7 @@ class Supervisor:
 
 
 def allowed(config: Config) -> Config:
-    """The config, when it lets anything be exposed at all. Raises PermissionDenied."""
+    """The config, when it allows exposure at all. Raises PermissionDenied."""
     if config.owner_token is None:
         raise PermissionDenied(
             "Nothing is exposed without an owner token.", hint="make one with: computer-linker token rotate"

@@ -1,4 +1,4 @@
-"""Tailscale Funnel in the foreground: when the program goes, tailscaled takes the funnel back by itself."""
+"""Tailscale Funnel in the foreground: when the program ends, tailscaled closes the funnel by itself."""
 
 import re
 
@@ -27,8 +27,8 @@ class TailscaleFunnel(ProgramTunnel):
     def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
         return ["funnel", "--yes", str(port)], {}
 
-    def hear(self, line: str) -> None:
-        # "Available within your tailnet" would be another thing: only what follows this line is public.
+    def read_line(self, line: str) -> None:
+        # After "Available within your tailnet" the address is private: only the one after this line is public.
         if line.startswith("Available on the internet"):
             self._is_public = True
         found = _ADDRESS.match(line.removeprefix("Available on the internet:").strip())

@@ -1,1 +1,1 @@
-"""The journal of what file changes replaced, so that they can be taken back."""
+"""The undo journal: what file changes replaced, so that they can be undone."""

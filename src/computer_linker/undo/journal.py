@@ -1,7 +1,7 @@
 """The undo journal: one line before a change and one after it, and a private folder of what was replaced.
 
-A line is in the kernel's hands before the change is made, so it survives a kill of the service; a batch of several changes is
-also synced to disk, because after a power cut its journal must know how to put a half-made batch back.
+A line is written to the kernel before the change is made, so it survives a kill of the service; a batch of several changes is
+also synced to disk, because after a power cut the journal must restore a half-made batch.
 """
 
 import errno
@@ -9,16 +9,17 @@ import json
 import os
 import secrets
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 from computer_linker.computer.facets.files import Inverse
 from computer_linker.errors import ExecutionFailed, NotFound
 from computer_linker.model.principal import Principal
-from computer_linker.undo.store import Kept
+from computer_linker.services import Services
+from computer_linker.undo.store import KeptFiles
 
 MAX_ENTRIES = 2000
 MAX_BYTES = 1 << 30
@@ -27,21 +28,14 @@ _COMPACT_AT = 3 * MAX_ENTRIES
 _FILE = "journal.jsonl"
 
 
-class Home(Protocol):
-    """What the journal asks of the service: its private state folder."""
-
-    @property
-    def home(self) -> Path: ...
-
-
 @dataclass(slots=True)
 class Record:
-    """What is known of one operation's changes."""
+    """One operation's changes."""
 
     operation_id: str
     scope_id: str
     principal: str
-    """Who made them; empty in a journal of an older version, where only the owner can take them back."""
+    """Who made them; empty in a journal of an older version, where only the owner can undo them."""
     op: str
     steps: list[Inverse]
     leftovers: list[dict[str, Any]] = field(default_factory=list)
@@ -64,9 +58,9 @@ class Record:
 
 
 class Entry:
-    """The keeper of one operation: give it to `files.change`, or keep files by hand before a program changes them."""
+    """Stores what one operation replaces: pass it to `files.change`, or store files before a program changes them."""
 
-    def __init__(self, journal: "Journal", record: Record) -> None:
+    def __init__(self, journal: "UndoJournal", record: Record) -> None:
         self._journal = journal
         self._record = record
         self.is_committed = False
@@ -83,34 +77,36 @@ class Entry:
         return secrets.token_hex(16)
 
     def begun(self, steps: list[Inverse], leftovers: list[dict[str, Any]]) -> None:
-        """Write down how to take the change back, before it is made."""
+        """Record how to undo a change, before it is made."""
         self._record.steps, self._record.leftovers = steps, leftovers
         self._journal.append(self._record, sync=len(steps) > 1)
 
     def done(self) -> None:
-        """The change was made."""
+        """Record that the change was made."""
         self._record.state = "done"
         self.is_committed = True
         self._journal.close_entry(self._record)
 
     def void(self) -> None:
-        """The change was not made after all."""
+        """Record that the change was not made."""
         self._journal.forget(self._record.operation_id)
 
     def commit(self, steps: list[Inverse]) -> None:
-        """Record at once what takes a finished change back (a program's work, kept by hand beforehand)."""
+        """Record how to undo a finished change (of a program, whose files were stored beforehand)."""
         self.begun(steps, [])
         self.done()
 
 
-class Journal:
-    """The newest changes, by operation id; the oldest are forgotten when there are too many or they keep too much."""
+class UndoJournal:
+    """The newest changes, by operation id. Past the limits, the principal with the most loses its oldest."""
 
     def __init__(self, folder: Path, *, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.max_entries = max_entries
+        # Evicting counts what every principal holds, so it is done for several entries at a time.
+        self._slack = max_entries // 20
         self.max_bytes = max_bytes
-        self.kept = Kept.open(folder / "kept")
+        self.kept = KeptFiles.open(folder / "kept")
         self._path = folder / _FILE
         self._records: OrderedDict[str, Record] = OrderedDict()
         self._bytes = 0
@@ -122,7 +118,7 @@ class Journal:
         self.is_recovered = not any(record.state == "begun" for record in self._records.values())
 
     @classmethod
-    def open(cls, services: Home) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services.home / "undo")
 
     async def aclose(self) -> None:
@@ -130,18 +126,18 @@ class Journal:
         self.kept.close()
 
     def begin(self, operation_id: str, scope_id: str, principal: str, op: str = "") -> Entry:
-        """Start to keep what this operation of this principal replaces."""
+        """Start to record what this operation of this principal replaces."""
         return Entry(self, Record(operation_id, scope_id, principal, op, []))
 
     def find(self, operation_id: str, scope_id: str, caller: Principal) -> Record:
-        """What takes this operation back; `last` is the caller's newest.
+        """Find how to undo this operation; `last` is the caller's newest.
 
-        Raises NotFound, in the same words, when it is unknown here, was forgotten, or is another principal's.
+        Raises NotFound, with the same message, when it is unknown, was evicted, or is another principal's.
         """
         known = self._records
         found = [known[operation_id]] if operation_id in known else []
         if operation_id == LAST:
-            # The owner's own, too: `last` must not reach for what a client just did.
+            # The owner's own, too: `last` must not select what a client just did.
             found = [record for record in reversed(known.values()) if record.principal == caller.id]
         record = next((one for one in found if one.scope_id == scope_id and one.state == "done" and one.steps), None)
         if record is None or not caller.owns(record.principal):
@@ -152,15 +148,24 @@ class Journal:
             )
         return record
 
+    def steps_of(self, operation_id: str) -> list[Inverse]:
+        """Return the steps that undo this operation, if it can be undone."""
+        record = self._records.get(operation_id)
+        return [] if record is None else record.steps
+
+    def undoable(self) -> list[Record]:
+        """Return every change that can be undone, of any principal, the oldest first."""
+        return [record for record in self._records.values() if record.state == "done" and record.steps]
+
     def has_kept(self, kept: str, scope_id: str, caller: Principal, place: tuple[str, Sequence[str]]) -> bool:
-        """True for what an operation of this caller in this scope kept of this very path (root and parts)."""
+        """Return True for a file that an operation of this caller in this scope stored of exactly this path (root and parts)."""
         wanted = (kept, place[0], list(place[1]))
         mine = (record for record in self._records.values() if caller.owns(record.principal))
         records = (record for record in mine if record.scope_id == scope_id)
         return any((step.get("kept"), step["root"], step["path"]) == wanted for one in records for step in one.steps)
 
     def unfinished(self) -> list[Record]:
-        """Changes that were under way when the service died, the newest first."""
+        """Return changes that were in progress when the service died, the newest first."""
         return [record for record in reversed(self._records.values()) if record.state == "begun"]
 
     def append(self, record: Record, *, sync: bool) -> None:
@@ -172,13 +177,13 @@ class Journal:
 
     def close_entry(self, record: Record) -> None:
         self._write_later(b'{"done":"' + record.operation_id.encode() + b'"}\n')
-        if len(self._records) > self.max_entries or self._bytes > self.max_bytes:
+        if len(self._records) > self.max_entries + self._slack or self._bytes > self.max_bytes:
             self._evict()
         if self._lines > _COMPACT_AT + len(self._records):
             self._compact()
 
     def forget(self, operation_id: str, *, keeps_files: bool = True) -> None:
-        """Drop a record. What it kept stays when the change that used it took it along."""
+        """Drop a record. Its stored files stay when another change took them over."""
         record = self._records.pop(operation_id, None)
         if record is None:
             return
@@ -202,7 +207,7 @@ class Journal:
         self._pending = b""
 
     def _write_later(self, line: bytes) -> None:
-        """Write what is already so; where that fails it comes with the next line."""
+        """Write a fact that already holds; if that fails it is written with the next line."""
         self._lines += 1
         try:
             self._write(line)
@@ -215,11 +220,21 @@ class Journal:
         self._records[record.operation_id] = record
 
     def _evict(self) -> None:
-        while self._records and (len(self._records) > self.max_entries or self._bytes > self.max_bytes):
-            oldest = next(iter(self._records))
-            if self._records[oldest].state == "begun":
+        """Evict the oldest of the principal with the most, so that none evicts another's."""
+        held: dict[str, deque[Record]] = {}
+        for record in self._records.values():
+            if record.state == "done":
+                held.setdefault(record.principal, deque()).append(record)
+        sizes = Counter({who: sum(record.size for record in mine) for who, mine in held.items()})
+        while (is_many := len(self._records) > self.max_entries) or self._bytes > self.max_bytes:
+            most = max(held, key=lambda who: len(held[who]) if is_many else sizes[who], default=None)
+            if most is None:
                 return
-            self.forget(oldest, keeps_files=False)
+            oldest = held[most].popleft()
+            sizes[most] -= oldest.size
+            if not held[most]:
+                del held[most]
+            self.forget(oldest.operation_id, keeps_files=False)
 
     def _load(self) -> None:
         for value in _lines(self._path):
@@ -248,13 +263,13 @@ class Journal:
         return os.open(self._path, flags, 0o600)
 
     def _end_last_line(self) -> None:
-        """End a line that a crash cut short, so that the next one stands by itself."""
+        """Terminate a line that a crash cut short, so that the next one is separate."""
         with self._path.open("rb") as file:
             if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) is not None and file.read(1) != b"\n":
                 os.write(self._file, b"\n")
 
     def _compact(self) -> None:
-        """Write only what is still known, and put it in the old file's place."""
+        """Rewrite the file with current records only, and replace the old one."""
         draft = self._path.with_suffix(".new")
         draft.unlink(missing_ok=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

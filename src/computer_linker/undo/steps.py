@@ -1,4 +1,4 @@
-"""From the journal's steps back to changes, and the recovery of a batch that a crash cut in two."""
+"""Converts the journal's steps to changes, and recovers a batch that a crash interrupted."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from computer_linker.computer.facets.files import (
 )
 from computer_linker.errors import LinkError
 from computer_linker.model.paths import PathRules, RootedPath
-from computer_linker.undo.journal import Entry, Journal
+from computer_linker.undo.journal import Entry, UndoJournal
 
 Rooting = Callable[[str, list[str]], RootedPath]
 """A step's path, judged by the scope as it is now."""
@@ -23,7 +23,7 @@ _UNRULED = PathRules(allow_sensitive=True, allow_protected=True)
 
 
 def changes_of(steps: list[Inverse], rooting: Rooting) -> list[Change]:
-    """The changes that take an operation back."""
+    """Return the changes that undo an operation."""
     return [_change(step, rooting) for step in steps]
 
 
@@ -43,11 +43,11 @@ def _change(step: Inverse, rooting: Rooting) -> Change:
             return Move(path, rooting(step["toRoot"], step["to"]), create_parents=True, expect=after)
 
 
-async def recover(journal: Journal, files: Files) -> list[str]:
-    """Put back what a crash left half made; gives the operation ids. Called when the service starts.
+async def recover(journal: UndoJournal, files: Files) -> list[str]:
+    """Undo changes that a crash left half made; return the operation ids. Called when the service starts.
 
-    A single change is one rename, so it either happened or did not; its record stays, and undo tells by the file's mark.
-    Of several, those that happened are taken back: a step whose mark does not fit the file was never made.
+    A single change is one rename, so it either happened or did not; its record stays, and undo decides by the file's mark.
+    Of several, those that happened are undone: a step whose mark does not match the file was never made.
     """
     recovered: list[str] = []
     for record in journal.unfinished():
@@ -77,7 +77,7 @@ async def _try(files: Files, change: Change, keeper: "_Borrowed | None") -> None
     try:
         await files.change([change], gate=_at_once, keeper=keeper)
     except LinkError:
-        # Not made before the crash, or changed by somebody since: either way it is not ours to touch.
+        # Not made before the crash, or changed since by another program: in both cases leave it alone.
         return
 
 
@@ -86,11 +86,11 @@ async def _at_once() -> None:
 
 
 class _Borrowed:
-    """A keeper that lends the kept files and writes nothing down."""
+    """A keeper that reads the stored files and records nothing."""
 
     def __init__(self, entry: Entry) -> None:
         self.folder = entry.folder
-        # Nothing fits, so nothing is kept a second time.
+        # No room, so nothing is stored a second time.
         self.room = -1
 
     def new_name(self) -> str:

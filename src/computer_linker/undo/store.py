@@ -1,4 +1,4 @@
-"""The private folder of kept files."""
+"""The private folder of stored files."""
 
 import os
 import shutil
@@ -9,8 +9,8 @@ from typing import Self
 
 
 @dataclass(slots=True)
-class Kept:
-    """Files and folders under names nobody can guess, in a folder only this user can enter."""
+class KeptFiles:
+    """Files and folders under unguessable names, in a folder only this user can enter."""
 
     path: Path
     folder: int
@@ -22,7 +22,7 @@ class Kept:
         return cls(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW))
 
     def drop(self, names: Iterable[str]) -> None:
-        """Remove kept files; those already taken back are not there any more."""
+        """Remove stored files; those already restored are no longer there."""
         for name in names:
             try:
                 os.unlink(name, dir_fd=self.folder)
@@ -33,7 +33,7 @@ class Kept:
                 shutil.rmtree(name, ignore_errors=True, dir_fd=self.folder)
 
     def drop_others(self, known: set[str]) -> None:
-        """Remove what no record speaks of: it was kept for a change that never came."""
+        """Remove files that no record refers to: their change was never made."""
         self.drop([name for name in os.listdir(self.folder) if name not in known])
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from computer_linker.computer.facets.processes import Launch
 from computer_linker.computer.local.portable.processes import PortableProcesses
 from computer_linker.providers.processes.runner import Limits, _Run
 from computer_linker.providers.processes.streams import collect
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -60,8 +61,9 @@ async def test_the_group_ends_with_it(processes: PortableProcesses) -> None:
         inner = int(os.read(child.stdout, 100))
         child.signal("term")
         await child.wait()
-        while Path(f"/proc/{inner}").exists() and "(sleep) Z" not in Path(f"/proc/{inner}/stat").read_text():
-            await anyio.sleep(0.01)
+        await until(
+            lambda: not Path(f"/proc/{inner}").exists() or "(sleep) Z" in Path(f"/proc/{inner}/stat").read_text()
+        )
     for fd in (child.stdout, child.stderr):
         assert fd is not None
         os.close(fd)

@@ -174,10 +174,10 @@ async def test_a_large_file_is_refused_without_being_kept(road: Road) -> None:
 
 def test_the_oldest_make_way(tmp_path: Path) -> None:
     kept = store.ArtifactStore(tmp_path, store.Bounds(scope_count=3))
-    owner = store.Owner("app", "s", "o")
+    owner = store.Owner("app", "p", "s", "o")
     made = [kept.add(f"{n}".encode(), "document", "text/plain", "t", owner) for n in range(5)]
     assert kept.size_of("app")[0] == 3
-    left = {item.id for item in kept.listed(store.Asked("app"), 10)}
+    left = {item.id for item in kept.listed(store.Filter("app"), 10)}
     assert left == {item.id for item in made[2:]}
     assert len([p for p in (tmp_path / "objects").rglob("*") if p.is_file()]) == 3
     kept.close()

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from computer_linker.providers.browser.browsers import MAX_OPEN, Browsers
 from support.agents import road_with
 from support.pages import left_running, needed
 from support.road import LOCAL, Road, folder_scope
+from support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.clients]
 
@@ -113,9 +113,7 @@ answer()
 async def test_one_that_hangs_is_ended_with_the_scopes_time(tmp_path: Path) -> None:
     async with standing_in(tmp_path, "time.sleep(600)", maxRuntimeSeconds=2) as made:
         assert await made.road.code("browser.open", "a.html") in ("process_not_found", "timeout")
-        with anyio.fail_after(20):
-            while made.road.app.services.use(Browsers).is_busy():
-                await anyio.sleep(0.05)
+        await until(lambda: not made.road.app.services.use(Browsers).is_busy())
 
 
 async def test_no_more_than_a_few_are_open_at_once(tmp_path: Path) -> None:
@@ -151,9 +149,7 @@ answer()
         session = road.app.services.use(Browsers).find(road.app.config.scopes[0], LOCAL)
         session.running["trace"].cancel()
         session.end_after("trace", ("trace", "stop", session.place("trace.json")), 0.01)
-        with anyio.fail_after(20):
-            while "trace" not in session.over:
-                await anyio.sleep(0.01)
+        await until(lambda: "trace" in session.over)
         envelope = await road.call("browser.trace", "stop")
         assert envelope["data"]["artifact"]["size"] == 2
         assert "ended by itself" in envelope["warnings"][0]

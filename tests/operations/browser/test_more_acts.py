@@ -65,5 +65,5 @@ async def test_waiting_ends_with_the_text_or_the_time(tmp_path: Path) -> None:
         assert waited["matched"] is True
         never = await road.data("browser.wait", input={"titleContains": "never"}, options={"timeoutSeconds": 0.5})
         assert never["matched"] is False
-        assert 400 < never["elapsedMs"] < 20_000
+        assert 400 < never["elapsedMs"] < 60_000
         assert await road.code("browser.wait", input={}) == "invalid_request"

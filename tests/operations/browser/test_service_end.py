@@ -11,7 +11,7 @@ import pytest
 
 from support.pages import FORM, left_running, needed
 from support.road import folder_scope
-from support.service import PROGRAM, end_service, environment, lock_holder, wait_for, write_config
+from support.service import PROGRAM, end_service, environment, is_alive, lock_holder, wait_for, write_config
 
 pytestmark = pytest.mark.clients
 
@@ -43,9 +43,9 @@ def test_nothing_of_the_browser_outlives_the_service(home: Path, number: int) ->
     service = lock_holder(home)
     assert service is not None
     os.kill(service, number)
-    wait_for(
-        lambda: not [line for line in left_running(home) if "chrom" in line or "agent-browser" in line], seconds=30
-    )
+    wait_for(lambda: not [line for line in left_running(home) if "chrom" in line or "agent-browser" in line])
+    # One that still ends takes the connection and never answers.
+    wait_for(lambda: not is_alive(service))
     again = op(home, "browser.text")
     assert again["ok"] is False
     assert not (home / "browsers").exists() or not list((home / "browsers").iterdir())

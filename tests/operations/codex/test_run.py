@@ -160,7 +160,7 @@ async def test_a_workspace_env_file_never_moves_codex_home(tmp_path: Path) -> No
 async def test_refusals_start_nothing(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     async with codex_road(tmp_path, {"say": "hi"}) as (road, model):
-        cases = {
+        cases: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
             "path_out_of_scope": ("../out", {"prompt": "x"}, {}),
             "not_found": ("absent", {"prompt": "x"}, {}),
             "invalid_request": (".", {"prompt": "x", "workflow": "continue"}, {}),

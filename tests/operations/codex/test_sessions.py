@@ -58,12 +58,13 @@ async def test_a_session_is_read_while_it_runs(tmp_path: Path, agent: str) -> No
     steps = (command(agent, "echo first-output"), {"say": "over now", "hold": True})
     async with agent_road(tmp_path, agent, *steps) as (road, model):
         started = await road.data("codex.start", ".", input={"prompt": "go", "agent": agent})
-        session, cursor, seen = started["sessionId"], started["cursor"], ""
-        with anyio.fail_after(60):
-            while "first-output" not in seen:
+        session, cursor, events = started["sessionId"], started["cursor"], list[dict[str, Any]]()
+        with anyio.move_on_after(80):
+            while not any("first-output" in each.get("output", "") for each in events):
                 state = await road.data("codex.read", session, options={"cursor": cursor, "waitSeconds": 10})
                 assert state["status"] == "running"
-                cursor, seen = state["cursor"], seen + "".join(each.get("output", "") for each in state["events"])
+                cursor, events = state["cursor"], events + state["events"]
+        assert any("first-output" in each.get("output", "") for each in events), (events, model.requests[1:])
         model.let_go()
         state = await until_over(road, session)
     assert (state["status"], state["exitCode"], state["finalMessage"]) == ("completed", 0, "over now")

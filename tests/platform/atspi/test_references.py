@@ -74,6 +74,7 @@ async def test_an_element_of_an_ended_application_is_stale(tmp_path: Path, deskt
     async with Road.open(tmp_path, scopes=[computer_scope()], computer=computer) as road:
         app = await on_the_bus(computer, form)
         other = open_form(desktop, form.toolkit)
+        assert other.process is not None and form.process is not None
         route = {"pid": other.process.pid}
         selector = {"selector": {"role": "button", "name": "Press me"}}
         reply = None

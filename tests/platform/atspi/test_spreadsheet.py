@@ -11,6 +11,7 @@ import pytest
 from computer_linker.computer.local.probe import this_computer
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
+from support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
@@ -47,8 +48,7 @@ class Sheet:
         written = self.file.stat().st_mtime_ns
         await self.road.data("desktop.hotkey", scope="desk", input={"keys": ["ctrl", "s"]}, options={"verify": False})
         with anyio.move_on_after(20):
-            while self.file.stat().st_mtime_ns == written or not _is_whole(self.file) or not fits(self.cells()):
-                await anyio.sleep(0.05)
+            await until(lambda: self.file.stat().st_mtime_ns != written and _is_whole(self.file) and fits(self.cells()))
         return self.cells()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from support.launching import processes_of
 from support.road import Road, folder_scope
+from support.waiting import until, until_awaited
 
 pytestmark = pytest.mark.anyio
 
@@ -72,10 +73,13 @@ async def test_many_runs_leave_nothing(tmp_path: Path, sandbox: str) -> None:
         await burst(RUNS)
         after = descriptors(history)
         assert len(after) <= len(before) + 2, sorted(set(after) - set(before))
-        with anyio.fail_after(10):
+
+        def is_quiet() -> bool:
             # The launcher, and one child each that waits for the next order of the caller and of the service itself.
-            while len(left := children_of(road)) > 3 or "Z" in left.values():
-                await anyio.sleep(0.01)
+            left = children_of(road)
+            return len(left) <= 3 and "Z" not in left.values()
+
+        await until(is_quiet)
         assert resident() - memory < 16_000_000
         assert [path.name for path in road.root.iterdir()] == [".git"]
 
@@ -127,9 +131,7 @@ async def test_a_killed_service_takes_everything_along_and_the_next_one_says_los
     finally:
         service.send_signal(signal.SIGKILL)
         service.communicate()
-    with anyio.fail_after(5):
-        while sleepers():
-            await anyio.sleep(0.02)
+    await until(lambda: not sleepers())
     scopes = [folder_scope(tmp_path / "root", name, allowedCommands=["*"]) for name in ("app", "bare")]
     async with Road.open(tmp_path, scopes) as road:
         for scope in ("app", "bare"):
@@ -142,9 +144,11 @@ async def test_a_killed_launcher_ends_its_commands_and_is_replaced(tmp_path: Pat
         started = await road.data("command.start", ".", input={"command": ["sleep", "92.5"]})
         launcher = road.app.computer.processes._launcher  # type: ignore[attr-defined]
         launcher.kill()
-        with anyio.fail_after(5):
-            while (await road.data("command.read", started["processId"]))["status"] == "running":
-                await anyio.sleep(0.02)
+
+        async def has_ended() -> bool:
+            return bool((await road.data("command.read", started["processId"]))["status"] != "running")
+
+        await until_awaited(has_ended)
         assert (await road.data("command.run", ".", input={"command": "echo again"}))["stdout"] == "again\n"
 
 

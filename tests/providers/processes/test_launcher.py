@@ -14,6 +14,7 @@ from computer_linker.computer.facets.processes import Launch
 from computer_linker.computer.local.linux.processes import LinuxProcesses
 from computer_linker.providers.processes.streams import collect
 from support.launching import waiting_child
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -72,9 +73,7 @@ async def test_a_waiting_child_that_is_ended_is_replaced(processes: LinuxProcess
     await output(processes, "/usr/bin/true")
     first = await waiting_child(processes)
     os.kill(first, signal.SIGKILL)
-    with anyio.fail_after(20):
-        while not processes._ready or processes._ready[0].pid == first:
-            await anyio.sleep(0.005)
+    await until(lambda: processes._ready and processes._ready[0].pid != first)
     assert await output(processes, "/usr/bin/echo", "here") == "here\n"
 
 

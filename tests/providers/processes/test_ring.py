@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from computer_linker.providers.processes.ring import Ring, Stream
 
-SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+SAME_FOLDER = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=150
+)
 WRITES = st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.text(max_size=12)), max_size=40)
 
 

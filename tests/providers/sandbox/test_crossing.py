@@ -274,7 +274,7 @@ async def test_without_any_boundary_required_refuses_and_auto_says_so(tmp_path: 
     async with Road.open(tmp_path, scopes) as road:
         road.app.services.provide(Sandbox, Sandbox(road.app.computer, road.home, kinds=()))
         marker = road.root / "marker"
-        touch = {"input": {"command": ["touch", "marker"]}}
+        touch: dict[str, Any] = {"input": {"command": ["touch", "marker"]}}
         assert await road.code("command.run", ".", scope="must", **touch) == "provider_unavailable"
         assert await road.code("command.run", ".", scope="any", **touch) == "permission_denied"
         assert await road.code("command.start", ".", scope="must", **touch) == "provider_unavailable"

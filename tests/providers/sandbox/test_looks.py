@@ -12,9 +12,9 @@ from computer_linker.policy import names
 from computer_linker.policy.names import is_protected, is_sensitive
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.judge import may_matter
-from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.masks import Masks, known_masks
 from computer_linker.providers.sandbox.tree import MAX_FOLDERS, Tree
+from computer_linker.providers.sandbox.tree_cache import TreeCache
 
 NOBODY = 65534
 
@@ -27,13 +27,13 @@ class Ground:
     ) -> None:
         self.root = root
         self.folder = Folder(os.open(root, os.O_RDONLY), str(root), rules)
-        self.looks = Looks(max_folders)
-        self.tree: Tree = self.looks.tree(self.folder)
+        self.trees = TreeCache(max_folders)
+        self.tree: Tree = self.trees.tree(self.folder)
         if not watched:
             self.tree.close()
 
     def masks(self, *, is_writable: bool = True, most: int = 512) -> Masks:
-        self.tree.look(self.folder.fd)
+        self.tree.scan(self.folder.fd)
         return known_masks(self.folder, self.tree, is_writable=is_writable, most=most)
 
     def closed(self, **parts: bool | int) -> dict[str, str]:
@@ -41,7 +41,7 @@ class Ground:
         return {"/".join(each.parts): each.how for each in masks.closed}
 
     def close(self) -> None:
-        self.looks.close()
+        self.trees.close()
         os.close(self.folder.fd)
 
 
@@ -157,6 +157,25 @@ def test_what_is_too_deep_is_named(tmp_path: Path) -> None:
     masks = ground.masks()
     assert masks.is_partial and "x/x/x" in masks.warnings[0]
     ground.close()
+
+
+def test_a_flood_of_files_hides_no_closed_name(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    folder = Folder(os.open(root, os.O_RDONLY), str(root))
+    tree = Tree(folder, max_entries=10)
+    tree.scan(folder.fd)
+    tree.running[object()] = tree.number
+    for number in range(100):
+        (root / f"f{number}").touch()
+        (root / f"f{number}" if number % 7 else root / ".vscode").touch()
+        put(root / "d" / f"{number}")
+    put(root / ".env")
+    tree.scan(folder.fd)
+    assert {entry.name for entry in tree.folders[()].found} == {".vscode", ".env"}
+    assert [parts for parts, _ in tree.fresh] == [(".vscode",)] and tree.partly_read()
+    tree.close()
+    os.close(folder.fd)
 
 
 def test_a_folder_that_cannot_be_read_is_hidden(tmp_path: Path) -> None:

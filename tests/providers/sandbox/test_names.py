@@ -1,14 +1,13 @@
 """Protected names that are not there: what a command makes of them is taken away again."""
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
-import anyio
 import pytest
 
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from support.road import Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -72,12 +71,6 @@ async def test_a_command_that_ends_does_not_open_names_for_one_that_runs(tmp_pat
         assert [warning.partition(" ")[0] for warning in stopped["warnings"]] == [".codex"]
         assert list(road.root.iterdir()) == []
         assert (road.home / "refused" / process / "1" / ".codex" / "config.toml").read_text() == "EVIL\n"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(20):
-        while not condition():
-            await anyio.sleep(0.01)
 
 
 async def test_landlock_refuses_a_root_that_holds_the_state(tmp_path: Path) -> None:

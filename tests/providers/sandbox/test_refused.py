@@ -53,12 +53,43 @@ def test_the_oldest_go_when_there_are_too_many(tmp_path: Path, root: Path) -> No
     assert left == {f"op_{number}" for number in range(5, 205)}
 
 
+def put(root: Path, kilobytes: int) -> None:
+    (root / ".mcp.json").write_bytes(b"x" * 1024 * kilobytes)
+
+
 def test_what_is_old_or_too_large_goes_and_the_newest_stays(tmp_path: Path, root: Path) -> None:
-    refused = Refused(tmp_path / "refused")
-    for command, days, size in (("old", 31, 1), ("large", 2, 1 << 29), ("small", 1, 1), ("newest", 0, 1 << 30)):
-        (root / ".mcp.json").touch()
-        os.truncate(root / ".mcp.json", size)
+    refused = Refused(tmp_path / "refused", max_bytes=400 * 1024)
+    commands = ("old", 31, 1), *((f"large{number}", 5 - number, 80) for number in range(5)), ("newest", 0, 80)
+    for command, days, size in commands:
+        put(root, size)
         kept = taken(refused, root, ".mcp.json", command)
         os.utime(kept.parents[1], (time.time() - days * 86_400,) * 2)
     refused.tidy("newest")
-    assert {path.name for path in (tmp_path / "refused").iterdir()} == {"newest"}
+    left = {path.name for path in (tmp_path / "refused").iterdir()}
+    assert left == {"large1", "large2", "large3", "large4", "newest"}
+
+
+def test_a_file_counts_by_what_it_takes_of_the_disk(tmp_path: Path, root: Path) -> None:
+    refused = Refused(tmp_path / "refused", max_bytes=400 * 1024)
+    for command in ("first", "second"):
+        put(root, 1)
+        os.truncate(root / ".mcp.json", 1 << 33)
+        taken(refused, root, ".mcp.json", command)
+        refused.tidy(command)
+    for again in (refused, Refused(tmp_path / "refused", max_bytes=400 * 1024)):
+        again.tidy("second")
+        assert {path.name for path in (tmp_path / "refused").iterdir()} == {"first", "second"}
+
+
+def test_one_command_cannot_push_out_what_others_left(tmp_path: Path, root: Path) -> None:
+    refused = Refused(tmp_path / "refused", max_bytes=400 * 1024)
+    put(root, 4)
+    taken(refused, root, ".mcp.json", "mine")
+    kept = []
+    for number in range(6):
+        put(root, 60 if number else 500)
+        kept.append(taken(refused, root, ".mcp.json", "loud"))
+        refused.tidy("loud")
+    assert {path.name for path in (tmp_path / "refused").iterdir()} == {"mine", "loud"}
+    assert [path.is_absolute() for path in kept] == [False, True, False, False, False, False]
+    assert not (root / ".mcp.json").exists() and all((root / path).exists() for path in kept)

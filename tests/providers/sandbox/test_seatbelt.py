@@ -39,7 +39,7 @@ def test_secrets_protected_names_and_the_state_are_closed_after_the_root(folder:
     (Path(folder.path) / ".env").write_text("x")
     (Path(folder.path) / ".git").mkdir()
     tree = Tree(folder)
-    tree.look(folder.fd)
+    tree.scan(folder.fd)
     masks = {folder: known_masks(folder, tree, is_writable=True)}
     tree.close()
     profile = seatbelt.profile(Confinement(writable=(folder,), hidden=("/home/me/state",)), "/p", masks)

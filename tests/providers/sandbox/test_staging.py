@@ -199,7 +199,11 @@ async def test_each_kind_of_closing_closes(tmp_path: Path) -> None:
         closed(tmp_path, "fixed", "read_only"),
         closed(tmp_path, "link", "held"),
     ]
-    mounts += [closed(tmp_path, "secret"), closed(tmp_path, "gone"), Mount("hidden", f"{tmp_path}/never", 0, 1, 1)]
+    mounts += [
+        closed(tmp_path, "secret"),
+        closed(tmp_path, "gone"),
+        Mount("hidden", f"{tmp_path}/never", device=1, inode=1),
+    ]
     script = (
         f"cd {tmp_path}; for n in kept fixed gone secret link; do mv $n $n.2 || rm -r $n; done 2>/dev/null; "
         "echo more > kept/new; echo x > fixed/new; echo x > secret; cat secret; ls -A gone; ls -A; cat fixed/note"
@@ -265,7 +269,7 @@ async def test_a_thousand_names_are_closed_and_too_many_refused(tmp_path: Path) 
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(CANARY)
     mounts = [closed(tmp_path, name) for name in names]
-    more = [Mount("hidden", f"{tmp_path}/{'missing/' * 20}{number}") for number in range(1000)]
+    more = [Mount("hidden", f"{tmp_path}/{'missing/' * 400}{number}") for number in range(3000)]
     fd = os.open(tmp_path, os.O_PATH)
     try:
         async with processes() as facet:
@@ -291,9 +295,9 @@ async def planned(tmp_path: Path, script: str) -> AsyncIterator[tuple[Runner, Sp
         boundary = await sandbox.probe()
         fd = os.open(root, os.O_PATH)
         confinement = Confinement(writable=(Folder(fd, str(root)),), cwd=str(root), cwd_fd=fd)
-        looked = await sandbox.look(confinement, boundary)
+        scanned = await sandbox.scan(confinement, boundary)
         line = ["/bin/sh", "-c", script]
-        plan, env = sandbox.wrap(line, confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary, looked=looked)
+        plan, env = sandbox.wrap(line, confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary, scanned=scanned)
         plan.closes.append(fd)
         yield Runner(road.app.computer), plan, env
         plan.release()
@@ -331,9 +335,9 @@ async def sandbox_of(tmp_path: Path) -> AsyncIterator[tuple[Sandbox, Runner]]:
 
 async def ran_in(sandbox: Sandbox, runner: Runner, confinement: Confinement, script: str) -> str:
     boundary = await sandbox.probe()
-    looked = await sandbox.look(confinement, boundary)
+    scanned = await sandbox.scan(confinement, boundary)
     line = ["/bin/sh", "-c", script]
-    plan, env = sandbox.wrap(line, confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary, looked=looked)
+    plan, env = sandbox.wrap(line, confinement, {"PATH": "/usr/bin:/bin"}, boundary=boundary, scanned=scanned)
     outcome = await runner.run(plan, env, Limits(20, 40_000))
     return outcome.stdout + outcome.stderr
 

@@ -2,7 +2,7 @@
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.model.geometry import Rect
-from computer_linker.providers.ui.pixels import apart, changed_tiles, tiles_of
+from computer_linker.providers.ui.pixels import changed_tiles, tiles_of, unconnected
 
 AREA = Rect(x=100, y=50, width=64, height=32)
 
@@ -19,8 +19,8 @@ def test_the_same_picture_has_not_changed() -> None:
 
 
 def test_a_change_is_found_in_its_own_squares() -> None:
-    assert changed_tiles(picture(), picture((2, 3), (40, 20))) == {(0, 0), (2, 1)}
-    assert changed_tiles(picture(), picture((63, 31))) == {(3, 1)}
+    assert changed_tiles(picture(), picture((2, 3), (40, 20))) == frozenset({(0, 0), (2, 1)})
+    assert changed_tiles(picture(), picture((63, 31))) == frozenset({(3, 1)})
 
 
 def test_captures_of_different_areas_are_not_compared() -> None:
@@ -35,5 +35,5 @@ def test_a_control_covers_the_squares_around_it() -> None:
 
 def test_what_hangs_together_with_something_restless_is_left_out() -> None:
     moving, still = {(5, 5), (6, 5), (8, 5)}, {(20, 1), (21, 1)}
-    assert apart(frozenset(moving | still), frozenset({(4, 5)})) == still
-    assert apart(frozenset(moving), frozenset()) == moving
+    assert unconnected(frozenset(moving | still), frozenset({(4, 5)})) == still
+    assert unconnected(frozenset(moving), frozenset()) == moving

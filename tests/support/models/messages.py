@@ -39,7 +39,7 @@ class _Messages(Answering):
             )
             return
         block, reason = _block(step)
-        message = {
+        message: dict[str, Any] = {
             "id": f"msg_{uuid.uuid4().hex[:16]}", "type": "message", "role": "assistant", "model": body.get("model"),
             "content": [], "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 10, "output_tokens": 1},
         }  # fmt: skip

@@ -57,7 +57,7 @@ def misbehave() -> None:
                     signal.signal(signal.SIGTERM, signal.SIG_IGN)
                     Path("grandchild.pid").write_text(str(os.getpid()))
                     while True:
-                        time.sleep(60)
+                        time.sleep(60)  # it never ends by itself
                 os._exit(0)
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         case "liar":
@@ -92,7 +92,7 @@ def stay() -> None:
             Path("say").unlink()
         if Path("forward").exists():
             forward()
-        time.sleep(0.02)
+        time.sleep(0.02)  # a program of its own, which runs until it is ended
     Path("die").unlink()
     log("ERR Connection terminated")
     raise SystemExit(1)

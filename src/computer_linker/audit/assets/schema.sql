@@ -9,7 +9,8 @@ CREATE TABLE events (
     ok INTEGER, code TEXT, client TEXT, session TEXT, connection TEXT, principal TEXT,
     segment INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL, previous BLOB NOT NULL,
     end_number INTEGER, end_segment INTEGER, end_offset INTEGER, end_length INTEGER, end_previous BLOB,
-    text TEXT NOT NULL
+    text TEXT NOT NULL,
+    approved TEXT, approved_by TEXT
 );
 CREATE INDEX by_scope ON events (scope, number);
 CREATE INDEX by_principal ON events (principal, number);

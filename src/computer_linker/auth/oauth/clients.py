@@ -1,4 +1,4 @@
-"""Client-id metadata documents: a client that names itself by an https URL, fetched without becoming anyone's proxy."""
+"""Client-id metadata documents: fetched from the https URL that is the client's id, guarded against SSRF."""
 
 import asyncio
 import ipaddress
@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 
 from computer_linker.auth.oauth.redirects import is_allowed_redirect
 from computer_linker.auth.oauth.state import Client
+from computer_linker.http_client import Pinned, fetch
 
 _MAX_BYTES = 5 * 1024
 _DEADLINE_S = 3.0
 _KEEP_S = 300.0
 _MAX_AT_ONCE = 8
 _ROUTED = ipaddress.ip_network("2000::/3")
-"""What of IPv6 is given out to networks; beside it lie ways to write an IPv4 address, any of them, as an IPv6 one."""
+"""The IPv6 range allocated to networks; other ranges include several encodings of IPv4 addresses."""
 
 
 class ClientDocuments:
@@ -33,11 +34,11 @@ class ClientDocuments:
         self._keep_s = keep_s
         self._kept: dict[str, tuple[float, Client]] = {}
         self._under_way = 0
-        # Threads of its own: a stranger chooses the name that is looked up, and a slow answer must hold up nothing else.
+        # Own threads: a stranger chooses the name that is resolved, and a slow answer must block nothing else.
         self._resolver = ThreadPoolExecutor(2, "client-names")
 
     async def fetch(self, url: str) -> Client | None:
-        """The client the document describes; None for anything that is not plainly right, or too much at once."""
+        """The client the document describes; None for any invalid document, or when too many are being fetched."""
         kept = self._kept.get(url)
         if kept is not None and kept[0] > time.monotonic():
             return kept[1]
@@ -48,14 +49,7 @@ class ClientDocuments:
             async with asyncio.timeout(_DEADLINE_S):
                 body = await self._get(url)
             client = _client_of(url, json.loads(body))
-        except (
-            OSError,
-            ValueError,
-            TimeoutError,
-            RecursionError,
-            asyncio.IncompleteReadError,
-            asyncio.LimitOverrunError,
-        ):
+        except (OSError, ValueError, RecursionError):
             return None
         finally:
             self._under_way -= 1
@@ -74,28 +68,10 @@ class ClientDocuments:
         if parts.scheme != "https" or not parts.hostname or parts.username or parts.fragment or parts.path in ("", "/"):
             raise ValueError("not a client-id metadata URL")
         address = await self._public_address(parts.hostname, parts.port or 443)
-        tls = self._tls or ssl.create_default_context()
-        reader, writer = await asyncio.open_connection(
-            address, parts.port or 443, ssl=tls, server_hostname=parts.hostname, limit=_MAX_BYTES * 2
-        )
-        try:
-            path = parts.path + (f"?{parts.query}" if parts.query else "")
-            head = (
-                f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
-            )
-            writer.write(head.encode("ascii"))
-            await writer.drain()
-            status = await reader.readuntil(b"\r\n\r\n")
-            if not status.startswith(b"HTTP/1.1 200 "):
-                raise ValueError("no document")
-            body = await reader.read(_MAX_BYTES + 1)
-            while not reader.at_eof() and len(body) <= _MAX_BYTES:
-                body += await reader.read(_MAX_BYTES + 1 - len(body))
-        finally:
-            writer.close()
-        if len(body) > _MAX_BYTES or b"transfer-encoding" in status.lower():
-            raise ValueError("the document is too large or chunked")
-        return body
+        answer = await fetch(url, seconds=_DEADLINE_S, max_bytes=_MAX_BYTES, pinned=Pinned(address, self._tls))
+        if answer.status != 200:
+            raise ValueError("no document")
+        return answer.body
 
     async def _public_address(self, host: str, port: int) -> str:
         """One address of the host. Every address it has must be public, so that no answer can point inside."""

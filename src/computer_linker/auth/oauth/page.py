@@ -1,4 +1,4 @@
-"""The consent page: who asks and where the code goes; then, once the owner has proved it is them, what they give.
+"""The HTML of the consent page: the client and redirect first, and the grants once the owner is authenticated.
 
 Plain HTML, no script, no outside resource. Anyone can open the first page, so nothing of the computer is on it.
 """
@@ -32,10 +32,10 @@ background:transparent;color:inherit}
 
 
 def owner_page(pending: Pending, error: str | None = None) -> str:
-    """The first page: who asks for what, and the question whether it is the owner who reads this."""
+    """Return the first page: which client requests what, and the owner's sign-in."""
     asked = "".join(f"<li>{_text(EXPLAINED[name])}</li>" for name in pending.scopes if name in EXPLAINED)
     return _document(
-        f"""<h1>Let {_text(pending.client.name)} use this computer?</h1>{_told(error)}{_who(pending)}
+        f"""<h1>Let {_text(pending.client.name)} use this computer?</h1>{_error_text(error)}{_who(pending)}
 <p>It asks to</p><ul>{asked}</ul><p>You choose on the next page what it gets, and where.</p>
 <form method="post" action="/oauth/consent">{_hidden(pending)}
 <label class="token">Owner token<input type="password" name="owner_token" autocomplete="off" required autofocus></label>
@@ -47,24 +47,24 @@ def owner_page(pending: Pending, error: str | None = None) -> str:
 def choice_page(pending: Pending, scopes: list[Scope], machine: str, error: str | None = None) -> str:
     """The second page, for the owner alone: what the client may do, and where.
 
-    They may give more than it asked for: many clients ask for little at first and cannot ask again.
+    The owner may grant more than was requested: many clients request little at first and cannot ask again.
     """
     groups = "".join(
         _box(
             "group",
             name,
             name if name in pending.scopes else f"{name} (not asked for)",
-            told,
+            explanation,
             is_checked=name in pending.scopes,
         )
-        for name, told in EXPLAINED.items()
+        for name, explanation in EXPLAINED.items()
     )
     folders = "".join(
         _box("scope", scope.id, scope.name or scope.id, " ".join(scope.roots) or scope.type, is_checked=False)
         for scope in scopes
     )
     return _document(
-        f"""<h1>Let {_text(pending.client.name)} use {_text(machine)}?</h1>{_told(error)}{_who(pending)}
+        f"""<h1>Let {_text(pending.client.name)} use {_text(machine)}?</h1>{_error_text(error)}{_who(pending)}
 <form method="post" action="/oauth/consent">{_hidden(pending)}
 <fieldset><legend>What it may do</legend>{groups}</fieldset>
 <fieldset><legend>Where</legend>{folders or "<p>No scopes are configured yet.</p>"}</fieldset>
@@ -94,7 +94,7 @@ def _who(pending: Pending) -> str:
     )
 
 
-def _told(error: str | None) -> str:
+def _error_text(error: str | None) -> str:
     return f'<p class="error" role="alert">{_text(error)}</p>' if error else ""
 
 

@@ -1,4 +1,4 @@
-"""The SDK's provider protocol over our state: codes that burn when looked at, rotating refresh tokens, one audience."""
+"""The SDK's provider protocol over our state: single-use codes, rotating refresh tokens, one audience."""
 
 import secrets
 import time
@@ -35,7 +35,7 @@ class Pending:
     expires_at: float
     wrong_tokens: int = 0
     owner_digest: str | None = None
-    """The digest of the token by which the owner proved on the first page who they are."""
+    """The digest of the token with which the owner signed in on the first page."""
 
 
 class LinkerProvider:
@@ -61,7 +61,7 @@ class LinkerProvider:
     async def get_client(self, client_id: str) -> "OAuthClientInformationFull | None":
         from mcp.shared.auth import OAuthClientInformationFull
 
-        # Whom the owner consented to is known: strangers who keep us fetching documents must not end others' sessions.
+        # A consented client is stored: strangers who exhaust the document fetches must not end others' sessions.
         client = self._consented.get(client_id) or await self.find_client(client_id)
         if client is None:
             return None
@@ -83,15 +83,15 @@ class LinkerProvider:
         raise NotImplementedError("authorization has its own route, for the exact comparison of redirects")
 
     def ask(self, pending: Pending) -> None:
-        """Keep a request until the owner answers. Past the limit one makes way."""
+        """Store a request until the owner answers. Past the limit one is evicted."""
         now = time.monotonic()
         self.pending = {key: old for key, old in self.pending.items() if old.expires_at > now}
         while len(self.pending) >= _MAX_PENDING:
-            del self.pending[self._least_missed()]
+            del self.pending[self._to_evict()]
         self.pending[pending.handle] = pending
 
-    def _least_missed(self) -> str:
-        """The oldest of the client that asked most, unless the owner is at it: anyone can ask, and often."""
+    def _to_evict(self) -> str:
+        """The oldest request of the client with the most, unless the owner has it open: anyone can send many."""
         begun = [pending for pending in self.pending.values() if pending.owner_digest is None]
         among = begun or list(self.pending.values())
         (busiest, _), *_ = Counter(pending.client.id for pending in among).most_common(1)
@@ -103,7 +103,7 @@ class LinkerProvider:
         return found if found is not None and found.expires_at > time.monotonic() else None
 
     def consent(self, pending: Pending, scopes: list[str], grants: list[str]) -> tuple[str, Family]:
-        """The owner said yes: a code, good once and for a minute, and what it is for."""
+        """Record the owner's consent: return a code, good once and for a minute, and its family."""
         from mcp.server.auth.provider import AuthorizationCode
 
         del self.pending[pending.handle]
@@ -121,7 +121,7 @@ class LinkerProvider:
                 "redirect_uri": pending.redirect_uri,
                 "redirect_uri_provided_explicitly": True,
                 "resource": pending.resource,
-                # The family travels as the code's subject, so that the exchange needs no memory of its own.
+                # The family is the code's subject, so that the exchange needs no state of its own.
                 "subject": family.id,
             }
         )
@@ -132,9 +132,9 @@ class LinkerProvider:
     async def load_authorization_code(
         self, client: "OAuthClientInformationFull", authorization_code: str
     ) -> "AuthorizationCode | None":
-        """The code, burned by being looked at: a wrong verifier does not get a second try.
+        """Load the code and use it up: a wrong verifier does not get a second try.
 
-        A code that comes a second time was stolen, or is in a thief's hands now: what came of it ends.
+        A code that is used twice was stolen: all tokens issued from it are revoked.
         """
         now = time.time()
         self._spent = {key: spent for key, spent in self._spent.items() if spent[0] > now}

@@ -7,7 +7,7 @@ from urllib.parse import urlencode, urlsplit
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _MAX_LENGTH = 2000
 _AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
-"""A plain host and port. What else a URL may hold there has a meaning of its own in a header of ours."""
+"""A plain host and port. Other characters a URL allows there have a meaning in our response headers."""
 
 
 def is_allowed_redirect(uri: Any) -> bool:
@@ -27,7 +27,7 @@ def is_allowed_redirect(uri: Any) -> bool:
 def is_registered(uri: str, registered: list[str]) -> bool:
     """True for a redirect registered to the letter, or for a loopback one registered without a port, on any port.
 
-    A program that listens on its user's own machine learns its port only when it does (RFC 8252, 7.3).
+    A native app gets its port only when it starts to listen (RFC 8252, 7.3).
     """
     if uri in registered:
         return True
@@ -46,6 +46,6 @@ def is_loopback(uri: str) -> bool:
 
 
 def with_parameters(uri: str, **parameters: str | None) -> str:
-    """The redirect with what the client is told; an existing query is kept."""
+    """Return the redirect with these parameters added; an existing query is kept."""
     query = urlencode({key: value for key, value in parameters.items() if value is not None})
     return f"{uri}{'&' if urlsplit(uri).query else '?'}{query}"

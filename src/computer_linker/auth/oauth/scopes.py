@@ -36,8 +36,8 @@ def grants_for(groups: list[str], scopes: list[Scope]) -> list[str]:
     return sorted(f"{scope.id}:{capability}" for scope in scopes for capability in scope.granted & wanted)
 
 
-def asked_with(held: frozenset[str], lacking: str) -> str:
-    """The OAuth scopes of a client that lacks a capability, and the one it lacks: a new token is to do all it could before."""
+def scopes_to_request(held: frozenset[str], lacking: str) -> str:
+    """The OAuth scopes of a client that lacks a capability, and the one it lacks: a new token must cover all the old one did."""
     capabilities = {grant.partition(":")[2] for grant in held}
     wanted = {group_of(lacking)} | {name for name, members in GROUPS.items() if members & capabilities}
     return " ".join(name for name in GROUPS if name in wanted)

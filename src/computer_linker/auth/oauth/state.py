@@ -1,4 +1,4 @@
-"""What OAuth keeps: clients, and families of tokens as digests. Written whole and atomically; nothing in it opens anything."""
+"""The OAuth state: clients, and token families as digests. Written whole and atomically; it holds no usable secret."""
 
 import hashlib
 import json
@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from computer_linker.config.store import write_whole
+from computer_linker.services import Services
 
 FILE_NAME = "oauth-state.json"
 MAX_NEW_A_MINUTE = 60
@@ -35,7 +36,7 @@ class Client:
 
 @dataclass
 class Family:
-    """One consent and every token that came of it. A refresh token that is used twice ends the whole family."""
+    """One consent and every token issued from it. A refresh token that is used twice ends the whole family."""
 
     id: str
     client_id: str
@@ -83,17 +84,19 @@ class OAuthState:
         self.clients: dict[str, Client] = {}
         self.families: dict[str, Family] = {}
         self._calls: dict[str, list[Callable[[], None]]] = {}
+        self._stale: set[str] = set()
+        """Consents of an earlier owner token, whose calls and processes have been ended."""
         self._load()
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services.home, services.gone)
 
     def register(self, name: str, redirect_uris: list[str]) -> Client | None:
-        """A new client; None when there are too many, or too many came within a minute.
+        """A new client; None when there are too many, or too many within a minute.
 
-        Clients nobody consented to are forgotten after a day, and the oldest of them when the room is needed: anyone may
-        register, and whoever does nothing else must not keep others out for long.
+        Clients without a consent are removed after a day, and the oldest of them when space is needed: anyone may
+        register, and a client that does nothing else must not keep others out for long.
         """
         now = time.time()
         unused = [client for client in self.clients.values() if not client.used]
@@ -111,7 +114,7 @@ class OAuthState:
         return client
 
     def _make_room(self) -> None:
-        """Forget clients whose every session is over, the oldest first, once there are as many as may be."""
+        """Remove clients whose every session is over, the oldest first, once the limit is reached."""
         living = {family.client_id for family in self.families.values() if family.is_alive}
         for client in list(self.clients.values()):
             if len(self.clients) >= MAX_CLIENTS and client.id not in living:
@@ -157,7 +160,7 @@ class OAuthState:
         return next((family for family in self.families.values() if family.access.get(key, 0) > now), None)
 
     def family_once_of_access(self, token: str) -> Family | None:
-        """The family of an access token that is live, or has expired since its family was given tokens last."""
+        """The family of an access token that is live, or expired since its family's last token."""
         key = digest(token)
         return next((family for family in self.families.values() if key in family.access), None)
 
@@ -174,23 +177,39 @@ class OAuthState:
         found = self.families.pop(family_id, None)
         if found is not None:
             self._store()
-        for end in list(self._calls.get(family_id, ())):
-            end()
-        if found is not None and self._gone is not None and not self._calls_on(found.principal):
-            self._gone(found.principal)
+            self._end(found)
         return found is not None
 
+    def end_stale(self, owner_digest: str | None) -> None:
+        """End the calls and the processes of consents that another owner token gave.
+
+        Their tokens stay stored, so that their holders learn why they are refused.
+        """
+        for family in list(self.families.values()):
+            if family.owner_digest != owner_digest and family.id not in self._stale:
+                self._stale.add(family.id)
+                self._end(family)
+
+    def _end(self, family: Family) -> None:
+        for end in list(self._calls.get(family.id, ())):
+            end()
+        if self._gone is not None and not self._has_equal_consent(family):
+            self._gone(family.principal)
+
     def has_session(self, client_id: str) -> bool:
-        """Whether anything the owner gave this client still holds."""
+        """Whether this client still has a valid grant."""
         return any(family.client_id == client_id and family.is_alive for family in self.families.values())
 
-    def _calls_on(self, principal: str) -> bool:
-        """Whether another consent lets the same client go on."""
-        return any(family.principal == principal and family.is_alive for family in self.families.values())
+    def _has_equal_consent(self, ended: Family) -> bool:
+        """Whether another consent grants the same client all that this one did: its processes may then continue."""
+        others = (one for one in self.families.values() if one.id != ended.id and one.id not in self._stale)
+        return any(
+            one.principal == ended.principal and one.is_alive and {*ended.grants} <= {*one.grants} for one in others
+        )
 
     @contextmanager
     def during(self, family_id: str, end: Callable[[], None]) -> Iterator[None]:
-        """Have `end` called when the family is revoked while the body runs."""
+        """Call `end` when the family is revoked while the body runs."""
         calls = self._calls.setdefault(family_id, [])
         calls.append(end)
         try:
@@ -218,5 +237,5 @@ class OAuthState:
 
 
 def digest(token: str) -> str:
-    """How a token is kept: it is random, so a plain digest tells nothing."""
+    """The stored form of a token: it is random, so a plain digest reveals nothing."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

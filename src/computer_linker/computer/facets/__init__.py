@@ -1,1 +1,1 @@
-"""The abilities of a computer, one Protocol a file."""
+"""The facets of a computer, one Protocol per file."""

@@ -1,4 +1,4 @@
-"""A facet that cannot be had: every use says why and what would help."""
+"""A placeholder for a missing facet: every use raises the reason and the remedy."""
 
 from typing import Any, NoReturn
 
@@ -7,7 +7,7 @@ from computer_linker.errors import LinkError, OsPermissionRequired, UnsupportedP
 
 
 class Absent:
-    """Stands where a facet would be. Any method raises; `state` is what the manifest tells."""
+    """Takes the place of a missing facet. Any method raises; `state` is its entry in the manifest."""
 
     def __init__(self, facet: str, reason: str, remedy: str = "", error: type[LinkError] = UnsupportedPlatform) -> None:
         blocked = error is OsPermissionRequired

@@ -1,4 +1,4 @@
-"""Accessibility: the controls of running applications, what they say of themselves, and acting on them by name."""
+"""Accessibility: the controls of running applications, their properties, and actions on them."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +17,7 @@ class ElementId(NamedTuple):
 
 @dataclass(slots=True)
 class Element:
-    """One control as its application describes it. `bounds` is in desktop coordinates, None where it says none."""
+    """One control as its application describes it. `bounds` is in desktop coordinates, None when not reported."""
 
     id: ElementId
     parent: ElementId | None
@@ -25,7 +25,7 @@ class Element:
     name: str
     states: tuple[str, ...] = ()
     interfaces: frozenset[str] = frozenset()
-    """What it can be asked for: Action, Component, EditableText, Selection, Table, Text, Value."""
+    """Its AT-SPI interfaces: Action, Component, EditableText, Selection, Table, Text, Value."""
     description: str = ""
     bounds: Rect | None = None
     value: str | None = None
@@ -33,18 +33,18 @@ class Element:
     index: int = -1
 
     def has(self, *states: str) -> bool:
-        """True when it is in all of these states."""
+        """True when the element is in all of these states."""
         return all(state in self.states for state in states)
 
     @property
     def is_password(self) -> bool:
-        """True where the text must never be read."""
+        """True for a password field, whose text must never be read."""
         return self.role == "password-text"
 
 
 @dataclass(slots=True)
 class Application:
-    """A running application that describes its controls."""
+    """A running application that exposes an accessibility tree."""
 
     id: str
     name: str
@@ -54,7 +54,7 @@ class Application:
     root: ElementId
     windows: list[Element] = field(default_factory=list)
     process: str = ""
-    """The name of its program, where the system tells it."""
+    """The name of its program, where the system reports it."""
 
     @property
     def is_gtk3(self) -> bool:
@@ -67,24 +67,24 @@ Limit = Literal["nodes", "depth", "time", "children"]
 
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
-    """Where reading a tree stops."""
+    """The limits at which reading a tree stops."""
 
     max_nodes: int = 5_000
     max_depth: int = 64
     time_s: float = 6.0
     bounds: bool = True
-    """Ask for the bounds of what shows."""
+    """Query the bounds of visible elements."""
     values: bool = True
-    """Ask for the text and value of input fields that show."""
+    """Query the text and value of visible input fields."""
     bulk: bool = True
-    """Read the whole application at once where it can be; better without for a few elements."""
+    """Read the whole application in one call where supported; slower for a few elements."""
     roles: frozenset[str] = frozenset()
-    """Only elements of these roles, found quickly where the application can be asked for them; empty means all."""
+    """Only elements of these roles, fast where the application can search by role; empty means all."""
 
 
 @dataclass(slots=True)
 class Tree:
-    """Elements in reading order, parents before children. `cut_by` says which limits left something out."""
+    """Elements in reading order, parents before children. `cut_by` lists the limits that truncated it."""
 
     root: ElementId
     elements: list[Element]
@@ -97,7 +97,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something an application said has changed."""
+    """One change event from an application."""
 
     app: str
     path: str
@@ -106,24 +106,24 @@ class Change:
     detail: int = 0
     at: float = 0.0
     child: ElementId | None = None
-    """The child that came or went, for a change of children."""
+    """The child that was added or removed, for a change of children."""
 
 
 class Changes(Protocol):
-    """What applications say while it is held open."""
+    """A stream of change events from applications, for as long as it is open."""
 
     def __aiter__(self) -> AsyncIterator[Change]: ...
 
     def put(self, change: Change) -> None:
-        """Add a change that was noticed in another way."""
+        """Add a change that was detected by other means."""
         ...
 
     def taken(self) -> list[Change]:
-        """All that arrived and was not taken yet, without waiting."""
+        """All changes that have arrived and were not yet consumed, without waiting."""
         ...
 
     async def wait(self, timeout_s: float) -> bool:
-        """Return True as soon as something arrived, False when the time is up."""
+        """Return True as soon as a change has arrived, False on timeout."""
         ...
 
 
@@ -131,11 +131,11 @@ class Accessibility(Protocol):
     """The accessibility trees of a desktop's applications."""
 
     async def applications(self) -> list[Application]:
-        """The applications that describe their controls, with their windows."""
+        """The applications that expose an accessibility tree, with their windows."""
         ...
 
     async def hidden(self) -> list[str]:
-        """One sentence for each application with a window but no tree: what to switch on."""
+        """One sentence for each application with a window but no tree: what to enable."""
         ...
 
     async def tree(self, root: ElementId, limits: TreeLimits = TreeLimits()) -> Tree:
@@ -155,7 +155,7 @@ class Accessibility(Protocol):
         ...
 
     async def ancestors(self, element_id: ElementId) -> list[Element]:
-        """The elements above it, nearest first, up to its window."""
+        """The element's ancestors, nearest first, up to its window."""
         ...
 
     async def focused(self, app: str | None = None) -> Element | None:
@@ -163,15 +163,15 @@ class Accessibility(Protocol):
         ...
 
     async def text(self, element_id: ElementId, *, max_chars: int = 100_000) -> str | None:
-        """Its text; None when it has none or it is a password."""
+        """The element's text; None when it has none or is a password field."""
         ...
 
     async def text_length(self, element_id: ElementId) -> int | None:
-        """How many characters its text has; None when it has no text."""
+        """The number of characters of its text; None when it has no text."""
         ...
 
     async def caret(self, element_id: ElementId) -> tuple[int, int]:
-        """The selection as start and end; both are the caret when nothing is selected."""
+        """The selection as start and end; both are the caret position when nothing is selected."""
         ...
 
     async def set_text(self, element_id: ElementId, text: str, *, caret: int | None = None) -> bool:
@@ -179,7 +179,7 @@ class Accessibility(Protocol):
         ...
 
     async def set_value(self, element_id: ElementId, value: float) -> float:
-        """Set a slider or spinner; the answer is the value read back."""
+        """Set a slider or spinner; returns the value read back."""
         ...
 
     async def actions(self, element_id: ElementId) -> list[str]:
@@ -211,5 +211,5 @@ class Accessibility(Protocol):
         ...
 
     def changes(self, kinds: Sequence[str] = ()) -> AbstractAsyncContextManager[Changes]:
-        """Listen to what applications say for as long as it is held; all kinds when none is named."""
+        """Subscribe to change events until the context exits; all kinds when none is named."""
         ...

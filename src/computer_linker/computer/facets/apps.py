@@ -1,4 +1,4 @@
-"""Apps: what is installed and running, opening, closing and focusing it."""
+"""Apps: installed and running applications; opening, closing and focusing them."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,7 +20,7 @@ class Apps(Protocol):
     """The applications a person could start."""
 
     async def list(self, *, running_only: bool = False) -> list[App]:
-        """The installed applications by name, and running ones that no entry describes."""
+        """The installed applications by name, and running ones without a desktop entry."""
         ...
 
     async def open(self, app: str, arguments: Sequence[str] = ()) -> App:

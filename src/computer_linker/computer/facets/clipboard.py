@@ -1,4 +1,4 @@
-"""Clipboard: what the person copied, and what they will paste."""
+"""Clipboard: reading, writing and restoring its content."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -38,20 +38,20 @@ class Clipboard(Protocol):
         ...
 
     async def write(self, clip: Clip) -> None:
-        """Replace the content; it stays for as long as this computer is held open."""
+        """Replace the content; it stays for as long as this computer is open."""
         ...
 
     async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
-        """The content in the forms that can be given back later (text, images, file lists)."""
+        """The content in the forms that can be restored later (text, images, file lists)."""
         ...
 
     async def taken(self, timeout_s: float) -> bool | None:
-        """Wait until the focused application fetched what was last written. None where the system cannot tell."""
+        """Wait until the focused application fetched the last written content. None where this is not observable."""
         ...
 
 
 async def every_form(clipboard: Clipboard, max_bytes: int) -> Clip:
-    """All a clipboard offers, one form after the other. Raises LimitExceeded when they are larger together."""
+    """Read every form a clipboard offers. Raises LimitExceeded when their total exceeds the limit."""
     forms: dict[str, bytes] = {}
     for media_type in await clipboard.types():
         raw = await clipboard.read(media_type, max_bytes=max_bytes)

@@ -18,13 +18,13 @@ class Environment(Model):
 
 
 class InputSeen(Model):
-    """Something was pressed or moved at the machine. Which key is never told: it may be a password."""
+    """Something was pressed or moved at the machine. The key is never reported: it may belong to a password."""
 
     device: Literal["pointer", "keyboard"]
     kind: Literal["moved", "pressed", "released"]
     at_ms: int
     by: Literal["device", "program", "unknown"] = "unknown"
-    """A device that a hand uses, a program's made-up input (ours among it), or not told apart here."""
+    """A physical device, synthetic input of a program (ours included), or not distinguishable here."""
 
 
 class Facts(Protocol):

@@ -1,4 +1,4 @@
-"""The files facet: what a machine can do with the files beneath a scope's root."""
+"""The files facet: reading and changing the files beneath a scope's root."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ FileType = Literal["file", "directory", "symlink", "other"]
 Gate = Callable[[], Awaitable[None]]
 """Awaited after everything is prepared and before anything is changed."""
 Beside = Callable[[Callable[[], None]], Awaitable[None]]
-"""Runs work that waits for the disk in a thread that waits for it anyway."""
+"""Runs a sync in a thread that already waits for the disk."""
 Content = bytes | Callable[[], Iterator[bytes]]
-"""What to write: bytes, or a function that gives them in pieces so that a large text is never held twice."""
+"""What to write: bytes, or a function that yields them in pieces, so that a large text is never in memory twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What the system says of one name, the link itself where it is a link."""
+    """The metadata of one name; of the link itself where it is a symbolic link."""
 
     type: FileType
     size: int
@@ -37,7 +37,7 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What tells one state of a file from another. Of a folder only device and inode count."""
+    """The identity of one state of a file. Of a folder only device and inode count."""
 
     device: int
     inode: int
@@ -45,7 +45,7 @@ class Mark:
     modified_ns: int = -1
 
     def fits(self, stat: Stat | None) -> bool:
-        """True when `stat` shows this very state."""
+        """True when `stat` shows exactly this state."""
         if stat is None or (stat.device, stat.inode) != (self.device, self.inode):
             return False
         return self.size < 0 or (stat.size, stat.modified_ns) == (self.size, self.modified_ns)
@@ -69,7 +69,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a file, and where to go on."""
+    """A part of a file, and the position where the next part starts."""
 
     content: bytes
     size: int
@@ -136,13 +136,13 @@ class MakeFolder:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Take a file, a link or (with `recursive`) a folder away."""
+    """Remove a file, a link or (with `recursive`) a folder."""
 
     path: RootedPath
     recursive: bool = False
     expect: Mark | None = None
     only_if_empty: bool = False
-    """Of a folder that was made on the way: leave it when something else is in it by now."""
+    """For a folder created as a missing parent: leave it when it is not empty now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Put back what a keeper kept. `expect` is the state to replace; None means nothing must be there."""
+    """Restore what a keeper stored. `expect` is the state to replace; None means the name must be free."""
 
     path: RootedPath
     kept: str
@@ -175,7 +175,7 @@ Change = Write | MakeFolder | Remove | Move | Copy | Restore
 
 
 class Inverse(TypedDict, total=False):
-    """One step that takes a change back, as plain JSON values."""
+    """One step that reverts a change, as plain JSON values."""
 
     do: Literal["remove", "restore", "rmdir", "mkdir", "move"]
     root: str
@@ -184,13 +184,13 @@ class Inverse(TypedDict, total=False):
     toRoot: str
     kept: str
     after: list[int]
-    """The mark the change left behind; a different state now means that somebody changed it since."""
+    """The mark after the change; a different state now means that it was changed since."""
     bytes: int
 
 
 @dataclass(slots=True)
 class Changed:
-    """What one change did."""
+    """The result of one change."""
 
     path: RootedPath
     action: Literal["created", "modified", "deleted", "moved", "copied", "unchanged"]
@@ -203,7 +203,7 @@ class Changed:
 
 
 class Keeper(Protocol):
-    """Where a change leaves what it replaced, so that it can be taken back."""
+    """Stores what a change replaces, so that the change can be reverted."""
 
     @property
     def folder(self) -> int:
@@ -220,13 +220,13 @@ class Keeper(Protocol):
         ...
 
     def begun(self, steps: list[Inverse], leftovers: list[dict[str, Any]]) -> None:
-        """Called just before the first change: the steps that take all of it back, and temporaries to clean."""
+        """Called just before the first change: the steps that revert all of it, and temporaries to remove."""
         ...
 
     def done(self) -> None: ...
 
     def void(self) -> None:
-        """Nothing was changed after all."""
+        """Called when nothing was changed after all."""
         ...
 
 
@@ -238,7 +238,7 @@ class Files(Protocol):
         ...
 
     async def stat(self, path: RootedPath) -> Stat:
-        """The name itself: a link is reported as a link."""
+        """The metadata of the name itself: a link is reported as a link."""
         ...
 
     async def sha256(self, path: RootedPath) -> str:
@@ -273,7 +273,7 @@ class Files(Protocol):
         ...
 
     async def keep(self, path: RootedPath, keeper: Keeper) -> tuple[str | None, Stat | None]:
-        """Keep a copy of a file that a program is about to change in place: its kept name, and its state now."""
+        """Store a copy of a file that a program is about to change in place: its stored name, and its state now."""
         ...
 
     def open_file(self, path: RootedPath) -> int:

@@ -12,7 +12,7 @@ class Keyboard(Protocol):
     """
 
     async def press(self, keys: Sequence[str], *, count: int = 1) -> None:
-        """Hold the keys in order and release them in reverse: one key, or a chord such as ctrl, shift, t.
+        """Press the keys in order and release them in reverse: one key, or a chord such as ctrl, shift, t.
 
         Raises:
             InvalidRequest: a name is not a key, or the layout has no such key.

@@ -24,7 +24,7 @@ X11_KEYSYMS: dict[str, int] = {
 
 
 def key_name(given: str) -> str:
-    """The one name of a key: lower case, synonyms folded, or a single character.
+    """The canonical name of a key: lower case, synonyms folded, or a single character.
 
     Raises:
         InvalidRequest: there is no such key.
@@ -44,7 +44,7 @@ def keysym_of(name: str) -> int:
 
 
 def character_keysym(character: str) -> int:
-    """The X11 keysym that stands for a character."""
+    """The X11 keysym of a character."""
     number = ord(character)
     match character:
         case "\n" | "\r":

@@ -1,13 +1,13 @@
-"""Cutting text: after whole lines, never inside a character, and so that a reply fits the wire."""
+"""Truncating text after whole lines, never inside a character, so that a reply fits the wire limit."""
 
 MAX_REPLY = 8 * 1024 * 1024
 _ENVELOPE = 96 * 1024
-"""Room for the envelope around the content."""
+"""Bytes reserved for the envelope around the content."""
 _PLAIN = bytes(code for code in range(32, 256) if code not in b'"\\')
 
 
 def cut_text(data: bytes, limit: int) -> bytes:
-    """At most `limit` bytes of `data`: whole lines where there is one, else a whole number of characters."""
+    """At most `limit` bytes of `data`: whole lines where at least one fits, else whole characters."""
     if len(data) <= limit:
         return data
     end = data.rfind(b"\n", 0, limit)
@@ -45,5 +45,5 @@ def fit_text(data: bytes, room: int = MAX_REPLY - _ENVELOPE) -> bytes:
 
 
 def fit_bytes(data: bytes, room: int = MAX_REPLY - _ENVELOPE) -> bytes:
-    """As much of `data` as fits when it travels as base64."""
+    """As much of `data` as fits when it is encoded as base64."""
     return data[: room // 4 * 3]

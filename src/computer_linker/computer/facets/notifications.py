@@ -1,4 +1,4 @@
-"""Notifications: what applications told the person."""
+"""Notifications: what applications showed to the person."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -32,14 +32,14 @@ class Question(Protocol):
     """A notice with buttons."""
 
     async def ask(self, summary: str, body: str, actions: Sequence[tuple[str, str]]) -> str | None:
-        """Show it and wait: the key of the button pressed, or None when it went away without an answer."""
+        """Show it and wait: the key of the button pressed, or None when it was closed without an answer."""
         ...
 
 
 @runtime_checkable
 class Questions(Protocol):
-    """A desktop whose notices can ask."""
+    """A desktop whose notices can have buttons."""
 
     def question(self) -> AbstractAsyncContextManager[Question | None]:
-        """A question to ask within the body, after which its notice is gone; None where no notice shows buttons."""
+        """Open a question; its notice is removed when the context exits. None where notices have no buttons."""
         ...

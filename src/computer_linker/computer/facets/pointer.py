@@ -10,7 +10,7 @@ Modifier = Literal["ctrl", "alt", "shift", "super"]
 
 
 class Pointer(Protocol):
-    """The one pointer of a desktop. Every button and key is released again, whatever happens."""
+    """The pointer of a desktop. Every button and key is released again, also after an error."""
 
     async def position(self) -> Point:
         """Where the pointer is."""

@@ -1,16 +1,16 @@
-"""Processes: start one exactly as told, watch it, and end it with everything it started."""
+"""Processes: starting a program exactly as specified, watching it, and ending it with all its descendants."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 SignalName = Literal["term", "int", "kill", "hup", "quit", "usr1", "usr2"]
 FIRST_KEPT_FD = 10
 """`Launch.fds` appear in the child as 10, 11, 12 …, so that an argv can name them."""
 STAGED_PATH = "/staged"
-"""Where a launch with a staged root finds it."""
+"""The path of the staged root in a launch that has one."""
 GATE_FD = 9
-"""Where a launch with `gate="argv"` finds its gate: it must wait until a byte can be read there."""
+"""The gate's descriptor in a launch with `gate="argv"`: the program must wait until a byte can be read there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,11 @@ class PtySize:
 
 @dataclass(frozen=True, slots=True)
 class KernelRules:
-    """What the kernel takes away from a child before its program starts (Landlock and seccomp on Linux)."""
+    """Kernel restrictions of a child, applied before its program starts (Landlock and seccomp on Linux)."""
 
     read: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
+    """Folders that may be listed recursively, without reading files."""
     write: tuple[str, ...] = ()
     root_fds: tuple[int, ...] = ()
     """Indexes into `Launch.fds` of folders that may be written."""
@@ -35,7 +37,7 @@ class KernelRules:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """What one command, with all it starts, may use. None is the system's default."""
+    """Resource limits of one command with all its descendants. None is the system's default."""
 
     processes: int | None = None
     memory_bytes: int | None = None
@@ -60,27 +62,27 @@ class Mount:
     target: str = ""
     device: int = 0
     inode: int = 0
-    """A closed name must have this number still; 0 for one that no command can replace."""
+    """The inode a closed name must still have; 0 for one that no command can replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """A root built for the program before it starts, from held descriptors; a sandbox program finds it at STAGED_PATH."""
+    """A staged root, built from held descriptors before the program starts; mounted at STAGED_PATH."""
 
     mounts: tuple[Mount, ...]
-    """In the order they are made: what lies deeper comes later."""
+    """In mount order: deeper paths come later."""
     fds: tuple[int, ...]
     room_bytes: int
-    """How much memory all folders of the kind `room` may take together."""
+    """The total memory limit of all `room` folders."""
 
 
 class NamesChanged(Exception):
-    """A name of a staged root is not what was seen there; nothing was started."""
+    """A name of a staged root changed since it was inspected; nothing was started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One program to start. `argv[0]` is the absolute file; nothing is looked up or expanded."""
+    """One program to start. `argv[0]` is an absolute path; nothing is looked up or expanded."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
@@ -88,28 +90,18 @@ class Launch:
     stdin: Literal["null", "pipe"] = "null"
     pty: PtySize | None = None
     fds: tuple[int, ...] = ()
-    """Descriptors the child keeps, as FIRST_KEPT_FD and up."""
+    """Descriptors the child inherits, as FIRST_KEPT_FD and up."""
     gate: Literal["self", "argv"] = "self"
     """Who waits for `Child.go()`: the launcher itself, or the program in argv (it reads GATE_FD)."""
     wrapped: bool = False
-    """True when argv is a sandbox program: a gentle stop goes past it to what it runs."""
+    """True when argv is a sandbox program: a graceful stop signals the program inside it instead."""
     kernel: KernelRules = field(default_factory=KernelRules)
     staging: Staging | None = None
     is_tunnel: bool = False
-    """True for the service's own tunnel program: it may come in by the tunnel's port, as no command may."""
-    ahead: "Ahead | None" = None
-    """The process that was set to work ahead of this launch."""
+    """True for the service's own tunnel program: it may connect to the tunnel's port, unlike a command."""
     client: str = ""
-    """The principal it runs for: all of one client's processes share one allowance. Empty for the service itself."""
+    """The principal it runs for: all of one client's processes share its limits. Empty for the service itself."""
     limits: ProcessLimits = field(default_factory=ProcessLimits)
-
-
-class Ahead(Protocol):
-    """A process that syncs a file now and takes one launch afterwards; if the file cannot be synced, none."""
-
-    def give_back(self) -> None:
-        """There is no launch for it after all."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +113,12 @@ class Ended:
     reason: str | None = None
     """Why the program could not be started at all."""
     reached: tuple[tuple[str, int], ...] = ()
-    """Limits it ran into, `processes` or `memory`, each with its value."""
+    """Limits it reached, `processes` or `memory`, each with its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process and all it started use now."""
+    """The current resource usage of a process and its descendants."""
 
     pids: int
     cpu_s: float
@@ -141,7 +133,7 @@ class Child(Protocol):
     stdin: int | None
     stdout: int
     stderr: int | None
-    """None on a pty, where both come through `stdout`."""
+    """None on a pty, where both arrive through `stdout`."""
 
     def go(self) -> None:
         """Let the program start; until then nothing of it has run."""
@@ -156,19 +148,19 @@ class Child(Protocol):
         ...
 
     def signal(self, name: SignalName) -> None:
-        """Send a signal to the process's whole group (past a sandbox program); nothing when it has ended."""
+        """Send a signal to the process group (except a sandbox program); no effect when it has ended."""
         ...
 
     def kill(self) -> None:
-        """End the process and everything it started, at once."""
+        """Kill the process and all its descendants at once."""
         ...
 
     def usage(self) -> Usage | None:
-        """What it uses now, where the system can tell."""
+        """Its current resource usage, where the system reports it."""
         ...
 
     def resize(self, size: PtySize) -> None:
-        """Tell a pty its size."""
+        """Set the size of a pty."""
         ...
 
 
@@ -176,18 +168,9 @@ class Processes(Protocol):
     """Starts processes on one machine."""
 
     async def spawn(self, launch: Launch) -> Child:
-        """Start a process; it waits at its gate until `go()`. Raises NamesChanged when its root has to be planned anew."""
+        """Start a process; it waits at its gate until `go()`. Raises NamesChanged when its root must be planned again."""
         ...
 
     async def aclose(self) -> None:
         """End every process that was started here."""
-        ...
-
-
-@runtime_checkable
-class SyncsAhead(Protocol):
-    """Processes that can wait for the disk before they become a program, so that nobody else has to."""
-
-    def sync_ahead(self, fd: int, client: str = "") -> Ahead | None:
-        """Set a process of this client to work at once; None when none waits for work."""
         ...

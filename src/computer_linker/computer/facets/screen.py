@@ -1,4 +1,4 @@
-"""Screen: what can be seen."""
+"""Screen: displays and captures."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

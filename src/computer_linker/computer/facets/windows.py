@@ -1,4 +1,4 @@
-"""Windows: listing, focusing, placing and closing them."""
+"""Windows: listing, focusing, placing and closing windows."""
 
 import builtins
 from typing import Protocol
@@ -7,7 +7,7 @@ from computer_linker.model.geometry import Point, Rect, Window
 
 
 class Windows(Protocol):
-    """The windows of a desktop. Each act returns after the window system showed the result."""
+    """The windows of a desktop. Each action returns after the window system confirmed the result."""
 
     async def list(self) -> list[Window]:
         """All windows, the topmost first."""
@@ -18,7 +18,7 @@ class Windows(Protocol):
         ...
 
     async def focused(self) -> Window | None:
-        """The window that has the keyboard."""
+        """The window with the keyboard focus."""
         ...
 
     async def at(self, point: Point) -> Window | None:
@@ -26,7 +26,7 @@ class Windows(Protocol):
         ...
 
     async def focus(self, window_id: str) -> Window:
-        """Raise the window and give it the keyboard.
+        """Raise the window and give it the keyboard focus.
 
         Raises:
             NotFound: there is no such window.
@@ -35,9 +35,9 @@ class Windows(Protocol):
         ...
 
     async def place(self, window_id: str, bounds: Rect) -> Window:
-        """Move and resize the window's content; the answer says where it came to lie."""
+        """Move and resize the window's content; returns its new bounds."""
         ...
 
     async def close(self, window_id: str) -> bool:
-        """Ask the window to close; True once it is gone, False when it stayed (it may be asking to save)."""
+        """Ask the window to close; True once it is closed, False when it stayed open (it may be asking to save)."""
         ...

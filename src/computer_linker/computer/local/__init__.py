@@ -1,1 +1,1 @@
-"""This machine: one folder a system; probe.py chooses."""
+"""Backends of this machine, one folder per system; probe.py chooses."""

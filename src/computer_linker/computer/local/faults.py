@@ -1,8 +1,6 @@
-"""What an OS error means on the wire: one table, and sentences that carry the scope's path, never the host's."""
+"""Maps OS errors to wire errors; messages contain the path in the scope, never the host's."""
 
 import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from computer_linker.errors import (
     AlreadyExists,
@@ -49,15 +47,6 @@ FAULTS: dict[int, tuple[type[LinkError], str]] = {
 
 
 def fault(error: OSError, path: str) -> LinkError:
-    """The failure a client sees for an OS error at the scope's `path`."""
+    """The wire error for an OS error at `path` in the scope."""
     kind, sentence = FAULTS.get(error.errno or 0, (ExecutionFailed, "The system refused to work on {path}."))
     return kind(sentence.format(path=path), path=path, errno=errno.errorcode.get(error.errno or 0, "unknown"))
-
-
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Turn an OSError of the body into its failure."""
-    try:
-        yield
-    except OSError as error:
-        raise fault(error, path) from error

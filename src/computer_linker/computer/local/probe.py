@@ -1,4 +1,4 @@
-"""Which system this is, asked once; each system's folder may then assume its own."""
+"""Chooses the backends for this system; each system's folder may then assume its own."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ def _provide_processes(computer: Computer) -> None:
 
 
 def provide_desktop(computer: Computer, environ: Mapping[str, str]) -> None:
-    """Put the desktop facets of this system and session in place, or say why there are none."""
+    """Provide the desktop facets of this system and session, or the reasons why there are none."""
     if sys.platform == "darwin":
         _provide_macos(computer)
     elif sys.platform == "win32":

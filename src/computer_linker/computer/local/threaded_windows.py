@@ -1,4 +1,4 @@
-"""Windows of a system whose calls block: each runs in a thread of its own."""
+"""Windows of a system whose calls block: each call runs in a worker thread."""
 
 import builtins
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from computer_linker.model.geometry import Point, Rect, Window
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The system's own ways. `listed` takes whether menus and other pop-ups are wanted too."""
+    """The system's own functions. The argument of `listed` includes menus and other pop-ups."""
 
     listed: Callable[[bool], list[Window]]
     focus: Callable[[str], Window]
@@ -20,13 +20,13 @@ class Calls:
 
 
 class ThreadedWindows:
-    """Windows from the front to the back."""
+    """Windows by blocking calls, topmost first."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
     async def list(self) -> list[Window]:
-        """Windows of applications, not of the system's own furniture."""
+        """Windows of applications, without panels and other system windows."""
         return await to_thread.run_sync(self._calls.listed, False)
 
     async def stack(self) -> builtins.list[Window]:
@@ -34,7 +34,7 @@ class ThreadedWindows:
         return await to_thread.run_sync(self._calls.listed, True)
 
     async def focused(self) -> Window | None:
-        """The window with the keyboard."""
+        """The window with the keyboard focus."""
         return next((window for window in await self.list() if window.is_focused), None)
 
     async def at(self, point: Point) -> Window | None:

@@ -1,1 +1,1 @@
-"""Another machine as a computer: every facet call goes over a link, and that machine has the last word."""
+"""Another machine as a computer: every facet call goes over a link, and that machine applies its own policy."""

@@ -1,16 +1,45 @@
-"""RemoteComputer: a machine at the other end of a link, with the same facets as one that is here."""
+"""RemoteComputer: a machine at the other end of a link, with the same facets as the local one."""
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.manifest import FACETS, FacetName, FacetState, Manifest
-from computer_linker.computer.remote.controls import RemoteAccessibility
 from computer_linker.computer.remote.files import RemoteFiles
 from computer_linker.computer.remote.forward import Forwarded, RemoteKeyboard
 from computer_linker.computer.remote.link import Link
 from computer_linker.computer.remote.processes import RemoteProcesses
+from computer_linker.computer.subscription import Subscription
 from computer_linker.errors import OsPermissionRequired, UnsupportedPlatform
+
+_MAX_PENDING = 10_000
+
+
+class RemoteAccessibility(Forwarded):
+    """Forwards every call; changes arrive as a stream while there is a listener."""
+
+    @asynccontextmanager
+    async def changes(self, kinds: Sequence[str] = ()) -> AsyncIterator[Subscription]:
+        """Subscribe to change events there until the context exits."""
+        subscription = Subscription(limit=_MAX_PENDING)
+        method = self._methods["changes"]
+
+        async def listen() -> None:
+            items = self._link.stream(self._scope(), method.name, {"kinds": list(kinds)})
+            async for item in items:
+                subscription.put(method.from_answer(item, []))
+
+        listening = asyncio.ensure_future(listen())
+        try:
+            yield subscription
+        finally:
+            listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await listening
+
 
 _STARTS = frozenset({"command:run", "process:manage"})
 
@@ -33,19 +62,20 @@ class RemoteComputer(Computer):
 
     @classmethod
     def of(cls, link: Link, scope: str = "") -> Self:
-        """A computer on a link that has been opened: what it offers is known already."""
+        """A computer on a link that is open: its offer is known already."""
         return cls(link, scope)
 
     def capabilities(self) -> Manifest:
-        """What that machine said when the link opened; no round trip. `backend` names what provides a facet there."""
-        told = self._link.offer.facets
+        """The manifest that machine sent when the link opened; no round trip. `backend` names the provider there."""
+        offered = self._link.offer.facets
         states: dict[str, FacetState] = {
-            facet: told.get(facet) or FacetState(state="missing", reason="It says nothing of it.") for facet in FACETS
+            facet: offered.get(facet) or FacetState(state="missing", reason="It says nothing of it.")
+            for facet in FACETS
         }
         return Manifest(facets=states)
 
     def _put(self, facet: FacetName, part: Any) -> None:
-        """Place a facet, or what stands for one that the other machine lacks."""
+        """Set a facet, or the placeholder of one that the other machine lacks."""
         state = self._link.offer.facets.get(facet)
         if state is None or state.state == "missing":
             reason = "It has none." if state is None else state.reason
@@ -66,7 +96,7 @@ class RemoteComputer(Computer):
         return found
 
     def _process_scope(self) -> str:
-        """The folder scope that was chosen; else the first in which programs may be started."""
+        """The selected folder scope; else the first in which programs may be started."""
         folders = [scope for scope in self._link.offer.scopes if scope.type == "folder"]
         if any(scope.id == self._scope for scope in folders):
             return self._scope

@@ -1,4 +1,4 @@
-"""Files of another machine: paths beneath the roots it gave us, changed there as one batch and kept there for undo."""
+"""Files of another machine: paths beneath the roots it granted, changed there as one batch with its undo journal."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,14 +42,14 @@ from computer_linker.model.base import Model
 from computer_linker.model.paths import RootedPath
 
 MAX_SENT = 12_000_000
-"""What one batch of changes carries at most; more goes by file.copy, which streams."""
+"""The size limit of one batch of changes; file.copy streams larger content."""
 _KINDS: dict[str, type[Change]] = {
     "write": Write, "folder": MakeFolder, "remove": Remove, "move": Move, "copy": Copy, "restore": Restore,
 }  # fmt: skip
 
 
 class SentChange(Model):
-    """One change on the wire: its kind, and its fields as they are named in Python."""
+    """One change on the wire: its kind, and its fields by their Python names."""
 
     do: Literal["write", "folder", "remove", "move", "copy", "restore"]
     fields: dict[str, Any]
@@ -92,13 +92,13 @@ class RemoteFiles:
     async def change(
         self, changes: Sequence[Change], *, gate: Gate, keeper: Keeper | None = None, beside: Beside | None = None
     ) -> list[Changed]:
-        """Make all of the changes there or none. The gate is passed before anything is sent; what is replaced is kept there."""
+        """Make all of the changes there or none. The gate is awaited before anything is sent; undo data is stored there."""
         if not changes:
             return []
         scope, sent = self._sent(changes)
         await gate()
         answer = await self._link.ask(scope, "files.change", {"changes": sent}, is_safe=False)
-        done, steps = _told(answer.value)
+        done, steps = _parsed_reply(answer.value)
         if keeper is not None:
             keeper.begun(steps, [])
             keeper.done()
@@ -141,8 +141,8 @@ class RemoteFiles:
         return scopes.pop(), sent
 
 
-def _told(value: Any) -> tuple[list[Changed], list[Inverse]]:
-    """What was changed, and how it is taken back. What cannot be read may have been done all the same."""
+def _parsed_reply(value: Any) -> tuple[list[Changed], list[Inverse]]:
+    """The changes made, and how to revert them. After an unreadable reply the changes may have been made."""
     try:
         steps: list[Inverse] = TypeAdapter(list[Inverse]).validate_python(value["steps"])
         return changed_adapter().validate_python(value["done"]), steps
@@ -159,7 +159,7 @@ def packed_change(change: Change) -> dict[str, Any]:
 
 
 def unpacked_change(value: Any) -> Change:
-    """A change from plain values. Raises InvalidRequest for what is none."""
+    """A change from plain values. Raises InvalidRequest for anything else."""
     try:
         sent = SentChange.from_wire(value)
         if sent.do == "write" and type(sent.fields.get("content")) is not bytes:
@@ -171,11 +171,11 @@ def unpacked_change(value: Any) -> Change:
 
 
 def paths_of(change: Change) -> list[RootedPath]:
-    """Every path a change is about."""
+    """Every path a change affects."""
     return [change.path, *([change.destination] if isinstance(change, Move | Copy) else [])]
 
 
 @cache
 def changed_adapter() -> TypeAdapter[list[Changed]]:
-    """How what was changed travels."""
+    """The wire codec of a list of results."""
     return TypeAdapter(list[Changed])

@@ -1,4 +1,4 @@
-"""Flow: the bytes that stream beside one call, one way, in worker threads; a lost connection is opened again where it broke."""
+"""Flow: a one-way byte stream beside one call, in worker threads; a lost connection is resumed where it broke."""
 
 import queue
 import struct
@@ -17,13 +17,13 @@ _TAKEN = b"\x01"
 _ABORTED = 0xFFFFFFFF
 _AHEAD = 4
 RESUME_S = 20.0
-"""How long a lost connection may stay away."""
+"""How long to wait for a lost connection to be reopened."""
 
-Told = Callable[[int], None]
+Progress = Callable[[int], None]
 
 
 class Pipe(Protocol):
-    """A blocking connection to the other side, private and checked by the link that made it."""
+    """A blocking connection to the other side, encrypted and authenticated by the link that opened it."""
 
     def sendall(self, data: bytes | memoryview, /) -> None: ...
 
@@ -35,28 +35,28 @@ class Pipe(Protocol):
 
 
 Connect = Callable[[int, float], tuple[Pipe, int]]
-"""Open a connection, telling how many bytes we have and learning how many they have; within so many seconds."""
+"""Opens a connection: takes the number of bytes we have and a timeout, returns it with the number the peer has."""
 
 
 class Flow:
-    """One side of a stream. The memory it takes is a few pieces, whatever the length; the pace is that of the slower side."""
+    """One side of a stream. It buffers a few pieces, whatever the length; the slower side sets the pace."""
 
-    def __init__(self, told: Told | None = None) -> None:
+    def __init__(self, progress: Progress | None = None) -> None:
         self._connect: Connect | None = None
         self._ready = threading.Event()
         self._pipe: Pipe | None = None
         self._failed: LinkError | None = None
-        self._told = told or _untold
+        self._progress = progress or _no_progress
         self.size = 0
-        """How many bytes went through."""
+        """The number of bytes transferred."""
 
     def carried_by(self, connect: Connect) -> None:
-        """Name the link that carries it."""
+        """Set the function that opens its connections."""
         self._connect = connect
         self._ready.set()
 
     async def until(self, call: Awaitable[Reply]) -> Reply:
-        """The reply of the call it belongs to, and with which it ends: nothing more can come, and who still waits is told so."""
+        """Await the reply of its call, and end the stream with it: waiters get an error."""
         try:
             reply = await call
             if not reply.ok:
@@ -69,18 +69,18 @@ class Flow:
             self.fail(Aborted("The call was stopped."))
 
     def fail(self, error: LinkError) -> None:
-        """End it: whoever waits in it gets this error."""
+        """End the stream with this error for every waiter."""
         self._failed = self._failed or error
         self._ready.set()
         if (pipe := self._pipe) is not None:
             with suppress(OSError):
-                # Not closed: a thread may be waiting in it, and only this wakes it.
+                # Shut down, not closed: a thread may be blocked in it, and only this wakes it.
                 pipe.shutdown(2)
 
     def pieces(self) -> Iterator[bytes]:
-        """What the other side sends, to its very end. Raises when it ends early: then nothing of it may be kept.
+        """The bytes from the other side, to the end. Raises when the stream ends early: then nothing of it may be used.
 
-        A second thread reads a few pieces ahead, so that decrypting one and writing another go on side by side.
+        A second thread reads a few pieces ahead, so that decrypting one and writing another run in parallel.
         """
         ahead: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
         left = threading.Event()
@@ -106,7 +106,7 @@ class Flow:
                 put(piece)
             put(None)
         except Exception as error:
-            # Raised where the pieces are taken; this thread has nobody to tell.
+            # Raised where the pieces are consumed; this thread cannot report it.
             with suppress(Aborted):
                 put(error)
 
@@ -127,7 +127,7 @@ class Flow:
                 pipe.close()
 
     def send(self, source: Callable[[int], Iterator[bytes]]) -> int:
-        """Send everything `source` gives from a byte on; returns once the other side has taken it. How many bytes it was."""
+        """Send everything `source` yields from an offset on; returns the number of bytes once the other side has them."""
         while True:
             pipe, start = self._opened()
             self.size = start
@@ -151,7 +151,7 @@ class Flow:
         if self._failed is not None:
             raise self._failed
         self.size += size
-        self._told(self.size)
+        self._progress(self.size)
 
     def _opened(self) -> tuple[Pipe, int]:
         until = time.monotonic() + RESUME_S
@@ -198,9 +198,9 @@ def _abort(pipe: Pipe) -> None:
     try:
         pipe.sendall(_SIZE.pack(_ABORTED))
     except OSError:
-        # The other side sees a lost connection instead, which ends there in the same way.
+        # The other side sees a lost connection instead, with the same effect.
         return
 
 
-def _untold(_size: int) -> None:
+def _no_progress(_size: int) -> None:
     return None

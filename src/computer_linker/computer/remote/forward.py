@@ -1,4 +1,4 @@
-"""A facet of another machine: each method packs its arguments, asks over the link, and unpacks the answer."""
+"""A facet of another machine: each method packs its arguments, calls over the link, and unpacks the result."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
@@ -9,7 +9,7 @@ from computer_linker.computer.remote.methods import Method, methods_of
 
 
 class Forwarded:
-    """Stands for a facet of the machine at the other end."""
+    """A proxy for a facet of the machine at the other end."""
 
     def __init__(self, facet: FacetName, link: Link, scope: Callable[[], str]) -> None:
         self._methods = methods_of(facet)
@@ -21,7 +21,7 @@ class Forwarded:
         if method is None:
             raise AttributeError(name)
         made = self._streaming(method) if method.is_stream else self._calling(method)
-        # Found by Python itself from the next use on.
+        # Cached as an attribute, so that __getattr__ is not called again.
         self.__dict__[name] = made
         return made
 
@@ -39,7 +39,7 @@ class Forwarded:
 
 
 class RemoteKeyboard(Forwarded):
-    """A keyboard, with what it says of itself."""
+    """A keyboard, with its reported property."""
 
     @property
     def takes_any_character(self) -> bool:
@@ -47,13 +47,13 @@ class RemoteKeyboard(Forwarded):
 
 
 async def ask(link: Link, scope: str, method: Method, params: dict[str, Any]) -> Any:
-    """Call a method there and give its typed result."""
+    """Call a method there and return its typed result."""
     answer = await link.ask(scope, method.name, params, is_safe=not method.is_act)
     return method.from_answer(answer.value, answer.blobs)
 
 
 async def subscribe(link: Link, scope: str, method: Method, params: dict[str, Any]) -> AsyncGenerator[Any, None]:
-    """The typed items that a method pushes there, for as long as they are iterated."""
+    """The typed items that a method pushes, for as long as they are iterated."""
     items = link.stream(scope, method.name, params)
     try:
         async for item in items:

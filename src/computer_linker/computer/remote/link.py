@@ -1,4 +1,4 @@
-"""What a remote computer asks of the link it lives on, so that it knows no transport."""
+"""The interface of a link, so that a remote computer does not depend on a transport."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from computer_linker.model.base import Model
 
 
 class OfferedScope(Model):
-    """A scope of that machine which we were given, and what we may do in it. What a machine says here is shown to clients."""
+    """A scope granted by that machine, and its capabilities. Its text fields are shown to clients."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     type: Literal["folder", "computer"]
@@ -20,37 +20,37 @@ class OfferedScope(Model):
 
 
 class Offer(Model):
-    """What a machine says of itself when a link opens: what it is, what it can do now, and what of that we were given."""
+    """A machine's message when a link opens: its identity, its manifest, and the scopes granted to us."""
 
     name: Annotated[str, Field(max_length=200)]
     system: Annotated[str, Field(max_length=64)]
     architecture: Annotated[str, Field(max_length=64)]
     facets: Annotated[dict[str, FacetState], Field(max_length=64)]
     traits: Annotated[list[str], Field(max_length=64)] = []
-    """What facets say of themselves beyond their methods, such as `keyboard.takes_any_character`."""
+    """Properties of facets beyond their methods, such as `keyboard.takes_any_character`."""
     scopes: Annotated[list[OfferedScope], Field(max_length=256)] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a call gave: plain values, and the large bytes that came beside them."""
+class RemoteReply:
+    """The result of a call: plain values, and the large binary data beside them."""
 
     value: Any
     blobs: list[bytes] = field(default_factory=list)
 
 
 class Link(Protocol):
-    """A way to one machine."""
+    """A connection to one machine."""
 
     @property
     def offer(self) -> Offer:
-        """What the machine said when the link was last opened; no round trip."""
+        """The offer from when the link was last opened; no round trip."""
         ...
 
-    async def ask(self, scope: str, method: str, params: dict[str, Any], *, is_safe: bool) -> Answer:
-        """Call a method there. One that is not safe is never sent a second time unless that machine knows it by its key."""
+    async def ask(self, scope: str, method: str, params: dict[str, Any], *, is_safe: bool) -> RemoteReply:
+        """Call a method there. One with effects is never resent unless that machine deduplicates it by its key."""
         ...
 
     def stream(self, scope: str, method: str, params: dict[str, Any]) -> AsyncIterator[Any]:
-        """What that machine pushes, for as long as it is iterated."""
+        """The items that machine pushes, for as long as they are iterated."""
         ...

@@ -1,4 +1,4 @@
-"""Every facet method that can be called from afar: its name on the wire, what it needs there, and how its values travel."""
+"""Every facet method that can be called remotely: its wire name, required capability, and codecs."""
 
 import inspect
 from collections.abc import Callable
@@ -27,12 +27,12 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect, Known
 
 _LIFTED = 65_536
-"""Bytes longer than this travel beside the answer."""
+"""Longer binary values are sent beside the reply."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """One facet method as it is known on the wire."""
+    """One facet method on the wire."""
 
     name: str
     facet: FacetName
@@ -42,17 +42,17 @@ class Method:
     needs_any: frozenset[Capability] = frozenset()
     effect: Effect = Effect.OBSERVE
     known: Known | None = None
-    """What is known after an act that raised nothing."""
+    """The effect word after an act that raised nothing."""
     is_repeatable: bool = False
-    """A change that comes to the same when it is asked again, so that nobody need remember it by a key."""
+    """An idempotent change, which needs no deduplication key."""
     is_stream: bool = False
     has_blobs: bool = False
     item: type | None = None
-    """What a stream gives, where the method's own annotation does not say it."""
+    """The item type of a stream, where the method's annotation lacks it."""
 
     @property
     def is_act(self) -> bool:
-        """Whether it must not be asked a second time unless that machine knows it by its key."""
+        """Whether it must not be resent unless that machine deduplicates it by its key."""
         return self.effect is not Effect.OBSERVE and not self.is_repeatable
 
     @property
@@ -77,7 +77,7 @@ class Method:
         return {name: self._adapters[name].dump_python(value, by_alias=True) for name, value in bound.arguments.items()}
 
     def from_params(self, params: Any) -> dict[str, Any]:
-        """The typed arguments of a call that came over the wire. Raises InvalidRequest for what does not fit."""
+        """The typed arguments of a call from the wire. Raises InvalidRequest for a mismatch."""
         known = self.signature.parameters
         if type(params) is not dict or not params.keys() <= known.keys():
             raise InvalidRequest(f"{self.name} takes {', '.join(known) or 'nothing'}.")
@@ -87,10 +87,10 @@ class Method:
         return {name: self._value(name, value) for name, value in params.items()}
 
     def to_answer(self, result: Any) -> tuple[Any, list[bytes]]:
-        """The result as plain values, with its large bytes apart."""
+        """The result as plain values, with its large binary data separate."""
         blobs: list[bytes] = []
         if self.has_blobs and isinstance(result, screen.Pixmap):
-            # By hand: the adapter would copy eight megabytes of pixels.
+            # Without the adapter, which would copy eight megabytes of pixels.
             blobs.append(result.data)
             plain = {"width": result.width, "height": result.height, "stride": result.stride}
             return {**plain, "data": {"blob": 0}, "area": result.area.to_wire()}, blobs
@@ -98,7 +98,7 @@ class Method:
         return (_lifted(value, blobs), blobs) if self.has_blobs else (value, blobs)
 
     def from_answer(self, value: Any, blobs: list[bytes]) -> Any:
-        """The typed result of an answer. Raises InvalidRequest for what does not fit."""
+        """The typed result of a reply. Raises InvalidRequest for a mismatch."""
         return self._value("return", _lowered(value, blobs) if self.has_blobs else value)
 
     def _value(self, name: str, value: Any) -> Any:
@@ -221,7 +221,7 @@ def _folders(row: _Row) -> None:
     add("rehearse", needs=_WRITE)
     add = row("processes", "processes", ProcessesThere)
     add("spawn", needs=_START, effect=Effect.CHANGE, known="unverifiable")
-    # What runs once the gate opens was judged, asked about and recorded with `spawn`.
+    # What runs once the gate opens was checked, confirmed and audited with `spawn`.
     for look in ("go", "usage"):
         add(look, needs=_HELD)
     for look in ("output", "ending"):
@@ -233,11 +233,11 @@ def _folders(row: _Row) -> None:
 
 @cache
 def methods() -> dict[str, Method]:
-    """Every method by its name on the wire, made on first use."""
+    """Every method by its wire name, created on first use."""
     return {method.name: method for method in _rows()}
 
 
 @cache
 def methods_of(facet: FacetName) -> dict[str, Method]:
-    """The methods of one facet by their names in Python."""
+    """The methods of one facet by their Python names."""
     return {method.attribute: method for method in methods().values() if method.facet == facet}

@@ -1,4 +1,4 @@
-"""Processes as they travel: what a launch may say to another machine, and every call about a process that runs there."""
+"""Wire models of remote processes: the launch, and every call about a process that runs there."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from computer_linker.computer.facets.processes import Ended, PtySize, SignalName
 
 OutputName = Literal["stdout", "stderr"]
 FED = 65_536
-"""What one `feed` carries at most."""
+"""The maximum size of one `feed`."""
 RESUME_S = 20.0
-"""How long a caller tries to find a process again after its link broke."""
+"""How long a caller tries to reconnect to a process after its link broke."""
 
 
 @dataclass(frozen=True, slots=True)
 class FarLaunch:
-    """A program to start there: what can be judged by its words. Descriptors and kernel rules are the other machine's own."""
+    """A program to start there: only what policy can check. Descriptors and kernel rules are the other machine's own."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
@@ -30,22 +30,22 @@ class Spawned:
     process: str
     pid: int
     missing: str | None = None
-    """Why there is none: the program is not there. Everything else is refused."""
+    """Why there is no process: the program does not exist. Every other failure is an error."""
 
 
 class ProcessesThere(Protocol):
-    """The processes of a machine as a paired one calls them."""
+    """The process calls that a machine serves to a peer."""
 
     async def spawn(self, launch: FarLaunch) -> Spawned:
-        """Judge, confine and start a program; it waits at its gate."""
+        """Check, confine and start a program; it waits at its gate."""
         ...
 
     async def go(self, process: str) -> None:
-        """Open the gate. What then runs was decided, and recorded, by `spawn`."""
+        """Open the gate. The program was approved, and audited, by `spawn`."""
         ...
 
     async def feed(self, process: str, at: int, data: bytes, is_last: bool = False) -> int:
-        """Give it input, `at` so many bytes from the beginning; how much of it is taken, now or when it came before."""
+        """Write input at the offset `at`; returns how much is accepted, now or when it was sent before."""
         ...
 
     async def signal(self, process: str, name: SignalName) -> None: ...
@@ -53,7 +53,7 @@ class ProcessesThere(Protocol):
     async def kill(self, process: str) -> None: ...
 
     async def hang_up(self, process: str, name: OutputName) -> None:
-        """Read no more of an output: who goes on writing to it is told by the system, as when a pipe is closed."""
+        """Stop reading an output: a program that writes on gets SIGPIPE, as when a pipe is closed."""
         ...
 
     async def resize(self, process: str, size: PtySize) -> None: ...
@@ -61,7 +61,7 @@ class ProcessesThere(Protocol):
     async def usage(self, process: str) -> Usage | None: ...
 
     def output(self, process: str, name: OutputName, have: int) -> AsyncIterator[bytes]:
-        """What it prints, from byte `have` on, no faster than it is taken."""
+        """Its output from byte `have` on, with back-pressure."""
         ...
 
     def ending(self, process: str) -> AsyncIterator[Ended]:

@@ -1,4 +1,4 @@
-"""Processes of another machine: started, confined and held there, with their streams as pipes of this one."""
+"""Processes of another machine: started, confined and held there, with their streams as local pipes."""
 
 import asyncio
 import errno
@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from computer_linker.computer.facets.ending import Ending
+from computer_linker.computer.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, KernelRules, Launch, PtySize, SignalName, Usage
 from computer_linker.computer.remote.forward import ask, subscribe
 from computer_linker.computer.remote.link import Link
@@ -24,18 +24,18 @@ _CLOSE_S = 10.0
 
 
 class RemoteProcesses:
-    """Starts programs there. That machine judges them by its own rules and puts its own boundary around them."""
+    """Starts programs there. That machine applies its own policy and its own sandbox."""
 
     def __init__(self, link: Link, scope: Callable[[], str]) -> None:
         self._link, self._scope = link, scope
         self._children: set[RemoteChild] = set()
 
     async def spawn(self, launch: Launch) -> Child:
-        """Start a program there; it waits at its gate until `go()`. Raises what that machine refuses it with."""
+        """Start a program there; it waits at its gate until `go()`. Raises that machine's error."""
         _refuse_what_cannot_travel(launch)
-        there = _There(self._link, self._scope())
-        asked = FarLaunch(launch.argv, dict(launch.env), launch.stdin, launch.pty)
-        spawned: Spawned = await there.ask("spawn", asked)
+        there = _RemoteCalls(self._link, self._scope())
+        request = FarLaunch(launch.argv, dict(launch.env), launch.stdin, launch.pty)
+        spawned: Spawned = await there.ask("spawn", request)
         child = RemoteChild(there, spawned, launch)
         self._children.add(child)
         child.when_ended(lambda _: self._children.discard(child))
@@ -55,9 +55,9 @@ class RemoteProcesses:
 
 
 class RemoteChild(Ending):
-    """A process there. What it uses is asked in the background, so `usage` tells what was last known."""
+    """A process there. Its usage is polled in the background, so `usage` returns the last known value."""
 
-    def __init__(self, there: "_There", spawned: Spawned, launch: Launch) -> None:
+    def __init__(self, there: "_RemoteCalls", spawned: Spawned, launch: Launch) -> None:
         super().__init__()
         self.pid = spawned.pid
         self._there, self._process, self._missing = there, spawned.process, spawned.missing
@@ -68,16 +68,16 @@ class RemoteChild(Ending):
         self.stdin: int | None = None
         self.stderr: int | None = None
         self.stdout, out = _pipe(ours_writes=True)
-        self._carry("stdout", out, self._print)
+        self._carry("stdout", out, self._copy_output)
         if launch.pty is None:
             self.stderr, err = _pipe(ours_writes=True)
-            self._carry("stderr", err, self._print)
+            self._carry("stderr", err, self._copy_output)
         if launch.stdin == "pipe" or launch.pty is not None:
             self.stdin, source = _pipe(ours_writes=False)
-            self._carry("stdin", source, self._feed)
+            self._carry("stdin", source, self._copy_input)
         if self._missing is None:
             self._begin("ending", self._watch())
-            self._begin("orders", self._obey())
+            self._begin("orders", self._send_orders())
 
     def go(self) -> None:
         if self._missing is not None:
@@ -86,7 +86,7 @@ class RemoteChild(Ending):
             self._orders.put_nowait(("go", ()))
 
     async def wait(self) -> Ended:
-        """Return once it has ended. Raises when the link was lost, for then how it ended is not known."""
+        """Return once it has ended. Raises when the link was lost, since its exit status is then unknown."""
         ended = await super().wait()
         if self._lost is not None:
             raise self._lost
@@ -99,7 +99,7 @@ class RemoteChild(Ending):
         if self.ended is None and self._missing is not None:
             self.has_ended(Ended(137, "SIGKILL"))
         elif self.ended is None and "kill" not in self._tasks:
-            # Past the other orders: one of them may be waiting for a program that does nothing.
+            # Bypasses the queue: another order may be waiting for a program that does nothing.
             self._begin("kill", self._one("kill"))
 
     def usage(self) -> Usage | None:
@@ -111,14 +111,14 @@ class RemoteChild(Ending):
         self._order("resize", size)
 
     def has_ended(self, ended: Ended) -> None:
-        """It has ended there: nothing more is ordered, and what it was not given is of no use."""
+        """Handle its end: no further orders are sent, and pending input is dropped."""
         super().has_ended(ended)
         for name in ("stdin", "orders"):
             if (task := self._tasks.get(name)) is not None and task is not asyncio.current_task():
                 task.cancel()
 
     async def let_go(self) -> None:
-        """Stop everything that goes on about it here."""
+        """Cancel all local tasks of this process."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -130,20 +130,20 @@ class RemoteChild(Ending):
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
     def _carry(self, name: str, fd: int, work: "Callable[[str, int], Coroutine[Any, Any, None]]") -> None:
-        """Move bytes between our end of a pipe and the other machine; our end is closed when that is over."""
+        """Copy bytes between our end of a pipe and the other machine; our end is closed afterwards."""
         if self._missing is not None:
             os.close(fd)
             return
         self._begin(name, work(name, fd))
-        # Not in the work itself: a task that is cancelled before it ran would never come to it.
+        # Not in the coroutine itself: a task that is cancelled before it ran would never reach it.
         self._tasks[name].add_done_callback(lambda _: os.close(fd))
 
     def _order(self, name: str, *given: Any) -> None:
         if self.ended is None:
             self._orders.put_nowait((name, given))
 
-    async def _obey(self) -> None:
-        """One order after the other, as they were given."""
+    async def _send_orders(self) -> None:
+        """Send orders one after the other."""
         while True:
             name, given = await self._orders.get()
             await self._one(name, *given)
@@ -172,8 +172,8 @@ class RemoteChild(Ending):
             self._lost = error
             self.has_ended(Ended(137, "SIGKILL", reason=error.message))
 
-    async def _print(self, name: str, fd: int) -> None:
-        """What it prints there comes out of the pipe here, no faster than it is read."""
+    async def _copy_output(self, name: str, fd: int) -> None:
+        """Copy its output to the local pipe, with back-pressure."""
 
         async def print_from(have: int) -> int:
             async with aclosing(self._there.stream("output", self._process, name, have)) as pieces:
@@ -187,10 +187,10 @@ class RemoteChild(Ending):
         try:
             await _resumed(print_from, progress)
         except BrokenPipeError:
-            # Nobody here reads it any more; neither shall anybody there.
+            # The local reader has closed the pipe, so the output there is closed too.
             self._order("hang_up", name)
 
-    async def _feed(self, _name: str, fd: int) -> None:
+    async def _copy_input(self, _name: str, fd: int) -> None:
         at = 0
         try:
             while True:
@@ -201,11 +201,11 @@ class RemoteChild(Ending):
                 await self._give(at, data)
                 at += len(data)
         except LinkError as error:
-            # Who writes on is told by the system that nobody reads.
+            # Further writes to the pipe then fail with EPIPE.
             log.info("input of a process on another computer ended: %s", error.message)
 
     async def _give(self, at: int, data: bytes) -> None:
-        """Give it all of this, however often the program takes only some."""
+        """Send all of this input, repeating partial writes."""
         given = 0
         while given < len(data):
             taken = await self._there.ask("feed", self._process, at + given, data[given:])
@@ -213,11 +213,11 @@ class RemoteChild(Ending):
                 raise ProviderUnavailable("The other computer says it took what it was not given.")
             given += taken
             if taken == 0:
-                # That machine waited already; one that does not must not be asked without end.
+                # That machine waited already; one that does not wait must not be polled in a busy loop.
                 await asyncio.sleep(_PAUSE_S)
 
 
-class _There:
+class _RemoteCalls:
     """The calls about processes, in one scope of the other machine."""
 
     def __init__(self, link: Link, scope: str) -> None:
@@ -234,7 +234,7 @@ class _There:
 
 
 async def _resumed(work: Callable[[int], Awaitable[int]], progress: list[int] | None = None) -> LinkError | None:
-    """Do it to its end, from where it was whenever the link breaks; the error once it cannot go on."""
+    """Run to completion, resuming whenever the link breaks; returns the error once it cannot continue."""
     progress = [0] if progress is None else progress
     until = 0.0
     while True:
@@ -262,7 +262,7 @@ def _refuse_what_cannot_travel(launch: Launch) -> None:
 
 
 def _pipe(*, ours_writes: bool) -> tuple[int, int]:
-    """The caller's end and ours."""
+    """A pipe: the caller's end and ours."""
     read, write = os.pipe()
     for fd in (read, write):
         os.set_blocking(fd, False)

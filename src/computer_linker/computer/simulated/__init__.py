@@ -1,4 +1,4 @@
-"""A whole desktop in memory, for tests and demonstrations: what is done to it can be read back from it."""
+"""A simulated desktop in memory, for tests and demonstrations: its state can be read back."""
 
 from computer_linker.computer.simulated.computer import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl, SimulatedWindow, World

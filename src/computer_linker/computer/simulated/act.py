@@ -1,4 +1,4 @@
-"""Acting on a simulated desktop: pointer and keyboard, logged by the window they reach."""
+"""Pointer and keyboard of a simulated desktop; events are logged by the window they reach."""
 
 import time
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class SimulatedPointer:
 
 
 class SimulatedKeyboard:
-    """Keyboard of a World, with the keys of an American layout."""
+    """Keyboard of a World, with a US layout."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -116,7 +116,7 @@ class SimulatedKeyboard:
 
 
 async def _between() -> None:
-    """Between two events an act can be stopped, as on a real desktop."""
+    """A cancellation point between two events, as on a real desktop."""
     await anyio.lowlevel.checkpoint()
 
 

@@ -1,4 +1,4 @@
-"""Arranging a simulated desktop: windows, applications, clipboard, notices and facts."""
+"""Windows, applications, clipboard, notices and facts of a simulated desktop."""
 
 import builtins
 from collections.abc import AsyncIterator, Sequence
@@ -51,7 +51,7 @@ class SimulatedWindows:
 
 
 class SimulatedApps:
-    """Apps of a World: opening one shows a window."""
+    """Apps of a World: opening one opens a window."""
 
     def __init__(self, world: World) -> None:
         self._world = world

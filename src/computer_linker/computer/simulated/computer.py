@@ -1,6 +1,7 @@
 """SimulatedComputer: the desktop facets over one World."""
 
 from computer_linker.computer.base import Computer
+from computer_linker.computer.local.portable.files import LocalFiles
 from computer_linker.computer.simulated.act import SimulatedKeyboard, SimulatedPointer
 from computer_linker.computer.simulated.arrange import (
     SimulatedApps,
@@ -10,19 +11,21 @@ from computer_linker.computer.simulated.arrange import (
     SimulatedWindows,
 )
 from computer_linker.computer.simulated.controls import SimulatedAccessibility
-from computer_linker.computer.simulated.files import SimulatedFiles
 from computer_linker.computer.simulated.processes import SimulatedProcesses
 from computer_linker.computer.simulated.see import SimulatedScreen
 from computer_linker.computer.simulated.world import World
 
 
 class SimulatedComputer(Computer):
-    """A desktop in memory. `world` is its state, for arranging a scene and for reading what came of it."""
+    """A desktop in memory. `world` is its state, for setting up a scene and for reading the result.
+
+    Its files are this machine's, beneath the scopes' roots: use scopes of a temporary folder.
+    """
 
     def __init__(self, world: World | None = None) -> None:
         super().__init__()
         self.world = world or World()
-        self.provide("files", SimulatedFiles(), backend="simulated")
+        self.provide("files", LocalFiles(), backend="portable")
         self.provide("screen", SimulatedScreen(self.world), backend="simulated")
         self.provide("pointer", SimulatedPointer(self.world), backend="simulated")
         self.provide("keyboard", SimulatedKeyboard(self.world), backend="simulated")

@@ -1,12 +1,12 @@
-"""The controls of a simulated desktop: each window is an application with its controls and a text of its own."""
+"""Accessibility of a simulated desktop: each window is an application with controls and a text."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId, Limit, Tree, TreeLimits
-from computer_linker.computer.facets.subscription import Subscription
 from computer_linker.computer.simulated.world import SimulatedControl, SimulatedWindow, World
+from computer_linker.computer.subscription import Subscription
 from computer_linker.errors import ElementNotFound
 
 _ROOT = "/"
@@ -111,11 +111,11 @@ class SimulatedAccessibility:
     @asynccontextmanager
     async def changes(self, kinds: Sequence[str] = ()) -> AsyncIterator[Subscription]:
         subscription = Subscription(tuple(kinds))
-        self._world.hearers.append(subscription)
+        self._world.change_subscribers.append(subscription)
         try:
             yield subscription
         finally:
-            self._world.hearers.remove(subscription)
+            self._world.change_subscribers.remove(subscription)
 
     def _application(self, window: SimulatedWindow) -> Application:
         root = ElementId(_app_id(window), _ROOT)

@@ -1,4 +1,4 @@
-"""Processes of a simulated computer: programs are functions, and nothing outside this one is started."""
+"""Processes of a simulated computer: programs are functions, and no real process is started."""
 
 import asyncio
 import itertools
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _FIRST_PID = 5_000
 _IGNORED = frozenset({"usr1", "usr2"})
-"""Signals that simulated programs do not heed."""
+"""Signals that simulated programs ignore."""
 
 
 class SimulatedProcesses:
-    """Starts the programs it was given, by their absolute file."""
+    """Starts the configured programs, by their absolute path."""
 
     def __init__(self, programs: "Mapping[str, Program] | None" = None) -> None:
         self._programs = dict(PROGRAMS if programs is None else programs)
@@ -40,7 +40,7 @@ class SimulatedProcesses:
 
 
 class SimulatedChild:
-    """One program under way. Its streams are pipes of this process, so that they are read like any other's."""
+    """One running program. Its streams are real pipes, so that they are read like any other's."""
 
     def __init__(
         self, pid: int, launch: Launch, program: "Program | None", forget: Callable[["SimulatedChild"], None]
@@ -68,14 +68,14 @@ class SimulatedChild:
         return self.launch.argv[1:]
 
     async def read(self) -> bytes:
-        """What was sent to it; empty at the end."""
+        """Read its input; empty at the end."""
         if self._input is None:
             return b""
         await anyio.wait_readable(self._input)
         return os.read(self._input, 65_536)
 
     async def write(self, data: bytes) -> None:
-        """Print."""
+        """Write to its output."""
         while data:
             await anyio.wait_writable(self._output)
             data = data[os.write(self._output, data) :]
@@ -173,4 +173,4 @@ async def _false(child: SimulatedChild) -> int:
 PROGRAMS: "dict[str, Program]" = {
     "/bin/cat": _cat, "/bin/echo": _echo, "/usr/bin/env": _env, "/bin/sleep": _sleep, "/bin/true": _true, "/bin/false": _false,
 }  # fmt: skip
-"""The programs of a simulated computer that was given no others."""
+"""The default programs of a simulated computer."""

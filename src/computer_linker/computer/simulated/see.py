@@ -1,4 +1,4 @@
-"""Seeing a simulated desktop: its displays and pixels."""
+"""Screen of a simulated desktop: its displays and pixels."""
 
 from collections.abc import AsyncIterator
 

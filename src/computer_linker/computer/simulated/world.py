@@ -13,7 +13,7 @@ from computer_linker.computer.facets.accessibility import Change
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.facets.facts import InputSeen
 from computer_linker.computer.facets.notifications import Notification
-from computer_linker.computer.facets.subscription import Subscription
+from computer_linker.computer.subscription import Subscription
 from computer_linker.errors import NotFound
 from computer_linker.model.geometry import Display, Point, Rect, Window, WindowState
 
@@ -22,24 +22,24 @@ _UNDESCRIBED = frozenset({"xterm"})
 
 @dataclass
 class SimulatedControl:
-    """A control of a window. `bounds` counts from the window's corner; what reaches it is logged by its window."""
+    """A control of a window. `bounds` is relative to the window; events are logged by its window."""
 
     role: str
     name: str
     bounds: Rect
     text: str | None = None
-    """What it holds, for a field."""
+    """The content of a text field."""
     value: float | None = None
-    """Where it stands, for a slider."""
+    """The value of a slider."""
     is_checked: bool | None = None
-    """For a box that can be ticked."""
+    """The state of a check box."""
     is_enabled: bool = True
     is_hidden: bool = False
 
 
 @dataclass
 class SimulatedWindow:
-    """A window of one colour that takes text and counts what it gets."""
+    """A window of one colour that accepts text and logs its events."""
 
     id: str
     title: str
@@ -54,10 +54,10 @@ class SimulatedWindow:
     log: list[dict[str, Any]] = field(default_factory=list)
     controls: list[SimulatedControl] = field(default_factory=list)
     focus: SimulatedControl | None = None
-    """The field that has the keyboard; None means the window's own text."""
+    """The field with the keyboard focus; None means the window's own text."""
 
     def press(self, control: SimulatedControl) -> bool:
-        """Do what a click on a control does; False for one that is disabled."""
+        """Perform a click on a control; False for one that is disabled."""
         if not control.is_enabled:
             return False
         if control.text is not None:
@@ -68,16 +68,16 @@ class SimulatedWindow:
         return True
 
     def control_at(self, point: Point) -> SimulatedControl | None:
-        """The control a desktop point is over."""
+        """The control at a desktop point."""
         inside = Point(x=point.x - self.bounds.x, y=point.y - self.bounds.y)
         return next((one for one in self.controls if not one.is_hidden and one.bounds.contains(inside)), None)
 
     def typed(self) -> str:
-        """The text where the keyboard is."""
+        """The text of the focused control or window."""
         return self.text if self.focus is None or self.focus.text is None else self.focus.text
 
     def type(self, text: str) -> None:
-        """Replace the text where the keyboard is."""
+        """Replace the text of the focused control or window."""
         if self.focus is None:
             self.text = text
         else:
@@ -85,7 +85,7 @@ class SimulatedWindow:
 
     @property
     def is_described(self) -> bool:
-        """False for a program that draws its text itself and tells nobody of it."""
+        """False for a program that draws its own text and exposes no tree."""
         return self.app.lower() not in _UNDESCRIBED
 
     @property
@@ -93,7 +93,7 @@ class SimulatedWindow:
         return "minimized" not in self.states
 
     def described(self, *, is_focused: bool) -> Window:
-        """The window as the facets tell it."""
+        """The window as the facets report it."""
         return Window(
             id=self.id, title=self.title, app=self.app, pid=self.pid, process=self.app.lower(), bounds=self.bounds,
             frame=self.bounds, is_focused=is_focused, is_visible=self.is_visible, states=list(self.states),
@@ -115,8 +115,8 @@ class World:
     made: int = 0
     _watchers: list[MemoryObjectSendStream[list[Rect]]] = field(default_factory=list)
     _listeners: list[MemoryObjectSendStream[Any]] = field(default_factory=list)
-    hearers: list[Subscription] = field(default_factory=list)
-    """Who listens to what applications say of their controls."""
+    change_subscribers: list[Subscription] = field(default_factory=list)
+    """Subscribers to changes of controls."""
 
     def area(self) -> Rect:
         """All displays together."""
@@ -136,11 +136,11 @@ class World:
         return next((one for one in self.windows if one.is_visible and one.bounds.contains(point)), None)
 
     def focused(self) -> SimulatedWindow | None:
-        """The window with the keyboard."""
+        """The window with the keyboard focus."""
         return next((window for window in self.windows if window.id == self.focused_id), None)
 
     def open(self, app: str, title: str = "", bounds: Rect | None = None, colour: int = 0x336699) -> SimulatedWindow:
-        """Put a new window on top and give it the keyboard."""
+        """Open a window on top with the keyboard focus."""
         self.made += 1
         place = bounds or Rect(x=40 * self.made, y=40 * self.made, width=400, height=300)
         window = SimulatedWindow(f"window-{self.made}", title or app, app, place, colour, pid=1000 + self.made)
@@ -149,7 +149,7 @@ class World:
         return window
 
     def raise_to_top(self, window: SimulatedWindow) -> None:
-        """Bring a window to the front with the keyboard."""
+        """Bring a window to the front with the keyboard focus."""
         self.windows.remove(window)
         self.windows.insert(0, window)
         if "minimized" in window.states:
@@ -159,28 +159,28 @@ class World:
         self.said(window, "window:activate")
 
     def remove(self, window: SimulatedWindow) -> None:
-        """Take a window away; the next one gets the keyboard."""
+        """Remove a window; the next one gets the keyboard focus."""
         self.windows.remove(window)
         self.focused_id = self.windows[0].id if self.windows else None
         self.changed(window.bounds)
         self.said(window, "window:destroy")
 
     def changed(self, *areas: Rect) -> None:
-        """Tell everyone who watches the screen."""
-        _tell(self._watchers, list(areas))
+        """Notify every screen subscriber."""
+        _publish(self._watchers, list(areas))
 
     def said(self, window: SimulatedWindow, kind: str, path: str = "", detail: int = 0) -> None:
-        """An application tells of a change to one of its controls."""
-        for hearer in self.hearers:
+        """Notify every subscriber of a change to a control."""
+        for subscriber in self.change_subscribers:
             at = path or f"/{window.id}"
-            hearer.put(Change(f"sim:{window.pid}", at, kind, detail, time.monotonic()))
+            subscriber.put(Change(f"sim:{window.pid}", at, kind, detail, time.monotonic()))
 
     def happened(self, event: object) -> None:
-        """Tell everyone who listens for input or notices."""
-        _tell(self._listeners, event)
+        """Notify every subscriber of input or notices."""
+        _publish(self._listeners, event)
 
     def hand(self, device: Literal["pointer", "keyboard"], kind: Literal["moved", "pressed", "released"]) -> None:
-        """The person at this desktop uses a device."""
+        """Simulate input by the person at this desktop."""
         self.happened(InputSeen(device=device, kind=kind, at_ms=int(time.monotonic() * 1000), by="device"))
 
     def watching(self) -> AbstractContextManager[Any]:
@@ -213,10 +213,10 @@ def _subscribed(streams: list[Any]) -> Iterator[Any]:
         receive.close()
 
 
-def _tell(streams: list[Any], event: object) -> None:
+def _publish(streams: list[Any], event: object) -> None:
     for stream in list(streams):
         try:
             stream.send_nowait(event)
         except anyio.WouldBlock:
-            # A listener that does not keep up misses events; it never holds up the desktop.
+            # A slow subscriber misses events; it never blocks the desktop.
             continue

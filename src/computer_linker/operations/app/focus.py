@@ -4,7 +4,7 @@ from computer_linker.computer.facets.apps import App
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.app.showing import show_running
+from computer_linker.operations.app.preview import show_running
 from computer_linker.providers.app_choice import running_app
 from computer_linker.registry import Context, Example, operation
 
@@ -18,8 +18,6 @@ class FocusedApp(Model):
     needs={Capability.APP_CONTROL},
     effect=Effect.ACT,
     on="computer",
-    boundary="desktop",
-    lane="desktop",
     shows=show_running,
     deadline_s=15,
     facets=("apps", "windows"),

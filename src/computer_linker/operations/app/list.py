@@ -25,7 +25,6 @@ class AppList(Model):
     needs_any={Capability.APP_CONTROL, Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=20,
     facets=("apps",),
     examples=[Example("What is open?", {"options": {"runningOnly": True}}, runs=False)],

@@ -8,7 +8,7 @@ from computer_linker.computer.facets.apps import App
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.app.showing import show_start
+from computer_linker.operations.app.preview import show_start
 from computer_linker.providers.app_choice import refuse_hidden
 from computer_linker.registry import Context, Example, operation
 
@@ -29,8 +29,6 @@ class OpenedApp(Model):
     needs={Capability.APP_CONTROL},
     effect=Effect.ACT,
     on="computer",
-    boundary="desktop",
-    lane="desktop",
     shows=show_start,
     deadline_s=30,
     facets=("apps",),

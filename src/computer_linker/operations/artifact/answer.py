@@ -1,4 +1,4 @@
-"""An artifact as the artifact operations answer it."""
+"""An artifact in the replies of the artifact operations."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -22,7 +22,7 @@ class ArtifactFacts(Model):
     created_at: str
 
 
-class Kept(Model):
+class KeptArtifact(Model):
     artifact: ArtifactFacts
 
 

@@ -11,7 +11,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.artifact.answer import Kept, Kind, Label, facts
+from computer_linker.operations.artifact.answer import KeptArtifact, Kind, Label, facts
 from computer_linker.operations.artifact.intake import file_content
 from computer_linker.registry import Context, Example, operation
 
@@ -28,11 +28,12 @@ class AttachInput(Model):
     needs={Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
     on="any",
+    boundary="path-enforced",
     examples=[
         Example("Keep a log as proof.", {"target": "notes.txt", "input": {"kind": "console_logs", "owner": "issue-12"}})
     ],
 )
-async def artifact_attach(ctx: Context, target: str | None = None, input: AttachInput = AttachInput()) -> Kept:
+async def artifact_attach(ctx: Context, target: str | None = None, input: AttachInput = AttachInput()) -> KeptArtifact:
     """Keep a copy of one file in the scope, or of a text, with its owner and digest. The file itself is not touched.
 
     A file also needs fs:read.
@@ -45,9 +46,9 @@ async def artifact_attach(ctx: Context, target: str | None = None, input: Attach
     else:
         content = (input.text or "").encode()
         kind = normalised_kind(input.kind, has_text=True)
-    owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, input.owner or "")
+    owner = Owner(ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, input.owner or "")
     broker = ctx.use(ArtifactBroker)
     kept = await broker.keep(content, kind, input.title or (target or kind).rpartition("/")[2][:200], owner)
     ctx.effect = "confirmed" if await broker.content(kept) == content else "partial"
     ctx.note(artifact=kept.id, kind=kept.kind, bytes=kept.size, sha256=kept.sha256)
-    return Kept(artifact=facts(kept))
+    return KeptArtifact(artifact=facts(kept))

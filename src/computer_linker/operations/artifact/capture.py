@@ -11,7 +11,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
-from computer_linker.operations.artifact.answer import Kept, Label, facts
+from computer_linker.operations.artifact.answer import KeptArtifact, Label, facts
 from computer_linker.registry import Context, Example, operation
 
 _OPERATIONS = {"display": "screen.capture", "window": "screen.capture_window", "process": "screen.capture_process"}
@@ -30,13 +30,12 @@ class CaptureInput(Model):
     needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
     on="computer",
-    boundary="desktop",
     deadline_s=30,
     facets=("screen",),
     examples=[Example("Keep a picture of the primary display.", {"target": "primary"}, runs=False)],
 )
-async def artifact_capture(ctx: Context, target: str = "primary", input: CaptureInput = CaptureInput()) -> Kept:
-    """Capture a display, window or process through the same road as screen.capture, masked alike, and keep the picture.
+async def artifact_capture(ctx: Context, target: str = "primary", input: CaptureInput = CaptureInput()) -> KeptArtifact:
+    """Capture a display, window or process as screen.capture does, masked alike, and keep the picture.
 
     It is this computer's own desktop, which other programs may be meant to stand before: the scope's policy can forbid it
     with `allowLocalFallback`.
@@ -48,13 +47,13 @@ async def artifact_capture(ctx: Context, target: str = "primary", input: Capture
         )
     reply = await ctx.dispatch(Call(ctx.scope.id, _OPERATIONS[input.source], target, None, {"return": "bytes"}))
     content = _picture(reply)
-    owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, input.owner or "", "local")
+    owner = Owner(ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, input.owner or "", "local")
     broker = ctx.use(ArtifactBroker)
     kept = await broker.keep(content, "screenshot", input.title or f"{input.source} {target}"[:200], owner)
     ctx.warnings.extend(reply.envelope["warnings"])
     ctx.effect = "confirmed" if await broker.content(kept) == content else "partial"
     ctx.note(artifact=kept.id, kind=kept.kind, bytes=kept.size, sha256=kept.sha256)
-    return Kept(artifact=facts(kept))
+    return KeptArtifact(artifact=facts(kept))
 
 
 def _picture(reply: Reply) -> bytes:

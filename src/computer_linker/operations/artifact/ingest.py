@@ -4,10 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from computer_linker.artifacts.answers import entries_of, is_answer
 from computer_linker.artifacts.broker import ArtifactBroker, checked_type
 from computer_linker.artifacts.kinds import normalised_kind
-from computer_linker.artifacts.manifest import Entry, parse_manifest
+from computer_linker.artifacts.manifest import Entry, entries_of, is_answer, parse_manifest
 from computer_linker.artifacts.store import MAX_BYTES, Owner
 from computer_linker.errors import InvalidRequest, LimitExceeded
 from computer_linker.model.base import Model
@@ -53,7 +52,9 @@ async def artifact_ingest(ctx: Context, target: str | None = None, input: Ingest
     """
     contents = await _contents(ctx, await _entries(ctx, target, input))
     total = sum(len(content) for _, content in contents)
-    owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, input.owner or "", input.backend or "")
+    owner = Owner(
+        ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, input.owner or "", input.backend or ""
+    )
     broker = ctx.use(ArtifactBroker)
     kept = [await broker.keep(content, entry.kind, entry.title, owner) for entry, content in contents]
     ctx.effect = "confirmed"
@@ -78,7 +79,7 @@ def _parsed(payload: Any) -> list[Entry]:
 
 
 async def _contents(ctx: Context, entries: list[Entry]) -> list[tuple[Entry, bytes]]:
-    """Everything that is to be kept, each checked before any is kept. No more is read than one ingest may take."""
+    """Read every entry and check all before any is stored. No more is read than one ingest accepts."""
     contents: list[tuple[Entry, bytes]] = []
     left = _MAX_TOTAL
     for entry in entries:
@@ -94,5 +95,5 @@ async def _contents(ctx: Context, entries: list[Entry]) -> list[tuple[Entry, byt
 async def _content(ctx: Context, entry: Entry, left: int) -> bytes:
     if entry.text is not None:
         return entry.text.encode()
-    # One byte is always asked for: an empty file after a full load is no reason to refuse.
+    # One byte is always requested: an empty file at the limit is no reason to refuse.
     return await file_content(ctx, entry.path or "", max(1, min(MAX_BYTES, left)))

@@ -1,4 +1,4 @@
-"""What the artifact operations take of a scope's files."""
+"""Reads files of the scope for the artifact operations."""
 
 from computer_linker.artifacts.store import MAX_BYTES
 from computer_linker.errors import PermissionDenied
@@ -8,10 +8,10 @@ from computer_linker.registry import Context
 
 
 async def file_content(ctx: Context, target: str, most: int = MAX_BYTES) -> bytes:
-    """The whole of one file of the scope.
+    """Read one whole file of the scope.
 
     Raises:
-        PermissionDenied: the caller may keep evidence here but not read files; a copy would be a way around that.
+        PermissionDenied: the caller may store evidence here but not read files; a copy would bypass that.
     """
     if not holds(ctx.principal, ctx.scope, Capability.FS_READ):
         needed = Capability.FS_READ.value

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.kinds import normalised_kind
-from computer_linker.artifacts.store import Asked
+from computer_linker.artifacts.store import Filter
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
@@ -36,20 +36,20 @@ class ArtifactPage(Model):
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("The newest artifacts.", {"options": {"limit": 5}})],
 )
 async def artifact_list(
     ctx: Context, input: ListInput = ListInput(), options: ListOptions = ListOptions()
 ) -> ArtifactPage:
-    """List the artifacts of this scope, the newest first, by kind or by the label they were given."""
+    """List the caller's artifacts in this scope, the newest first, by kind or by the label they were given."""
     try:
         before = None if options.cursor is None else float(options.cursor)
     except ValueError:
         raise InvalidRequest("The cursor is not one that artifact.list gave.") from None
     kind = normalised_kind(input.kind) if input.kind is not None else None
-    asked = Asked(ctx.scope.id, kind, input.owner, input.session, before)
-    found = await ctx.use(ArtifactBroker).listed(asked, options.limit + 1)
+    whose = None if ctx.principal.is_owner else ctx.principal.id
+    wanted = Filter(ctx.scope.id, kind, input.owner, input.session, before, whose)
+    found = await ctx.use(ArtifactBroker).listed(wanted, options.limit + 1)
     page = found[: options.limit]
     more = len(found) > options.limit
     return ArtifactPage(

@@ -35,13 +35,12 @@ class ArtifactContent(Model):
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("Read one artifact.", {"target": "art_0123456789abcdef01234567"}, runs=False)],
 )
 async def artifact_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> ArtifactContent:
-    """Read one artifact of this scope by its id: text, a picture beside the answer, or base64, in pages when it is large."""
+    """Read one of the caller's artifacts by its id: text, a picture beside the answer, or base64, in pages when it is large."""
     broker = ctx.use(ArtifactBroker)
-    artifact = await broker.find(target, ctx.scope.id)
+    artifact = await broker.find(target, ctx.scope.id, ctx.principal)
     content = await broker.content(artifact) if options.return_as != "none" else b""
     part = content[options.start_byte : options.start_byte + options.max_bytes]
     end = options.start_byte + len(part)

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker
-from computer_linker.artifacts.store import Asked
+from computer_linker.artifacts.store import Filter
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.providers.backends.found import Backend, Wish, choose, discover, local_fallback, matrix
+from computer_linker.providers.backends.found import Backend, Preference, choose, discover, local_fallback, matrix
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.registry import Context, Example, operation
 
@@ -46,25 +46,24 @@ class BackendStatus(Model):
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("What can make a screenshot here?", {})],
 )
 async def backend_status(ctx: Context) -> BackendStatus:
     """Say which other programs (Ghost OS, agent-browser, cua-driver, Peekaboo) are here, and what our own desktop can prove."""
-    # Asked outside any boundary, so never a program that a scope could have put on the path.
+    # Resolved outside any sandbox, so never a program that a scope could have put on the PATH.
     find = ctx.use(Preparation).locate
     backends, local = await discover(ctx.computer, find), local_fallback(ctx.computer, find)
-    newest = await ctx.use(ArtifactBroker).listed(Asked(ctx.scope.id), _LOOKED_AT)
+    newest = await ctx.use(ArtifactBroker).listed(Filter(ctx.scope.id, principal=ctx.principal.id), _LOOKED_AT)
     policy = ctx.scope.policy
     latest = next((artifact.backend for artifact in newest if artifact.backend), None)
-    wish = Wish(latest, policy.preferred_backend, policy.allow_local_fallback)
-    name, source = choose(backends, wish)
-    if name is None and local.available and wish.allows_fallback:
+    preference = Preference(latest, policy.preferred_backend, policy.allow_local_fallback)
+    name, source = choose(backends, preference)
+    if name is None and local.available and preference.allows_fallback:
         name, source = local.name, "fallback"
     return BackendStatus(
         backends=[_facts(backend) for backend in backends],
         local_fallback=_facts(local),
-        matrix=matrix(backends, local, wish),
+        matrix=matrix(backends, local, preference),
         preferred=Chosen(name=name, source=source),
     )
 

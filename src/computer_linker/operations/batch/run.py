@@ -84,14 +84,14 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
 
 
 def _wire_size(reply: Reply) -> int:
-    """The bytes of a result in the batch's own reply, where it travels as JSON inside a JSON string."""
+    """The bytes of a result in the batch's own reply, where it is JSON inside a JSON string."""
     body = to_json(reply.envelope, by_alias=True)
     beside = sum(len(attachment.data) for attachment in reply.attachments) * 4 // 3
     return len(body) + body.count(b'"') + body.count(b"\\") + beside
 
 
 def _without_data(envelope: dict[str, Any]) -> dict[str, Any]:
-    """An envelope that says what became of the operation, and no more."""
+    """The envelope with the operation's outcome only."""
     if not envelope["ok"]:
         return envelope
     left_out = "Its data is left out: the answer of the batch is full. Ask for it alone, or for less."

@@ -1,4 +1,4 @@
-"""Acting on a page: the element by its reference, what was there before and after, and what is known of the effect."""
+"""Acts on a page: resolving the element by its reference, comparing the page before and after, and the effect word."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -39,7 +39,7 @@ class PageActed(Model):
 
 @dataclass(slots=True)
 class Aim:
-    """One element of the open page, and the page as it was."""
+    """One element of the open page, and the page before the act."""
 
     session: Session
     scope: Scope
@@ -52,7 +52,7 @@ class Aim:
 
 @asynccontextmanager
 async def aimed(ctx: Context, verb: str, target: str, options: PageActOptions) -> AsyncIterator[Aim]:
-    """The element a reference stands for, on the page as it is now. A reference that no longer holds is refused."""
+    """Resolve a reference on the current page. A stale reference is refused."""
     async with page_of(ctx, (verb, "@e1")) as session:
         references = ctx.use(References)
         before = await look(session, ctx.scope)
@@ -61,13 +61,13 @@ async def aimed(ctx: Context, verb: str, target: str, options: PageActOptions) -
         pictures: list[ArtifactFacts] = []
         if options.evidence and may_keep(ctx):
             pictures.append(await picture(ctx, session, f"before {ctx.op}"))
-        # Inside the page's own queue: what a person saw must be so when the input goes out, not when it was put in line.
+        # Inside the page's own queue: what a person saw must hold when the input is sent, not when it was queued.
         await ctx.durable_intent()
         yield Aim(session, ctx.scope, at, before, ActedOn(ref=target, role=one.role, name=one.name[:200]), pictures)
 
 
 async def acted(ctx: Context, aim: Aim, after: Page, options: PageActOptions) -> PageActed:
-    """The answer of an act."""
+    """The reply of an act."""
     if options.evidence and may_keep(ctx):
         aim.pictures.append(await picture(ctx, aim.session, f"after {ctx.op}"))
     ctx.note(method="agent-browser", role=aim.on.role)
@@ -75,7 +75,7 @@ async def acted(ctx: Context, aim: Aim, after: Page, options: PageActOptions) ->
 
 
 async def outcome(ctx: Context, aim: Aim, done: dict[str, Any], options: PageActOptions) -> PageActed:
-    """What came of an act, by looking at the page until it differs; an act that opened a dialog needs no other look."""
+    """Determine the effect of an act by polling the page until it differs; an act that opened a dialog needs no polling."""
     if done.get("dialogOpened") is True:
         return _by_dialog(ctx, aim)
     if options.verify:
@@ -87,7 +87,7 @@ async def outcome(ctx: Context, aim: Aim, done: dict[str, Any], options: PageAct
 
 
 def _by_dialog(ctx: Context, aim: Aim) -> PageActed:
-    """The answer of an act that opened a dialog: until that is answered the page cannot be read."""
+    """The reply of an act that opened a dialog: until that is answered the page cannot be read."""
     ctx.effect = "confirmed"
     ctx.note(method="agent-browser", role=aim.on.role, dialog=True)
     return PageActed(
@@ -101,7 +101,7 @@ def _by_dialog(ctx: Context, aim: Aim) -> PageActed:
 
 
 async def _settled(ctx: Context, aim: Aim) -> tuple[Page, bool]:
-    """The page after an act, and whether anything on it is different; looked at a few times, for pages take a moment."""
+    """The page after an act, and whether anything on it changed; polled a few times, because pages need a moment."""
     after = aim.before
     for number in range(_LOOKS):
         if number:
@@ -113,6 +113,6 @@ async def _settled(ctx: Context, aim: Aim) -> tuple[Page, bool]:
 
 
 async def picture(ctx: Context, session: Session, title: str) -> ArtifactFacts:
-    """A screenshot of the page, kept."""
+    """Take a screenshot of the page and store it."""
     content = await made(ctx, session, "evidence.png", ("screenshot", session.place("evidence.png")))
     return await keep(ctx, content, "screenshot", title)

@@ -1,4 +1,4 @@
-"""browser.console: what the open page said to its console, and its errors."""
+"""browser.console: console messages and errors of the open page."""
 
 import json
 from typing import Annotated, Any
@@ -49,17 +49,17 @@ async def browser_console(
 ) -> PageConsole:
     """What pages said to the console since the browser was opened, and the errors in them that nobody caught."""
     async with page_of(ctx, ("console",), ("errors",)) as session:
-        where, said, failed = await session.ask(("get", "url"), ("console",), ("errors",))
+        where, console, failed = await session.ask(("get", "url"), ("console",), ("errors",))
         url = await allowed(session, ctx.scope, where)
     messages = [
         ConsoleLine(type=text_in(item, "type", 20), text=shown(text_in(item, "text", _MAX_LINE), ctx.scope))
-        for item in _items(said, "messages")
+        for item in _items(console, "messages")
     ]
     errors = [shown(text_in(item, "text", _MAX_LINE), ctx.scope) for item in _items(failed, "errors")]
     kept = None
     if options.keep and may_keep(ctx):
-        whole = json.dumps({"url": url, "messages": messages, "errors": errors}, ensure_ascii=False, indent=1)
-        kept = await keep(ctx, whole.encode(), "console_logs", f"console of {url}", input.owner)
+        document = json.dumps({"url": url, "messages": messages, "errors": errors}, ensure_ascii=False, indent=1)
+        kept = await keep(ctx, document.encode(), "console_logs", f"console of {url}", input.owner)
     ctx.note(messages=len(messages), errors=len(errors))
     return PageConsole(
         url=url,
@@ -70,6 +70,6 @@ async def browser_console(
     )
 
 
-def _items(told: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    items = told.get(name)
+def _items(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    items = answer.get(name)
     return [item for item in items if type(item) is dict] if type(items) is list else []

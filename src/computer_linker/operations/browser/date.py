@@ -51,8 +51,8 @@ async def browser_date(
         found = await focus(aim.session, aim.at)
         if not found.is_date:
             raise Conflict("The element is no date or time field that can be set now.", role=aim.on.role)
-        (told,) = await aim.session.ask(("eval", _SET % json.dumps(input.value)))
-        if told.get("result") == "refused":
+        (answer,) = await aim.session.ask(("eval", _SET % json.dumps(input.value)))
+        if answer.get("result") == "refused":
             raise InvalidRequest(f"The {found.type} field takes no such value.", field="value")
         (now,) = await aim.session.ask(("eval", "document.activeElement.value"))
         is_so = now.get("result") == input.value

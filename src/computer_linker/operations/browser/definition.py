@@ -1,18 +1,18 @@
-"""What every act on a page has in common, so that none forgets to be shown before a yes."""
+"""The common definition of acts on a page, so that every one has an approval preview."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.browser.showing import show_page_act
+from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.registry import Example, Operation, operation
 
 
 def page_act(
     name: str, example: Example, *, also_needs: Capability | None = None
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
-    """The definition of an act on an element of the open page."""
+    """Define an act on an element of the open page."""
     return operation(
         name,
         needs={Capability.COMMAND_RUN, *(() if also_needs is None else (also_needs,))},

@@ -9,7 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import page_of
-from computer_linker.operations.browser.showing import show_dialog
+from computer_linker.operations.browser.preview import show_dialog
 from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example, operation
@@ -51,7 +51,7 @@ async def browser_dialog(
         await ctx.durable_intent()
         await session.ask(answer)
         page = await look(session, ctx.scope)
-    # The page was read again, which it cannot be while a dialog is open.
+    # The page was read again, which is impossible while a dialog is open.
     ctx.effect = "confirmed"
     ctx.note(dialog=text_in(shown, "type", 20), accepted=target == "accept")
     return AnsweredDialog(

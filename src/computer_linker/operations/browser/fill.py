@@ -48,10 +48,10 @@ async def browser_fill(
 
 
 async def _verb(aim: Aim) -> str:
-    """`fill` for a field that has the keyboard now, `select` for a list of options.
+    """`fill` for a field that has the keyboard focus, `select` for a list of options.
 
     Raises:
-        Conflict: the element takes neither.
+        Conflict: the element accepts neither.
     """
     role = aim.on.role
     if role not in _MAY_TAKE_TEXT:
@@ -67,7 +67,7 @@ async def _verb(aim: Aim) -> str:
 
 
 async def _known(aim: Aim, text: str, verb: str) -> Known:
-    """What the element holds now: its value, of a choice also its label, of editable text that text."""
+    """Read back the element: its value, of a choice also its label, of editable text that text."""
     value, shown = await aim.session.ask(("get", "value", aim.at), ("get", "text", aim.at))
     if verb == "select":
         page = await look(aim.session, aim.scope)

@@ -10,7 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
-from computer_linker.operations.browser.paging import request, tell_refusals
+from computer_linker.operations.browser.paging import request, warn_of_refusals
 from computer_linker.providers.browser.addresses import file_url, place_of
 from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.browsers import Browsers
@@ -61,7 +61,7 @@ async def browser_open(ctx: Context, target: str, options: OpenOptions = OpenOpt
     async with session.busy:
         _, _, where, title = await session.ask(size, ("open", url), ("get", "url"), ("get", "title"), timeout_s=60)
         at = await allowed(session, ctx.scope, where)
-    tell_refusals(ctx, session)
+    warn_of_refusals(ctx, session)
     ctx.effect = "partial" if at.startswith("chrome-error:") else "confirmed"
     ctx.note(program="agent-browser", site=urlsplit(at).netloc or "local file")
     return OpenedPage(url=at, title=text_in(title, "title"), session=session.id, boundary=session.boundary)

@@ -1,4 +1,4 @@
-"""What the browser operations share: the scope's rules, the caller's browser, what is kept, and what is told."""
+"""What the browser operations share: the scope's rules, the caller's browser, artifacts, and warnings."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,13 +34,13 @@ class PageFile(Model):
 
 
 def request(ctx: Context, *command: str) -> CommandRequest:
-    """A command of agent-browser as the scope's rules see it."""
+    """An agent-browser command as a request to the scope's command policy."""
     return request_of(ctx, ".", [PROGRAM, *command], {})
 
 
 @asynccontextmanager
 async def page_of(ctx: Context, *commands: Command) -> AsyncIterator[Session]:
-    """This caller's browser for as long as the body runs, once the scope's rules have allowed the commands."""
+    """This caller's browser while the body runs, once the scope's rules have allowed the commands."""
     browsers = ctx.use(Browsers)
     await browsers.judge(request(ctx), *commands)
     session = browsers.find(ctx.scope, ctx.principal)
@@ -49,11 +49,11 @@ async def page_of(ctx: Context, *commands: Command) -> AsyncIterator[Session]:
         try:
             yield session
         finally:
-            tell_refusals(ctx, session)
+            warn_of_refusals(ctx, session)
 
 
-def tell_refusals(ctx: Context, session: Session) -> None:
-    """Warn of what the page asked for and did not get."""
+def warn_of_refusals(ctx: Context, session: Session) -> None:
+    """Warn of requests of the page that were refused."""
     refused = session.gate.taken_refusals() if session.gate is not None else []
     if refused:
         ctx.note(refusedAddresses=len(refused))
@@ -61,20 +61,20 @@ def tell_refusals(ctx: Context, session: Session) -> None:
 
 
 def may_keep(ctx: Context) -> bool:
-    """True when this caller may leave artifacts in this scope."""
+    """True when this caller may store artifacts in this scope."""
     return holds(ctx.principal, ctx.scope, Capability.ARTIFACT_WRITE)
 
 
 async def keep(ctx: Context, content: bytes, kind: ProofKind, title: str, label: str | None = None) -> ArtifactFacts:
-    """Keep something the browser made."""
-    owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, label or "", PROGRAM)
+    """Store something the browser produced."""
+    owner = Owner(ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, label or "", PROGRAM)
     kept = await ctx.use(ArtifactBroker).keep(content, kind, title[:200], owner)
     ctx.note(artifact=kept.id, kind=kept.kind, bytes=kept.size, sha256=kept.sha256)
     return facts(kept)
 
 
 async def made(ctx: Context, session: Session, name: str, command: Command) -> bytes:
-    """Have the browser write one file, and take it over."""
+    """Have the browser write one file, and read it."""
     await session.ask(command, timeout_s=60)
     return await session.collect(name, MAX_BYTES)
 

@@ -4,7 +4,7 @@ from computer_linker.operations.browser.paging import KeptInput
 from computer_linker.operations.browser.recording import Action, PageRecording, Recording, page_recording, recorded
 from computer_linker.registry import Context
 
-# Thirty frames a second, its default, are more than a busy machine encodes in time.
+# Thirty frames a second, the default, are more than a busy machine encodes in time.
 _WHAT = Recording(
     "record", "video_recording", "page.webm", ("record", "start"), ("record", "stop"), "start", ("--fps", "8")
 )

@@ -1,4 +1,4 @@
-"""Recordings of a page that are begun and ended: traces, network logs and videos share one shape."""
+"""Recordings of a page with start and stop: traces, network logs and videos share one shape."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _MAX_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """How agent-browser begins and ends one kind of recording; `file` is where it lies."""
+    """How agent-browser starts and stops one kind of recording; `file` is its path."""
 
     name: str
     kind: ProofKind
@@ -32,10 +32,10 @@ class Recording:
     stop: tuple[str, ...]
     path_at: Literal["start", "stop"] = "stop"
     how: tuple[str, ...] = ()
-    """What follows the path at the start."""
+    """Arguments after the path at the start."""
 
     def ending(self, file: str) -> tuple[str, ...]:
-        """The command that ends it."""
+        """The command that stops it."""
         return (*self.stop, file) if self.path_at == "stop" else self.stop
 
 
@@ -46,7 +46,7 @@ class PageRecording(Model):
 
 
 def page_recording(name: str) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
-    """The definition of an operation that begins and ends a recording."""
+    """Define an operation that starts and stops a recording."""
     return operation(
         name,
         needs={Capability.COMMAND_RUN, Capability.ARTIFACT_WRITE},
@@ -61,7 +61,7 @@ def page_recording(name: str) -> Callable[[Callable[..., Awaitable[Any]]], Opera
 
 
 async def recorded(ctx: Context, what: Recording, action: Action, label: str | None) -> PageRecording:
-    """Begin or end a recording. What is not begun cannot be ended, nor begun twice."""
+    """Start or stop a recording. Stopping without a start, and starting twice, are refused."""
     command = what.start if action == "start" else what.stop
     async with page_of(ctx, command) as session:
         if (action == "start") == (what.name in session.running):

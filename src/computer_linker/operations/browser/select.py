@@ -58,7 +58,7 @@ async def _refuse(aim: Aim, wanted: list[str]) -> None:
 
 
 def _options(aim: Aim, page: Page) -> list[tuple[str, bool]]:
-    """The options of the list and whether each is selected: what follows it in the outline and lies deeper."""
+    """The options of the list and whether each is selected: the deeper nodes that follow it in the outline."""
     found: list[tuple[str, bool]] = []
     depth: int | None = None
     for ref, one in page.seen.items():

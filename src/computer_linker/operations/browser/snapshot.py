@@ -63,7 +63,7 @@ async def browser_snapshot(ctx: Context, options: SnapshotOptions = SnapshotOpti
         )
         for one in page.seen.values()
     ]
-    outline = page.told(refs)
+    outline = page.with_refs(refs)
     cut = outline.encode()[: options.max_bytes].decode("utf-8", "ignore")
     ctx.note(nodes=len(nodes), outlineBytes=len(outline))
     return PageSnapshot(

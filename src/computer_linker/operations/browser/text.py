@@ -39,8 +39,8 @@ async def browser_text(ctx: Context, target: str | None = None, options: TextOpt
         at = "body"
         if target is not None:
             at = resolve(ctx.use(References), ctx.scope, session, page, checked_ref(target))
-        (told,) = await session.ask(("get", "text", at))
-    whole = text_in(told, "text", 4_000_000)
-    text = whole.encode()[: options.max_bytes].decode("utf-8", "ignore")
+        (answer,) = await session.ask(("get", "text", at))
+    full_text = text_in(answer, "text", 4_000_000)
+    text = full_text.encode()[: options.max_bytes].decode("utf-8", "ignore")
     ctx.note(bytes=len(text))
-    return PageText(url=page.url, title=page.title, text=text, truncated=len(text) < len(whole))
+    return PageText(url=page.url, title=page.title, text=text, truncated=len(text) < len(full_text))

@@ -47,7 +47,7 @@ async def browser_upload(
                 raise LimitExceeded(f"The files are larger than {_MAX_BYTES} bytes together.", limitBytes=_MAX_BYTES)
             content, _stat = await ctx.computer.files.read_whole(path, room)
             contents.append((path.parts[-1], content))
-        places = await aim.session.lend(contents)
+        places = await aim.session.copy_in(contents)
         ctx.note(files=len(paths), bytes=sum(len(content) for _, content in contents))
         await aim.session.ask(("upload", aim.at, *places))
         ctx.effect = await _known(aim, contents) if options.verify else "unverifiable"
@@ -64,11 +64,11 @@ async def _refuse(aim: Aim, number: int) -> None:
 
 
 async def _known(aim: Aim, contents: list[tuple[str, bytes]]) -> Known:
-    told = await aim.session.ask(
+    answers = await aim.session.ask(
         ("eval", "JSON.stringify([...document.activeElement.files].map(f => [f.name, f.size]))")
     )
     wanted = [[name, len(content)] for name, content in contents]
     try:
-        return "confirmed" if json.loads(str(told[0].get("result"))) == wanted else "partial"
+        return "confirmed" if json.loads(str(answers[0].get("result"))) == wanted else "partial"
     except ValueError:
         return "unverifiable"

@@ -51,8 +51,8 @@ async def browser_wait(ctx: Context, input: WaitInput, options: WaitOptions = Wa
     async with page_of(ctx, ("wait",)) as session:
         while True:
             page = await look(session, ctx.scope)
-            (said,) = await session.ask(("get", "text", "body"))
-            is_there = _holds(input, page, text_in(said, "text", 4_000_000))
+            (answer,) = await session.ask(("get", "text", "body"))
+            is_there = _holds(input, page, text_in(answer, "text", 4_000_000))
             elapsed = time.monotonic() - started
             if is_there or elapsed >= options.timeout_seconds:
                 return PageWaited(matched=is_there, elapsed_ms=round(elapsed * 1000, 1), url=page.url, title=page.title)

@@ -31,7 +31,6 @@ class ClipboardContent(Model):
     needs={Capability.CLIPBOARD_READ},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=15,
     facets=("clipboard",),
     examples=[Example("Read the copied text.", {}, runs=False)],

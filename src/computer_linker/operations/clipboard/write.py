@@ -33,8 +33,6 @@ class ClipboardWritten(Model):
     needs={Capability.CLIPBOARD_WRITE},
     effect=Effect.ACT,
     on="computer",
-    boundary="desktop",
-    lane="desktop",
     deadline_s=15,
     facets=("clipboard",),
     examples=[Example("Copy a sentence.", {"input": {"text": "Good morning."}}, runs=False)],

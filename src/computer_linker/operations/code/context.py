@@ -89,7 +89,7 @@ class CodeContext(Model):
 
 
 class _Room:
-    """How many bytes are left; pieces that do not fit are left out and remembered."""
+    """The remaining bytes; pieces that do not fit are left out and counted."""
 
     def __init__(self, size: int) -> None:
         self.left = size
@@ -115,8 +115,8 @@ async def code_context(ctx: Context, target: str = ".", options: ContextOptions 
     folder = guarded(ctx.path(target), ctx.services.home)
     room = _Room(options.max_bytes)
     overview = await _overview(ctx, folder, room)
-    told = await instructions(ctx.computer.files, folder, int(room.left * 0.6))
-    texts = [_instruction(one, room) for one in told]
+    files = await instructions(ctx.computer.files, folder, int(room.left * 0.6))
+    texts = [_instruction(one, room) for one in files]
     changes = _changes(await _status(ctx, folder), room)
     found = [
         _skill_entry(skill)
@@ -133,7 +133,7 @@ async def code_context(ctx: Context, target: str = ".", options: ContextOptions 
 async def _overview(ctx: Context, folder: RootedPath, room: _Room) -> Overview:
     async with hold_folder(folder) as place:
         page = await ctx.use(Search).names(place, NameQuery(Breadth(include_hidden=False)), None, _MAX_FILES_COUNTED)
-    room.is_short = page.next_place is not None
+    room.is_short = page.next_position is not None
     project = await _project(ctx, folder)
     scripts = [
         ScriptEntry(name=script.name, source=script.source, manager=script.manager)

@@ -77,7 +77,7 @@ async def code_search_symbols(
 
 
 def entry_of(path: str, symbol: Symbol) -> SymbolEntry:
-    """A symbol as it goes out."""
+    """A symbol in its wire form."""
     return SymbolEntry(
         name=symbol.name,
         kind=symbol.kind,
@@ -90,7 +90,7 @@ def entry_of(path: str, symbol: Symbol) -> SymbolEntry:
 
 
 def warn_of(ctx: Context, found: FoundSymbols) -> None:
-    """Say what could not be looked at."""
+    """Warn of files that could not be searched."""
     if found.missing:
         ctx.warn(f"No grammar is installed for {', '.join(sorted(found.missing))}; those files were left out.")
     if found.failed:

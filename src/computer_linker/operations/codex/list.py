@@ -7,7 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.codex.asking import agents_of
+from computer_linker.operations.codex.request import agents_of
 from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.sessions import Session, Status, Workflow
 from computer_linker.registry import Context, Example, operation

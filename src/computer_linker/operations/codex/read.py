@@ -1,4 +1,4 @@
-"""codex.read: how a session stands, and what happened since a cursor."""
+"""codex.read: the state of a session, and its events since a cursor."""
 
 from typing import Annotated, Literal
 
@@ -8,8 +8,8 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.codex.asking import agents_of, found
-from computer_linker.providers.agents.events import Event, told
+from computer_linker.operations.codex.request import agents_of, found
+from computer_linker.providers.agents.events import Event, line_of
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, TurnProblem, Workflow
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.registry import Context, Example, operation
@@ -80,7 +80,7 @@ def _state(
     session: Session, events: list[Event], cursor: int, dropped: int, message: str, diff: str | None
 ) -> AgentState:
     turn = session.last
-    lines = "".join(f"{line}\n" for event in events if (line := told(event)))
+    lines = "".join(f"{line}\n" for event in events if (line := line_of(event)))
     return AgentState(
         session_id=session.session_id,
         agent=session.agent,

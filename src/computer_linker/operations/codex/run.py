@@ -7,7 +7,8 @@ from pydantic import Field
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.codex.asking import (
+from computer_linker.operations.codex.preview import show_turn
+from computer_linker.operations.codex.request import (
     AgentInput,
     AgentOptions,
     AgentOutcome,
@@ -16,7 +17,6 @@ from computer_linker.operations.codex.asking import (
     outcome_of,
     start_turn,
 )
-from computer_linker.operations.codex.showing import show_turn
 from computer_linker.registry import Context, Example, operation
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ async def _to_the_end(ctx: Context, running: "Running") -> None:
                 if line:
                     ctx.progress(line, float(cursor))
     except BaseException:
-        # Whoever waited is gone: what runs for them ends too, and its record says so.
+        # The waiting caller has disconnected: its turn is stopped too, and the record has that.
         with anyio.CancelScope(shield=True):
             await agents_of(ctx).stop(running, _STOP_S)
         raise

@@ -7,8 +7,8 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.codex.asking import AgentInput, AgentOptions, start_turn
-from computer_linker.operations.codex.showing import show_turn
+from computer_linker.operations.codex.preview import show_turn
+from computer_linker.operations.codex.request import AgentInput, AgentOptions, start_turn
 from computer_linker.providers.agents.sessions import Status, Workflow
 from computer_linker.registry import Context, Example, operation
 

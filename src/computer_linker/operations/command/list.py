@@ -7,6 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.records import Record
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context, Example, operation
@@ -47,13 +48,15 @@ class ProcessList(Model):
 async def command_list(ctx: Context) -> ProcessList:
     """List the long-running processes of this scope that this client started, the newest first."""
     table = ctx.use(ProcessTable)
-    processes = [_listed(table, record) for record in table.listed(ctx.principal, ctx.scope.id)]
+    processes = [
+        listed_process(record, table.running(record.process_id)) for record in table.listed(ctx.principal, ctx.scope.id)
+    ]
     ctx.note(processes=len(processes))
     return ProcessList(processes=processes)
 
 
-def _listed(table: ProcessTable, record: Record) -> ListedProcess:
-    managed = table.running(record.process_id)
+def listed_process(record: Record, managed: Managed | None) -> ListedProcess:
+    """One process with its current usage, while it is managed."""
     usage = managed.child.usage() if managed is not None and managed.is_running else None
     return ListedProcess(
         process_id=record.process_id,

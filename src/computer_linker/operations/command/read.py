@@ -8,6 +8,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context, Example, operation
@@ -47,7 +48,11 @@ class ProcessOutput(Model):
 )
 async def command_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> ProcessOutput:
     """Read what a process printed since a cursor, waiting for more where asked to."""
-    managed = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id)
+    return await output_of(ctx, ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id), options)
+
+
+async def output_of(ctx: Context, managed: Managed, options: ReadOptions) -> ProcessOutput:
+    """The output since the cursor."""
     if options.cursor > managed.ring.end:
         raise InvalidRequest("The cursor lies beyond the output there is.", field="cursor", end=managed.ring.end)
     if options.wait_seconds and managed.ring.end <= options.cursor and managed.is_running:

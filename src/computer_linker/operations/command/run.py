@@ -7,10 +7,10 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.command.showing import show_command
+from computer_linker.operations.command.preview import show_command
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
-from computer_linker.providers.processes.runner import Early, Limits, Outcome, Runner
+from computer_linker.providers.processes.runner import Limits, Outcome, Runner
 from computer_linker.registry import Context, Example, operation
 
 
@@ -50,6 +50,7 @@ class CommandOutcome(Model):
     destructive=True,
     awaits_intent=True,
     shows=show_command,
+    runs=lambda input: input.command,
     examples=[
         Example("List a folder.", {"target": ".", "input": {"command": ["ls", "-a"]}}),
         Example("Run one plain command line.", {"target": ".", "input": {"command": "echo hello"}}),
@@ -63,15 +64,12 @@ async def command_run(
     The command becomes one argv, which is matched against the scope's rules and executed as it is, inside the kernel
     boundary that `boundary` names. Output beyond the limit loses its middle, never its end.
     """
-    with ctx.use(Runner).ahead(ctx.unsynced_intent, ctx.principal.id) as early:
-        prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env))
-        return await run_prepared(ctx, prepared, options, input.stdin, early)
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env))
+    return await run_prepared(ctx, prepared, options, input.stdin)
 
 
-async def run_prepared(
-    ctx: Context, prepared: Prepared, options: RunOptions, stdin: str | None, early: Early | None = None
-) -> CommandOutcome:
-    """Run what was prepared once the intent is durable, and say what is known afterwards."""
+async def run_prepared(ctx: Context, prepared: Prepared, options: RunOptions, stdin: str | None) -> CommandOutcome:
+    """Run a prepared command once the intent is durable, and report its outcome."""
     policy = ctx.scope.policy
     ctx.boundary = prepared.boundary
     ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
@@ -87,15 +85,14 @@ async def run_prepared(
         prepared.env,
         limits,
         stdin=None if stdin is None else stdin.encode("utf-8", "surrogatepass"),
-        early=early,
         before_start=ctx.durable_intent,
         on_progress=None if ctx.report is None else ctx.progress,
     )
-    return _told(ctx, prepared, outcome)
+    return _reported(ctx, prepared, outcome)
 
 
-def _told(ctx: Context, prepared: Prepared, outcome: Outcome) -> CommandOutcome:
-    # What a program did to the world is its own; only that it ran, and how it ended, is known.
+def _reported(ctx: Context, prepared: Prepared, outcome: Outcome) -> CommandOutcome:
+    # The side effects of a program are unknown; only that it ran, and how it ended, is known.
     ctx.effect = "partial" if outcome.timed_out else "unverifiable"
     ctx.note(exitCode=outcome.exit_code, outputBytes=outcome.output_bytes, timedOut=outcome.timed_out)
     ctx.warnings.extend((*outcome.warnings, *outcome.refused))

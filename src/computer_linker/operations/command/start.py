@@ -8,7 +8,7 @@ from computer_linker.computer.facets.processes import PtySize
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.command.showing import show_command
+from computer_linker.operations.command.preview import show_command
 from computer_linker.providers.processes.managed import Owner
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
@@ -46,6 +46,7 @@ class StartedProcess(Model):
     destructive=True,
     awaits_intent=True,
     shows=show_command,
+    runs=lambda input: input.command,
     aliases=("process.start",),
     examples=[
         Example(
@@ -68,7 +69,7 @@ async def command_start(
 async def start_prepared(
     ctx: Context, prepared: Prepared, options: StartOptions, preview: str | None = None
 ) -> StartedProcess:
-    """Start what was prepared once the intent is durable."""
+    """Start a prepared command once the intent is durable."""
     ctx.boundary = prepared.boundary
     ctx.warnings.extend(prepared.warnings)
     ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
@@ -81,7 +82,7 @@ async def start_prepared(
         pty=PtySize(options.cols, options.rows) if options.pty else None,
         before_start=ctx.durable_intent,
     )
-    # A program that fails at once is told now rather than at the first read.
+    # A program that fails at once is reported now rather than at the first read.
     await managed.changed(_FIRST_LOOK_S)
     ctx.note(processId=managed.record.process_id)
     ctx.effect = "confirmed"

@@ -7,6 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context, Example, operation
 
@@ -33,7 +34,11 @@ class StoppedProcess(Model):
 )
 async def command_stop(ctx: Context, target: str, options: StopOptions = StopOptions()) -> StoppedProcess:
     """Stop a process and everything it started: the signal first, and a kill when the grace is over."""
-    managed = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id)
+    return await stop_process(ctx, ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id), options)
+
+
+async def stop_process(ctx: Context, managed: Managed, options: StopOptions) -> StoppedProcess:
+    """Stop it and wait until it has ended."""
     await managed.stop(options.signal, options.grace_seconds)
     while managed.is_running:
         await managed.changed(5)

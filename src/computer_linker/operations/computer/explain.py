@@ -41,7 +41,6 @@ class Explanation(Model):
     "computer.explain",
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("May I write this file?", {"input": {"op": "file.write", "target": "notes.txt"}})],
 )
 async def computer_explain(ctx: Context, input: ExplainInput) -> Explanation:
@@ -66,7 +65,7 @@ async def computer_explain(ctx: Context, input: ExplainInput) -> Explanation:
 
 
 async def _command_refusal(ctx: Context, wanted: Operation, asked: ExplainInput) -> str | None:
-    """Why the scope's command policy would refuse; the command is resolved and judged, and not started."""
+    """Why the scope's command policy would refuse; the command is resolved and checked, and not started."""
     if wanted.name not in ("command.run", "command.start") or not asked.input:
         return None
     from computer_linker.providers.processes.prepare import Preparation
@@ -81,7 +80,7 @@ async def _command_refusal(ctx: Context, wanted: Operation, asked: ExplainInput)
 
 
 def _refusal(ctx: Context, wanted: Operation, asked: ExplainInput) -> str | None:
-    """Why the request itself would be refused, by the checks that touch nothing."""
+    """Why the request itself would be refused, by the checks without side effects."""
     reason = wanted.why_absent(ctx.computer)
     if reason is not None:
         return reason

@@ -41,7 +41,7 @@ class IssueInput(Model):
         return self
 
     def call(self, scope: str) -> Call:
-        """The call that the token will be good for."""
+        """The call that the token is bound to."""
         if self.intent is None:
             return with_its_token(Call(scope, self.op or "", self.target, self.input, self.options))
         params = {name: value for name, value in self.intent.params.items() if name not in ("meta", "confirm")}
@@ -65,7 +65,6 @@ class IssuedToken(Model):
     "confirm.issue",
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[
         Example(
             "Ask for a token to delete one file.",
@@ -80,7 +79,7 @@ async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions =
     if op.effect is Effect.OBSERVE:
         raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
     refuse(judge(ctx.scope, op, ctx.principal), op)
-    about = await op.look(ctx, op.parse(wanted.target, wanted.input, wanted.options))
+    about = await op.preview(ctx, op.parse(wanted.target, wanted.input, wanted.options))
     token, asked = await ctx.use(Approvals).issue(wanted, op, ctx.principal, options.ttl_seconds, about)
     ctx.note(confirms=op.name, digest=asked.digest[:16])
     expires = datetime.now(UTC) + timedelta(seconds=options.ttl_seconds)

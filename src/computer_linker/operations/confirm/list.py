@@ -25,13 +25,14 @@ class PendingConfirmations(Model):
     "confirm.list",
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("What still waits for a person?", {})],
 )
 async def confirm_list(ctx: Context) -> PendingConfirmations:
     """List the confirmations of this scope that you asked for and that still wait for a person."""
-    desk = ctx.use(Approvals)
-    mine = [asked for asked in desk.waiting() if asked.principal == ctx.principal.id and asked.scope == ctx.scope.id]
+    who = ctx.principal
+    waiting = [asked for asked in ctx.use(Approvals).waiting() if asked.scope == ctx.scope.id]
+    # A client with the same credential in another session is another caller: its tokens are not for this one.
+    mine = [asked for asked in waiting if who.is_owner or asked.bound == who.bound]
     return PendingConfirmations(
         pending=[
             PendingConfirmation(id=asked.id, op=asked.op, digest=asked.digest, seconds_left=seconds_left(asked))

@@ -21,7 +21,6 @@ class AbortedExecutions(Model):
     needs_any={Capability.DESKTOP_OBSERVE, Capability.DESKTOP_CONTROL},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=10,
     examples=[Example("End all that you have under way.", {})],
 )

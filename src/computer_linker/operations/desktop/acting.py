@@ -1,4 +1,4 @@
-"""What every act shares: its options, its answer, and how it is run, watched and read back."""
+"""What every act shares: its options, its reply, and how it is run, observed and read back."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -58,12 +58,12 @@ class Acted(Model):
 
 
 def aiming_of(ctx: Context) -> Aiming:
-    """Finds what this request means."""
+    """The resolver of this request's target."""
     return Aiming(ctx.computer, ctx.scope, ctx.use(References), ctx.use(Frames), ctx.use(Presses))
 
 
 def aim_at(target: str | AimAt | None, given: AimAt | None, *, needed: bool = True) -> AimAt | str | None:
-    """What the request aims at, from the one place where it says so."""
+    """The target of the request, from the one place where it is given."""
     if target is not None and given is not None:
         raise InvalidRequest("Give the target once, in `target` or in `input.target`.")
     found = given if target is None else target
@@ -75,10 +75,10 @@ def aim_at(target: str | AimAt | None, given: AimAt | None, *, needed: bool = Tr
 
 
 async def check_keyboard(ctx: Context, aim: Aim | None, route: Route | str | None) -> None:
-    """Refuse keys that would go to another application than the request names.
+    """Refuse keys that would be sent to another application than the request names.
 
     Raises:
-        Conflict: the keyboard is elsewhere.
+        Conflict: the keyboard focus is elsewhere.
     """
     if route is None:
         return
@@ -111,7 +111,7 @@ async def act(ctx: Context, options: ActOptions) -> AsyncIterator[tuple[str, Wit
 
 
 async def read_back(ctx: Context, watch: Witness, options: ActOptions, settle_s: float | None = None) -> Known:
-    """Say what is known of the effect, and warn when the application no longer answers."""
+    """Return the effect word, and warn when the application no longer responds."""
     known: Known = "unverifiable"
     if options.verify:
         known = await (watch.verdict() if settle_s is None else watch.verdict(settle_s))
@@ -124,7 +124,7 @@ async def read_back(ctx: Context, watch: Witness, options: ActOptions, settle_s:
 
 
 def acted(ctx: Context, name: str, method: str, aim: Aim | None) -> Acted:
-    """The answer of an act; the audit learns how it was done, never what was typed."""
+    """The reply of an act; the audit gets the method, never what was typed."""
     one = None if aim is None else aim.element
     ctx.note(method=method, role=None if one is None else one.role)
     on = None if aim is None or one is None else ActedOn(ref=aim.ref, role=one.role, name=aim.name[:200])
@@ -138,7 +138,7 @@ async def by_aim(
     options: ActOptions,
     do: Callable[[Aiming, Aim, Witness], Awaitable[str]],
 ) -> Acted:
-    """Act on what a request aims at, watched and read back; `do` says by which method it did it."""
+    """Act on the request's target, observed and read back; `do` returns the method it used."""
     at = aim_at(target, input.target)
     aiming = aiming_of(ctx)
     async with act(ctx, options) as (name, watch):

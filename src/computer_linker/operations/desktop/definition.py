@@ -1,4 +1,4 @@
-"""What every act on the desktop has in common, so that none forgets to wait its turn or to be shown before a yes."""
+"""The common definition of desktop acts, so that every one uses the device queue and has an approval preview."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.desktop.showing import show_act, show_window
+from computer_linker.operations.desktop.preview import show_act, show_window
 from computer_linker.registry import Example, Operation, operation
 
 Define = Callable[[Callable[..., Awaitable[Any]]], Operation]
@@ -15,8 +15,6 @@ _act = partial(
     needs={Capability.DESKTOP_CONTROL},
     effect=Effect.ACT,
     on="computer",
-    boundary="desktop",
-    lane="desktop",
 )
 
 
@@ -28,12 +26,12 @@ def desktop_act(
     deadline_s: float = 20,
     aliases: Iterable[str] = (),
 ) -> Define:
-    """The definition of an act by pointer or keyboard."""
+    """Define an act by pointer or keyboard."""
     return _act(name, shows=show_act, facets=(by,), deadline_s=deadline_s, aliases=aliases, examples=examples)
 
 
 def window_act(name: str, example: Example, *, destructive: bool = False) -> Define:
-    """The definition of an act on a whole window."""
+    """Define an act on a whole window."""
     return _act(
         name, shows=show_window, facets=("windows",), deadline_s=15, destructive=destructive, examples=[example]
     )

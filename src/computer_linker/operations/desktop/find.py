@@ -8,10 +8,10 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.refs.store import References
-from computer_linker.providers.ui.look import look
 from computer_linker.providers.ui.nodes import Node
 from computer_linker.providers.ui.route import Route
 from computer_linker.providers.ui.selector import Selector, select
+from computer_linker.providers.ui.view import read_view
 from computer_linker.registry import Context, Example, operation
 
 
@@ -32,7 +32,6 @@ class Found(Model):
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=20,
     facets=("accessibility",),
     examples=[
@@ -45,7 +44,7 @@ class Found(Model):
 )
 async def desktop_find(ctx: Context, input: FindInput, target: str | Route | None = None) -> Found:
     """Find elements by role, name, value and state in an application, a window or the focused window."""
-    view = await look(ctx.computer, ctx.scope, ctx.use(References), target)
+    view = await read_view(ctx.computer, ctx.scope, ctx.use(References), target)
     found = select(input.selector, view.lines)
     ctx.note(matched=len(found), searched=len(view.lines))
     return Found(

@@ -1,4 +1,4 @@
-"""Striking keys: what desktop.press and desktop.hotkey share."""
+"""Sending keys: what desktop.press and desktop.hotkey share."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from computer_linker.registry import Context
 async def strike(
     ctx: Context, keys: Sequence[str], count: int, target: str | AimAt | None, input: ActInput, options: ActOptions
 ) -> Acted:
-    """Press keys where the focus is, or in an element after giving it the focus, and read back what came of it."""
+    """Press keys at the focus, or in an element after focusing it, and read back the effect."""
     at = aim_at(target, input.target, needed=False)
     aiming = aiming_of(ctx)
     async with act(ctx, options) as (name, watch):

@@ -11,9 +11,9 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.operations.ui.tree import TreeOptions, view_of
-from computer_linker.providers.ui.look import View
 from computer_linker.providers.ui.nodes import Node
-from computer_linker.providers.ui.route import Place, Route, follow
+from computer_linker.providers.ui.route import Route, WindowRoute, follow
+from computer_linker.providers.ui.view import View
 from computer_linker.registry import Context, Example, operation
 
 _DEEPEST = 8
@@ -61,7 +61,6 @@ class Observation(Model):
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=30,
     facets=("windows",),
     examples=[
@@ -79,7 +78,7 @@ async def desktop_observe(
     place, view = await _described(ctx, target, options)
     shot = await _screenshot(ctx, place) if options.include_screenshot else None
     if place is None and shot is None:
-        # Neither eyes nor descriptions: the absent facet says why and what would help.
+        # Neither screen nor accessibility: the absent facet raises with the reason and what would help.
         await ctx.computer.accessibility.applications()
     ctx.note(nodes=0 if view is None else len(view.lines), screenshot=shot is not None)
     return Observation(
@@ -92,8 +91,8 @@ async def desktop_observe(
 
 async def _described(
     ctx: Context, target: Route | str | None, options: ObserveOptions
-) -> tuple[Place | None, View | None]:
-    """Where the route leads, with the controls there when they are asked for; nothing where no application tells."""
+) -> tuple[WindowRoute | None, View | None]:
+    """The window of the route, with its controls when requested; nothing where no accessibility bus runs."""
     has_descriptions = ctx.computer.capabilities().has("accessibility")
     try:
         if has_descriptions and options.include_tree:
@@ -102,7 +101,7 @@ async def _described(
         if has_descriptions:
             return await follow(ctx.computer, ctx.scope, target), None
     except ProviderUnavailable:
-        # No accessibility bus runs here: without it nothing that was named can be found, but all can be seen.
+        # No accessibility bus: a named application cannot be found, but the screen can be captured.
         if target not in (None, "focused", Route()):
             raise
     if options.include_tree:
@@ -122,8 +121,8 @@ def _evidence(view: View | None, shot: dict[str, Any] | None) -> Evidence:
     return Evidence(nodes=nodes, truncated=bool(cut), cut_by=cut, screenshot=shot)
 
 
-async def _screenshot(ctx: Context, place: Place | None) -> dict[str, Any] | None:
-    """A capture through the same road as any other, so that its own capability, policy and audit hold."""
+async def _screenshot(ctx: Context, place: WindowRoute | None) -> dict[str, Any] | None:
+    """Capture through the dispatcher, so that the capture's own capability, policy and audit apply."""
     window = await _window_id(ctx, place)
     call = Call(ctx.scope.id, "screen.capture", "primary")
     if window is not None:
@@ -138,7 +137,7 @@ async def _screenshot(ctx: Context, place: Place | None) -> dict[str, Any] | Non
     return data.to_wire() if isinstance(data, Model) else dict(data)
 
 
-async def _window_id(ctx: Context, place: Place | None) -> str | None:
+async def _window_id(ctx: Context, place: WindowRoute | None) -> str | None:
     if place is None or place.window is None:
         return None
     windows = await ctx.computer.windows.list()

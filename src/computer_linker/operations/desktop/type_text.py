@@ -73,10 +73,10 @@ async def desktop_type_text(
 
 
 async def _clicked(aiming: Aiming, aim: Aim, clear: bool) -> Aim | None:
-    """Click a point and give what has the keyboard then.
+    """Click a point and return the element that has the keyboard focus then.
 
     Raises:
-        Conflict: a field is to be cleared, and the one with the keyboard lies elsewhere.
+        Conflict: a field is to be cleared, and the focused one lies elsewhere.
     """
     place = aim.point
     assert place is not None

@@ -39,7 +39,6 @@ class Waited(Model):
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=None,
     facets=("accessibility",),
     aliases=("desktop.waitUntil",),

@@ -1,22 +1,20 @@
-"""What every file change shares: the undo journal, the gate before the first effect, and what is known afterwards."""
+"""What operations that write content share: the bytes of a request, and the reply."""
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.computer.facets.files import Change, Changed, Content
+from computer_linker.computer.facets.files import Change, Content
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.operations.file.streaming import streamed
 from computer_linker.registry import Context
-from computer_linker.undo.journal import Journal
-from computer_linker.undo.steps import recover
 
 _SLICE = 1 << 20
-"""Characters encoded at a time; a multiple of four, so that base64 can be cut there."""
+"""Characters encoded at a time; a multiple of four, so that base64 can be split there."""
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")]
 
@@ -38,35 +36,20 @@ class Written(Model):
     created: Annotated[bool, Field(description="False when a file was there before.")]
 
 
-async def make_changes(ctx: Context, changes: Sequence[Change]) -> list[Changed]:
-    """Make all of the changes or none, keeping what they replace so that file.undo can take them back."""
-    journal = ctx.use(Journal)
-    if not journal.is_recovered:
-        await recover(journal, ctx.computer.files)
-    entry = journal.begin(ctx.operation_id, ctx.scope.id, ctx.principal.id, ctx.op)
-    done = await ctx.computer.files.change(changes, gate=ctx.durable_intent, keeper=entry, beside=ctx.beside_intent)
-    ctx.effect = "confirmed" if all(change.is_confirmed for change in done) else "unverifiable"
-    for change in done:
-        ctx.warnings.extend(change.warnings)
-        if not change.is_undoable:
-            ctx.warn(f"undoable: false. {change.path.shown} was too large to keep, so this cannot be taken back.")
-    return done
-
-
 async def write_content(ctx: Context, change: Change) -> Written:
-    """Make one write and answer as the wire has it."""
-    done = (await make_changes(ctx, [change]))[0]
+    """Make one write and return its reply."""
+    done = (await ctx.change([change]))[0]
     ctx.note(size=done.size, sha256=done.sha256, created=done.action == "created")
     return Written(path=done.path.shown, size=done.size, sha256=done.sha256 or "", created=done.action == "created")
 
 
 def given_content(ctx: Context, input: ContentInput) -> Content:
-    """The bytes to write: those of the request, or those that come beside it."""
+    """The bytes to write: those of the request, or those of its byte stream."""
     return streamed(ctx, input.content) if input.encoding == "stream" else content_of(input)
 
 
 def content_of(input: ContentInput) -> Content:
-    """The bytes of the request, in pieces where they are many. Raises InvalidRequest for text that has no bytes."""
+    """The bytes of the request, in chunks where they are many. Raises InvalidRequest for text that cannot be encoded."""
     text = input.content
     if input.encoding == "stream":
         raise InvalidRequest("A stream is not in the request.", field="input.encoding")

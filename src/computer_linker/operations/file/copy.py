@@ -6,16 +6,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from computer_linker.changes.fingerprints import Fingerprints
 from computer_linker.computer.facets.files import Copy, Write
 from computer_linker.computer.remote.flow import Flow
 from computer_linker.errors import Aborted, InvalidRequest, LinkError
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, error_in
-from computer_linker.operations.file.changing import make_changes
 from computer_linker.operations.file.move import Moved, MoveInput, MoveOptions
-from computer_linker.operations.file.showing import show_copy
-from computer_linker.operations.file.streaming import send_file, telling
+from computer_linker.operations.file.streaming import send_file, stream_progress
+from computer_linker.policy.confirm import About
 from computer_linker.registry import Context, Example, operation
 
 _OtherScope = Annotated[str | None, Field(min_length=3, max_length=200, pattern=r"^[^/]+/[^/]+$")]
@@ -30,6 +30,20 @@ class CopyInput(MoveInput):
     source_scope: Annotated[
         _OtherScope, Field(description="Copy from another computer: its scope, such as `laptop/app`.")
     ] = None
+
+
+async def show_copy(ctx: Context, target: str, input: CopyInput, options: object) -> About:
+    """The source, and what it would replace; a side on another computer only by its name."""
+    prints = Fingerprints(ctx.computer.files)
+    if input.source_scope is None:
+        await prints.add(ctx.path(target), "copies")
+    else:
+        prints.lines.append(f"copies {target} of {input.source_scope}, whose content is not known here")
+    if input.destination_scope is None:
+        await prints.add(ctx.path(input.destination, for_writing=True), "to")
+    else:
+        prints.lines.append(f"to {input.destination} of {input.destination_scope}, another computer")
+    return About(tuple(prints.lines), prints.holds)
 
 
 @operation(
@@ -63,26 +77,26 @@ async def file_copy(ctx: Context, target: str, input: CopyInput, options: MoveOp
     source = ctx.path(target)
     destination = ctx.path(input.destination, for_writing=True)
     change = Copy(source, destination, overwrite=options.overwrite, create_parents=options.create_parents)
-    done = (await make_changes(ctx, [change]))[0]
+    done = (await ctx.change([change]))[0]
     ctx.note(entries=done.entries, size=done.size)
     return Moved(from_=source.shown, to=destination.shown)
 
 
 async def _push(ctx: Context, target: str, input: CopyInput, options: MoveOptions, scope: str) -> Moved:
-    """Send a file; the other computer writes it under its own policy and says what came of it."""
+    """Send a file; the other computer writes it under its own policy and returns the outcome."""
     source = ctx.path(target)
     about = await ctx.computer.files.stat(source)
     if about.type == "directory":
         raise InvalidRequest("Between computers one file is copied at a time; this is a folder.", path=source.shown)
     await ctx.durable_intent()
-    flow = Flow(telling(ctx, about.size))
+    flow = Flow(stream_progress(ctx, about.size))
     call = Call(
         scope,
         "file.write" if options.overwrite else "file.create",
         input.destination,
         {"content": "", "encoding": "stream"},
         {"createParents": options.create_parents},
-        cargo=flow,
+        stream=flow,
     )
     reply = await _beside(send_file(ctx, source, flow), ctx.dispatch(call), flow)
     data = _data(reply)
@@ -93,14 +107,14 @@ async def _push(ctx: Context, target: str, input: CopyInput, options: MoveOption
 
 
 async def _pull(ctx: Context, target: str, input: CopyInput, options: MoveOptions, scope: str) -> Moved:
-    """Fetch a file; it is written here only when it came to its very end."""
+    """Fetch a file; it is written here only when it arrived completely."""
     destination = ctx.path(input.destination, for_writing=True)
-    flow = Flow(telling(ctx, None))
+    flow = Flow(stream_progress(ctx, None))
     write = Write(destination, flow.pieces, must_be_new=not options.overwrite, create_parents=options.create_parents)
-    call = Call(scope, "file.read", target, options={"encoding": "stream"}, cargo=flow)
+    call = Call(scope, "file.read", target, options={"encoding": "stream"}, stream=flow)
     fetching = asyncio.ensure_future(_fetched(ctx, call, flow))
     try:
-        done = (await make_changes(ctx, [write]))[0]
+        done = (await ctx.change([write]))[0]
     finally:
         flow.fail(Aborted("The copy ended."))
         fetching.cancel()
@@ -110,7 +124,7 @@ async def _pull(ctx: Context, target: str, input: CopyInput, options: MoveOption
 
 
 async def _fetched(ctx: Context, call: Call, flow: Flow) -> None:
-    """Run the other computer's side; what it refuses ends the writing here."""
+    """Run the other computer's side; its refusal aborts the write here."""
     try:
         _data(await ctx.dispatch(call))
     except LinkError as error:
@@ -118,7 +132,7 @@ async def _fetched(ctx: Context, call: Call, flow: Flow) -> None:
 
 
 async def _beside(sending: Awaitable[int], work: Awaitable[Reply], flow: Flow) -> Reply:
-    """The reply of the other computer, while its bytes are sent. Only that reply says what happened there."""
+    """The reply of the other computer, while bytes are sent. Only that reply has the outcome there."""
     sender = asyncio.ensure_future(sending)
     try:
         return await work

@@ -9,7 +9,6 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.file.changing import ContentInput, Written, given_content, write_content
-from computer_linker.operations.file.showing import show_create
 from computer_linker.registry import Context, Example, operation
 
 
@@ -21,8 +20,7 @@ class CreateOptions(Model):
     "file.create",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
-    awaits_intent=True,
-    shows=show_create,
+    shows="changes",
     examples=[
         Example(
             "Make a new file in a new folder.",

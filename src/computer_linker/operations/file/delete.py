@@ -8,8 +8,6 @@ from computer_linker.computer.facets.files import Remove
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.file.changing import make_changes
-from computer_linker.operations.file.showing import show_delete
 from computer_linker.registry import Context, Example, operation
 
 
@@ -26,8 +24,7 @@ class Deleted(Model):
     "file.delete",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
-    awaits_intent=True,
-    shows=show_delete,
+    shows="changes",
     destructive=True,
     examples=[Example("Delete a file.", {"target": "notes.txt"})],
 )
@@ -37,6 +34,6 @@ async def file_delete(ctx: Context, target: str, options: DeleteOptions = Delete
     A folder that holds a repository (.git), or something the scope's policy denies, is not deleted as a whole.
     """
     path = ctx.path(target, for_writing=True)
-    done = (await make_changes(ctx, [Remove(path, recursive=options.recursive)]))[0]
+    done = (await ctx.change([Remove(path, recursive=options.recursive)]))[0]
     ctx.note(entries=done.entries)
     return Deleted(path=path.shown, entries=done.entries)

@@ -8,7 +8,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.held import guarded, hold_folder
-from computer_linker.providers.search.engine import Search
+from computer_linker.providers.search.engine import ENGINE, Search
 from computer_linker.providers.search.globs import check_glob
 from computer_linker.providers.search.query import Breadth, NameQuery, from_cursor, shown, to_cursor
 from computer_linker.registry import Context, Example, operation
@@ -59,10 +59,10 @@ async def file_find(
     async with hold_folder(guarded(ctx.path(target), ctx.services.home)) as folder:
         page = await ctx.use(Search).names(folder, query, after, min(options.max_results, _MOST))
         prefix = "" if folder.path.shown == "." else folder.path.shown + "/"
-    ctx.note(files=len(page.paths), engine=page.engine)
+    ctx.note(files=len(page.paths), engine=ENGINE)
     return FoundFiles(
         files=[prefix + shown(path) for path in page.paths],
-        engine=page.engine,
-        truncated=page.next_place is not None,
-        next_cursor=None if page.next_place is None else to_cursor(page.next_place, query.digest()),
+        engine=ENGINE,
+        truncated=page.next_position is not None,
+        next_cursor=None if page.next_position is None else to_cursor(page.next_position, query.digest()),
     )

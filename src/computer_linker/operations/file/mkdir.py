@@ -8,7 +8,6 @@ from computer_linker.computer.facets.files import MakeFolder
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.file.changing import make_changes
 from computer_linker.registry import Context, Example, operation
 
 
@@ -25,11 +24,11 @@ class MadeFolder(Model):
     "file.mkdir",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
-    awaits_intent=True,
+    shows="changes",
     examples=[Example("Make a folder and those above it.", {"target": "docs/deep", "options": {"parents": True}})],
 )
 async def file_mkdir(ctx: Context, target: str, options: MkdirOptions = MkdirOptions()) -> MadeFolder:
     """Make a folder. One that is already there is left as it is."""
     path = ctx.path(target, for_writing=True)
-    done = (await make_changes(ctx, [MakeFolder(path, parents=options.parents)]))[0]
+    done = (await ctx.change([MakeFolder(path, parents=options.parents)]))[0]
     return MadeFolder(path=path.shown, created=done.action == "created")

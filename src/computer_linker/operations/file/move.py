@@ -8,8 +8,6 @@ from computer_linker.computer.facets.files import Move
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.file.changing import make_changes
-from computer_linker.operations.file.showing import show_move
 from computer_linker.registry import Context, Example, operation
 
 
@@ -31,9 +29,8 @@ class Moved(Model):
     "file.move",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
-    awaits_intent=True,
     destructive=True,
-    shows=show_move,
+    shows="changes",
     examples=[Example("Rename a file.", {"target": "notes.txt", "input": {"destination": "old-notes.txt"}})],
 )
 async def file_move(ctx: Context, target: str, input: MoveInput, options: MoveOptions = MoveOptions()) -> Moved:
@@ -41,6 +38,6 @@ async def file_move(ctx: Context, target: str, input: MoveInput, options: MoveOp
     source = ctx.path(target, for_writing=True)
     destination = ctx.path(input.destination, for_writing=True)
     change = Move(source, destination, overwrite=options.overwrite, create_parents=options.create_parents)
-    done = (await make_changes(ctx, [change]))[0]
+    done = (await ctx.change([change]))[0]
     ctx.note(entries=done.entries)
     return Moved(from_=source.shown, to=destination.shown)

@@ -13,9 +13,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
-from computer_linker.operations.file.changing import Sha256, make_changes
-from computer_linker.operations.file.showing import show_files
-from computer_linker.policy.confirm import About
+from computer_linker.operations.file.changing import Sha256
 from computer_linker.policy.engine import holds
 from computer_linker.providers.patching.apply import apply_hunks
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
@@ -84,31 +82,12 @@ class _Draft:
     is_executable: bool | None = None
     changes: list[Change] = field(default_factory=list)
 
-    @property
-    def shown(self) -> str:
-        return self.path.shown if self.gone is None else f"{self.gone.shown} renamed {self.path.shown}"
-
-    @property
-    def before(self) -> bytes | None:
-        return None if self.mark is None else self.old.encode()
-
-    @property
-    def after(self) -> bytes | None:
-        return None if self.is_deleted else self.new.encode()
-
-
-async def show_patch(ctx: Context, input: PatchInput, target: str | None, options: PatchOptions) -> About:
-    """What a person sees of a patch: each file as it is and as it would be."""
-    drafts = await _drafts(ctx, target, input)
-    return await show_files((draft.shown, draft.before, draft.after) for draft in drafts)
-
 
 @operation(
     "file.patch",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
-    awaits_intent=True,
-    shows=show_patch,
+    shows="changes",
     destructive=True,
     examples=[
         Example(
@@ -135,11 +114,7 @@ async def file_patch(
     _check_digest(drafts, options.if_sha256)
     files = [_file(draft) for draft in drafts]
     changes = [change for draft in drafts for change in _changes(draft)]
-    if options.dry_run:
-        await ctx.computer.files.rehearse(changes)
-        ctx.effect = "suspected_noop"
-    else:
-        await make_changes(ctx, changes)
+    await ctx.change(changes, dry_run=options.dry_run)
     ctx.note(
         files=len(files),
         additions=sum(file.additions for file in files),
@@ -260,7 +235,7 @@ async def _text(ctx: Context, path: RootedPath) -> tuple[str, Mark]:
 
 
 def _check_target(ctx: Context, target: str | None, patches: list[FilePatch]) -> None:
-    """A target beside a diff must be the file it changes: what is named is what is touched."""
+    """Check that a target beside a diff is the file it changes."""
     if target in (None, "", "."):
         return
     wanted = ctx.path(str(target)).parts

@@ -89,7 +89,7 @@ def window_of(options: ReadOptions) -> Window:
 
 
 async def read_text(ctx: Context, path: RootedPath, window: Window, room: int = MAX_REPLY - 98_304) -> FileText:
-    """One file's window as the wire has it, cut to what fits `room` bytes of a reply."""
+    """One file's window in wire form, cut to what fits `room` bytes of a reply."""
     piece = await ctx.computer.files.read(path, window)
     for warning in piece.warnings:
         ctx.warn(warning)
@@ -133,9 +133,9 @@ def _text(ctx: Context, path: RootedPath, piece: Piece, window: Window, room: in
 
 
 def _decoded(ctx: Context, path: RootedPath, content: bytes, *, begins_inside: bool, goes_on: bool) -> str:
-    """The page as text. A character that a page's edge cut in two is replaced, with a warning; other bytes are not guessed.
+    """Decode the page. A character cut in two by a page's edge is replaced, with a warning; other bytes are refused.
 
-    Written back with the digest of the true bytes, a replacement character would pass for what was there.
+    Written back with the digest of the true bytes, a replacement character would pass for the original content.
     """
     try:
         return content.decode("utf-8")
@@ -155,5 +155,5 @@ def _decoded(ctx: Context, path: RootedPath, content: bytes, *, begins_inside: b
 
 
 def _continuing(content: bytes) -> int:
-    """How many bytes at the start belong to a character that began before; at most three do."""
+    """The number of bytes at the start that belong to a character of the previous page; at most three."""
     return next((at for at, byte in enumerate(content[:3]) if byte & 0xC0 != 0x80), min(3, len(content)))

@@ -10,7 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.held import Held, guarded, hold
-from computer_linker.providers.search.engine import Search
+from computer_linker.providers.search.engine import ENGINE, Search
 from computer_linker.providers.search.globs import check_glob
 from computer_linker.providers.search.query import Breadth, TextPage, TextQuery, from_cursor, shown, to_cursor
 from computer_linker.providers.search.visible import shared
@@ -81,7 +81,7 @@ async def file_search(
     after = from_cursor(options.cursor, query.digest())
     async with hold(guarded(ctx.path(target), ctx.services.home)) as place:
         page = await ctx.use(Search).text(place, query, after, min(options.max_results, _MOST))
-        ctx.note(matches=len(page.hits), engine=page.engine)
+        ctx.note(matches=len(page.hits), engine=ENGINE)
         links = shared(place, {hit.path for hit in page.hits})
         page.hits = [hit for hit in page.hits if hit.path not in links.closed]
         if links.count:
@@ -125,7 +125,7 @@ def _answer(page: TextPage, place: Held, query: TextQuery) -> Matches:
             for hit in page.hits
         ],
         binary_files=[path_of(path) for path in page.binary_files],
-        engine=page.engine,
-        truncated=page.next_place is not None,
-        next_cursor=None if page.next_place is None else to_cursor(page.next_place, query.digest()),
+        engine=ENGINE,
+        truncated=page.next_position is not None,
+        next_cursor=None if page.next_position is None else to_cursor(page.next_position, query.digest()),
     )

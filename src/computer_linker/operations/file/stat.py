@@ -32,7 +32,6 @@ class FileFacts(Model):
     "file.stat",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
-    instant=True,
     examples=[Example("Look at a file before reading it.", {"target": "notes.txt", "options": {"hash": True}})],
 )
 async def file_stat(ctx: Context, target: str, options: StatOptions = StatOptions()) -> FileFacts:

@@ -1,4 +1,4 @@
-"""Files that travel beside a call, between computers: read and written in pieces, so that their length costs no memory."""
+"""Files in byte streams of calls between computers: read and written in chunks, so that their length costs no memory."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ _TOLD_EVERY = 8 << 20
 
 
 def streamed(ctx: Context, content: str) -> Content:
-    """The content that comes beside this call. Raises InvalidRequest when nothing does."""
+    """The content from this call's byte stream. Raises InvalidRequest without one."""
     flow = _flow(ctx)
     if content:
         raise InvalidRequest(
@@ -26,7 +26,7 @@ def streamed(ctx: Context, content: str) -> Content:
 
 
 async def send_file(ctx: Context, path: RootedPath, flow: Flow | None = None) -> int:
-    """Send a regular file beside this call, or by `flow`, to its end; how many bytes it had."""
+    """Send a regular file by this call's byte stream, or by `flow`; returns its size in bytes."""
     flow = flow or _flow(ctx)
     held = ctx.computer.files.open_file(path)
     try:
@@ -37,25 +37,25 @@ async def send_file(ctx: Context, path: RootedPath, flow: Flow | None = None) ->
     return sent
 
 
-def telling(ctx: Context, total: int | None) -> Callable[[int], None]:
-    """Tells the client how far a stream is; called from its worker thread."""
+def stream_progress(ctx: Context, total: int | None) -> Callable[[int], None]:
+    """A function that reports a stream's progress to the client; called from its worker thread."""
     loop, last = asyncio.get_running_loop(), 0
 
-    def tell(done: int) -> None:
+    def report(done: int) -> None:
         nonlocal last
         if done - last >= _TOLD_EVERY or done == total:
             last = done
             loop.call_soon_threadsafe(ctx.progress, "bytes", done, total)
 
-    return tell
+    return report
 
 
 def _flow(ctx: Context) -> Flow:
-    if not isinstance(ctx.cargo, Flow):
+    if not isinstance(ctx.stream, Flow):
         raise InvalidRequest(
             "`stream` is for calls between computers, which send the bytes beside the call.", field="encoding"
         )
-    return ctx.cargo
+    return ctx.stream
 
 
 def _source(held: int, path: RootedPath) -> Callable[[int], Iterator[bytes]]:
@@ -67,7 +67,7 @@ def _source(held: int, path: RootedPath) -> Callable[[int], Iterator[bytes]]:
             at += len(piece)
             yield piece
         if _state(held) != before:
-            # What was sent may be half of the old and half of the new: the other side must not keep it.
+            # The bytes sent may mix the old and the new content: the other side must not keep them.
             raise Conflict(f"{path.shown} was changed while it was read.", path=path.shown)
 
     return pieces

@@ -10,16 +10,10 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
-from computer_linker.operations.file.changing import make_changes
-from computer_linker.policy.confirm import About
-from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.paths import check_name, rules_of
-from computer_linker.providers.fingerprints import Fingerprints
 from computer_linker.registry import Context, Example, operation
-from computer_linker.undo.journal import Journal
+from computer_linker.undo.journal import UndoJournal
 from computer_linker.undo.steps import changes_of
-
-_SHOWN = 200
 
 
 class UndoInput(Model):
@@ -41,29 +35,12 @@ class Undone(Model):
     files: list[UndoneFile]
 
 
-async def show_undo(ctx: Context, input: UndoInput, options: UndoOptions) -> About:
-    """Each file that an undo would change, with what it holds now: an id says nothing to a person."""
-    record = ctx.use(Journal).find(input.operation_id, ctx.scope.id, ctx.principal)
-    changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
-    prints = Fingerprints(ctx.computer.files)
-    prints.holds["operation"] = digest_of_parts(record.operation_id, repr(record.steps))
-    prints.lines.append(f"takes back {record.operation_id}: {len(changes)} changes")
-    for change in changes[:_SHOWN]:
-        await prints.add_file(change.path, f"{_action(change)}:", tells_all=True)
-        if isinstance(change, Move):
-            await prints.add_file(change.destination, "to", tells_all=True)
-    if len(changes) > _SHOWN:
-        prints.lines.append(f"Not checked beyond {_SHOWN} changes; each file must still be as the operation left it.")
-    return About(tuple(prints.lines), prints.holds)
-
-
 @operation(
     "file.undo",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
-    awaits_intent=True,
     destructive=True,
-    shows=show_undo,
+    shows="changes",
     examples=[
         Example("Take a write back.", {"input": {"operationId": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}}, runs=False),
     ],
@@ -72,26 +49,22 @@ async def file_undo(ctx: Context, input: UndoInput, options: UndoOptions = UndoO
     """Take one of your file operations in this scope back by its id. Answers `conflict`, and changes nothing, when a file has
     changed since. An undo has its own id and can itself be taken back. What others did only the owner's command line takes back.
     """
-    journal = ctx.use(Journal)
+    journal = ctx.use(UndoJournal)
     record = journal.find(input.operation_id, ctx.scope.id, ctx.principal)
     changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
     try:
-        if options.dry_run:
-            keeper = journal.begin(ctx.operation_id, ctx.scope.id, ctx.principal.id)
-            await ctx.computer.files.rehearse(changes, keeper=keeper)
-            ctx.effect = "suspected_noop"
-        else:
-            await make_changes(ctx, changes)
-            journal.forget(record.operation_id)
+        await ctx.change(changes, dry_run=options.dry_run)
     except (NotFound, AlreadyExists) as error:
-        # Gone, or there again: to an undo both mean that somebody changed it since.
+        # Missing, or existing again: to an undo both mean that the file was changed since.
         raise Conflict(f"Nothing was taken back: {error.message}", **error.details) from error
+    if not options.dry_run:
+        journal.forget(record.operation_id)
     ctx.note(files=len(changes), undone=record.operation_id)
     return Undone(files=[UndoneFile(path=_shown(change), action=_action(change)) for change in changes])
 
 
 def _rooted(ctx: Context, root: str, parts: list[str]) -> RootedPath:
-    """A journal's path under the scope's rules as they are now: an undo never does what the scope forbids."""
+    """A journal's path under the scope's current rules: an undo never does what the scope forbids."""
     if root not in ctx.scope.roots:
         raise PathOutOfScope("The folder this operation changed does not belong to the scope any more.")
     index = ctx.scope.roots.index(root)

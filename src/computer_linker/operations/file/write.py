@@ -9,7 +9,6 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.file.changing import ContentInput, Sha256, Written, given_content, write_content
-from computer_linker.operations.file.showing import show_write
 from computer_linker.registry import Context, Example, operation
 
 
@@ -25,8 +24,7 @@ class WriteOptions(Model):
     "file.write",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
-    awaits_intent=True,
-    shows=show_write,
+    shows="changes",
     destructive=True,
     examples=[Example("Write a file.", {"target": "notes.txt", "input": {"content": "Hello\n"}})],
 )

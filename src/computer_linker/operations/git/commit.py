@@ -17,7 +17,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.paths import RootedPath
-from computer_linker.operations.git.showing import show_staged
+from computer_linker.operations.git.preview import show_staged
 from computer_linker.providers.git.commits import Committed, commit, draft
 from computer_linker.providers.git.hooks import Hooks, find_hooks
 from computer_linker.providers.git.run import Git, GitRun
@@ -67,10 +67,10 @@ async def git_commit(
         await ctx.durable_intent()
         await _run_hook(ctx, hooks, "pre-commit")
         await _run_hook(ctx, hooks, "commit-msg", hooks.message)
-    # Also after the hooks, which take their time: what is committed is what a person was shown.
+    # Also after the hooks, which may run long: what is committed must be what a person was shown.
     await ctx.durable_intent()
     made = await ctx.use(Git).within(folder, lambda run: commit(run, input.message))
-    # Said before the last hook runs: the commit stands whatever that hook does.
+    # Reported before the last hook runs: the commit stands whatever that hook does.
     ctx.effect = "confirmed" if made.is_confirmed else "partial"
     ctx.note(files=len(made.paths), hash=made.hash)
     if hooks is not None:
@@ -80,7 +80,7 @@ async def git_commit(
 
 
 async def _hooks(ctx: Context, folder: RootedPath, message: str) -> Hooks:
-    """The hooks, if there is a boundary to run them in."""
+    """The hooks, if there is a sandbox to run them in."""
     if ctx.scope.policy.sandbox == "off":
         raise PermissionDenied("Hooks run only inside the command sandbox, which is off in this scope.", rule="sandbox")
     if not (await ctx.use(Sandbox).probe()).holds:
@@ -94,7 +94,7 @@ async def _hooks(ctx: Context, folder: RootedPath, message: str) -> Hooks:
 
 
 async def _run_hook(ctx: Context, hooks: Hooks, name: str, *arguments: str) -> None:
-    """Run one hook down the road of commands. Raises when it may not run, or refuses."""
+    """Run one hook as a command through the dispatcher. Raises when it is refused, or rejects the commit."""
     if name not in hooks.paths:
         return
     given = {"command": [f"./{hooks.paths[name]}", *arguments]}

@@ -69,5 +69,5 @@ async def git_diff(
 
 
 def listed(found: Diff) -> list[DiffFile]:
-    """The files of a diff as they go out."""
+    """The files of a diff in wire form."""
     return [DiffFile(path=file.path, action=file.action, renamedFrom=file.renamed_from) for file in found.files]

@@ -1,4 +1,4 @@
-"""What git.stage and git.unstage share: plain paths in, and what is known of the index afterwards."""
+"""What git.stage and git.unstage share: plain paths as input, and the read-back of the index."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -21,7 +21,7 @@ class PathsInput(Model):
 async def change_index(
     ctx: Context, target: str, input: PathsInput, change: Callable[[GitRun, list[tuple[str, ...]]], Staged]
 ) -> list[str]:
-    """Put the paths into the index, or take them out; the files this was done with."""
+    """Stage or unstage the paths; returns the files this was done with."""
     paths = [ctx.path(path) for path in input.paths]
 
     def work(run: GitRun) -> Staged:

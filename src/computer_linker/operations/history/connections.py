@@ -6,7 +6,7 @@ from pydantic import Field
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
 from computer_linker.registry import Context, Example, operation
 
 
@@ -20,7 +20,6 @@ class Connections(HistoryPage):
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("Which links were used.", {})],
 )
 async def history_connections(

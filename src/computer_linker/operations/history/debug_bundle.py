@@ -4,7 +4,7 @@ from typing import Any
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
 from computer_linker.registry import Context, Example, operation
 
 
@@ -17,7 +17,6 @@ class DebugBundle(HistoryPage):
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("A bundle with the last 20 events.", {"options": {"limit": 20}})],
 )
 async def history_debug_bundle(

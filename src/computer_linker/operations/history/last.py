@@ -6,7 +6,7 @@ from pydantic import Field
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
 from computer_linker.registry import Context, Example, operation
 
 
@@ -19,7 +19,6 @@ class LastOperations(HistoryPage):
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("The last three operations.", {"options": {"limit": 3}})],
 )
 async def history_last(

@@ -2,7 +2,7 @@
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
 from computer_linker.registry import Context, Example, operation
 
 
@@ -15,7 +15,6 @@ class Timeline(HistoryPage):
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     examples=[Example("Everything that failed.", {"input": {"query": "ok:false"}})],
 )
 async def history_timeline(

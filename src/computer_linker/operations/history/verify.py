@@ -6,7 +6,7 @@ from pydantic import Field
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.history.asking import HistoryInput, HistoryOptions, HistoryPage, ask
+from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
 from computer_linker.registry import Context, Example, operation
 
 
@@ -25,7 +25,6 @@ class Verified(HistoryPage):
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     on="any",
-    boundary="scoped-metadata",
     deadline_s=None,
     examples=[Example("Check the whole chain.", {})],
 )

@@ -7,13 +7,12 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.run import CommandOutcome, RunOptions, run_prepared
-from computer_linker.operations.command.showing import show_script
 from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
-from computer_linker.providers.processes.runner import Runner
 from computer_linker.registry import Context, Example, operation
 
 
@@ -37,14 +36,14 @@ class ScriptInput(Model):
     destructive=True,
     awaits_intent=True,
     shows=show_script,
+    runs=lambda input: [input.script, *input.args],
     examples=[Example("Run the tests.", {"target": ".", "input": {"script": "test"}}, runs=False)],
 )
 async def package_run(
     ctx: Context, input: ScriptInput, target: str = ".", options: RunOptions = RunOptions()
 ) -> CommandOutcome:
     """Run a script the folder's own manifest defines, by its manager, under the scope's command policy."""
-    with ctx.use(Runner).ahead(ctx.unsynced_intent, ctx.principal.id) as early:
-        project = await read_project(ctx.computer, ctx.path(target))
-        argv = with_arguments(project.script(input.script, input.source), input.args)
-        prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))
-        return await run_prepared(ctx, prepared, options, None, early)
+    project = await read_project(ctx.computer, ctx.path(target))
+    argv = with_arguments(project.script(input.script, input.source), input.args)
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))
+    return await run_prepared(ctx, prepared, options, None)

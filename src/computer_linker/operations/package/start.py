@@ -2,7 +2,7 @@
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.command.showing import show_script
+from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.start import StartedProcess, StartOptions, start_prepared
 from computer_linker.operations.package.run import ScriptInput
 from computer_linker.providers.packages.manifests import with_arguments
@@ -21,6 +21,7 @@ from computer_linker.registry import Context, Example, operation
     destructive=True,
     awaits_intent=True,
     shows=show_script,
+    runs=lambda input: [input.script, *input.args],
     examples=[Example("Start the development server.", {"target": ".", "input": {"script": "dev"}}, runs=False)],
 )
 async def package_start(

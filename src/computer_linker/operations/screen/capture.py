@@ -3,8 +3,7 @@
 from computer_linker.errors import PermissionDenied
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.screen.reply import reply_with
-from computer_linker.providers.capture_reply import Capture, CaptureOptions, CaptureSource
+from computer_linker.operations.screen.reply import Capture, CaptureOptions, CaptureSource, reply_with
 from computer_linker.providers.shots import find_display, shoot
 from computer_linker.registry import Context, Example, operation
 
@@ -14,7 +13,6 @@ from computer_linker.registry import Context, Example, operation
     needs={Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=20,
     facets=("screen",),
     examples=[

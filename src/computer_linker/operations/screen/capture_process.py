@@ -1,8 +1,7 @@
 """screen.capture_process: a picture of a process's window."""
 
 from computer_linker.errors import PermissionDenied
-from computer_linker.operations.screen.reply import reply_with_window, window_capture
-from computer_linker.providers.capture_reply import Capture, CaptureOptions
+from computer_linker.operations.screen.reply import Capture, CaptureOptions, reply_with_window, window_capture
 from computer_linker.providers.window_choice import window_of_process
 from computer_linker.registry import Context, Example
 

@@ -1,8 +1,7 @@
 """screen.capture_window: a picture of one window, also where others cover it."""
 
 from computer_linker.errors import PermissionDenied
-from computer_linker.operations.screen.reply import reply_with_window, window_capture
-from computer_linker.providers.capture_reply import Capture, CaptureOptions
+from computer_linker.operations.screen.reply import Capture, CaptureOptions, reply_with_window, window_capture
 from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry import Context, Example
 

@@ -50,7 +50,6 @@ class ScreenList(Model):
     needs={Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=15,
     facets=("screen",),
     examples=[Example("List displays and windows.", {}, runs=False)],

@@ -1,4 +1,4 @@
-"""screen.ocr: the text that shows."""
+"""screen.ocr: the text visible on the screen."""
 
 from typing import Annotated
 
@@ -41,7 +41,6 @@ class ScreenText(Model):
     needs={Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=90,
     facets=("screen",),
     unavailable=why_no_ocr,

@@ -1,15 +1,17 @@
 """screen.record: a bounded recording of one display."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from computer_linker.artifacts.store import Owner
-from computer_linker.errors import PermissionDenied
+from computer_linker.errors import ConfigInvalid, PermissionDenied
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts, facts
+from computer_linker.policy.engine import holds
 from computer_linker.providers.recording.recorder import Order, Recording, Recordings
 from computer_linker.providers.shots import find_display
 from computer_linker.registry import Context, Example, operation
@@ -42,7 +44,6 @@ class ScreenRecording(Model):
     needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
     on="computer",
-    boundary="desktop",
     deadline_s=90,
     facets=("screen",),
     examples=[
@@ -72,16 +73,31 @@ async def screen_record(
             ctx.attach("image/png", made.sheet_png)
     else:
         area = find_display(await ctx.computer.screen.displays(), input.display).bounds
-        owner = Owner(ctx.scope.id, ctx.principal.session, ctx.operation_id, input.owner or "", "local")
-        seconds = min(options.max_seconds, policy.max_runtime_seconds)
-        made = await recordings.start(
-            key, Order(owner, area, policy.excluded_applications, options.fps, seconds, options.max_width)
+        owner = Owner(
+            ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, input.owner or "", "local"
         )
+        seconds = min(options.max_seconds, policy.max_runtime_seconds)
+        limits = (options.fps, seconds, options.max_width)
+        order = Order(owner, area, policy.excluded_applications, *limits, partial(_is_allowed, ctx))
+        made = await recordings.start(key, order)
         ctx.effect = "confirmed"
-    return _told(ctx, made, is_over=target == "stop")
+    return _reported(ctx, made, is_over=target == "stop")
 
 
-def _told(ctx: Context, made: Recording, *, is_over: bool) -> ScreenRecording:
+def _is_allowed(ctx: Context) -> bool:
+    """Whether the scope still allows this caller to record."""
+    try:
+        scope = ctx.services.config.scope(ctx.scope.id)
+    except ConfigInvalid:
+        return False
+    if scope is None or scope is ctx.scope:
+        return scope is not None
+    policy = scope.policy
+    has_right = policy.allow_displays and holds(ctx.principal, scope, Capability.SCREEN_CAPTURE)
+    return has_right and policy.excluded_applications == ctx.scope.policy.excluded_applications
+
+
+def _reported(ctx: Context, made: Recording, *, is_over: bool) -> ScreenRecording:
     if made.problem:
         ctx.warn(f"The recording ended early: {made.problem}")
     if is_over and not made.all_asked:

@@ -1,30 +1,81 @@
-"""From a shot to a reply: cut, mark, encode, remember the frame."""
+"""What the screen operations share: the capture options, and the conversion of a shot to a reply."""
 
+import base64
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from anyio import to_thread
+from pydantic import Field
 
+from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import PermissionDenied
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.geometry import ImageMap, Rect, Window
-from computer_linker.providers.capture_reply import Capture, CaptureOptions, CaptureSource, as_base64, encoded
 from computer_linker.providers.captures import Captures
 from computer_linker.providers.frames import Frames
-from computer_linker.providers.marks import MAX_MARKS, Marked, choose, draw
+from computer_linker.providers.images.encode import Encoded, Fit, ImageFormat, encode
+from computer_linker.providers.marks import MAX_MARKS, Mark, Marked, choose, draw
 from computer_linker.providers.shots import Shot, cut, is_excluded, shoot
 from computer_linker.registry import Context, Example, Operation, operation
 
+FILE_LIMIT = 50_000_000
 _MAX_APPS = 6
 Choose = Callable[[list[Window], str, Sequence[str]], Window]
 
 
+class CaptureOptions(Model):
+    """What to capture of the target, and how to give it."""
+
+    format: ImageFormat = "png"
+    max_width: Annotated[int | None, Field(gt=0, description="Scale down to this; never up.")] = None
+    max_height: Annotated[int | None, Field(gt=0, description="Scale down to this; never up.")] = None
+    region: Annotated[Rect | None, Field(description="A part, counted from the upper left of what is captured.")] = None
+    cursor: Annotated[bool, Field(description="Draw the mouse cursor.")] = False
+    marks: Annotated[bool, Field(description="Number the controls, and list them.")] = False
+    returns: Annotated[
+        Literal["bytes", "base64", "fileRef"],
+        Field(alias="return", description="An image block, base64 in the data, or a file of the service."),
+    ] = "bytes"
+
+    @property
+    def fit(self) -> Fit:
+        """The limits of clients, narrowed to the request; a file may be as large as the screen."""
+        limit = Fit(100_000, 100_000, FILE_LIMIT) if self.returns == "fileRef" else Fit()
+        return Fit(
+            min(limit.max_width, self.max_width or limit.max_width),
+            min(limit.max_height, self.max_height or limit.max_height),
+            limit.max_bytes,
+        )
+
+
+class CaptureSource(Model):
+    type: Literal["display", "window"]
+    id: str
+
+
+class Capture(Model):
+    """A capture. Points in the image are bound to `frameId`: use it with desktop.click and the like."""
+
+    frame_id: str
+    format: ImageFormat
+    width: int
+    height: int
+    scale: Annotated[float, Field(description="Image pixels a desktop unit.")]
+    area: Annotated[Rect, Field(description="The part of the desktop it shows.")]
+    source: CaptureSource
+    size: Annotated[int, Field(description="Bytes of the encoded image.")]
+    bytes_base64: str | None = None
+    file_ref: Annotated[str | None, Field(description="A path in the service's own folder.")] = None
+    hidden_areas: Annotated[int, Field(description="Password fields and excluded applications painted over.")] = 0
+    marks: list[Mark] | None = None
+
+
 async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: CaptureOptions) -> Capture:
-    """Give a shot in the way asked for; the frame remembers how its pixels map to the desktop."""
+    """Return a shot in the requested form; the frame stores how its pixels map to the desktop."""
     pixmap = cut(shot.pixmap, options.region)
     marks = None
     if options.marks:
@@ -32,7 +83,7 @@ async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: C
         pixmap = await to_thread.run_sync(draw, pixmap, marks)
     image = await encoded(pixmap, options)
     frame = ctx.use(Frames).keep(ctx.scope.id, image.map, shot.windows, shot.displays, shot.window_id)
-    _tell(ctx, pixmap.map, image.map, shot)
+    _warn(ctx, pixmap.map, image.map, shot)
     ctx.note(width=image.map.width, height=image.map.height, bytes=len(image.data), hidden=shot.hidden)
     text, path = None, None
     match options.returns:
@@ -51,13 +102,12 @@ async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: C
 
 
 def window_capture(name: str, example: Example) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
-    """The definition of an operation that captures a window."""
+    """Define an operation that captures a window."""
     return operation(
         name,
         needs={Capability.SCREEN_CAPTURE},
         effect=Effect.OBSERVE,
         on="computer",
-        boundary="desktop",
         deadline_s=20,
         facets=("screen", "windows"),
         examples=[example],
@@ -65,14 +115,14 @@ def window_capture(name: str, example: Example) -> Callable[[Callable[..., Await
 
 
 async def reply_with_window(ctx: Context, choose: Choose, target: str, options: CaptureOptions) -> Capture:
-    """Capture the window that a target means, out of those the scope does not keep out of sight."""
+    """Capture the window of a target, out of those the scope does not hide."""
     window = choose(await ctx.computer.windows.list(), target, ctx.scope.policy.excluded_applications)
     shot = await shoot(ctx.computer, window=window, cursor=options.cursor)
     return await reply_with(ctx, shot, CaptureSource(type="window", id=window.id), options)
 
 
 async def _controls(ctx: Context, shot: Shot, area: Rect) -> list[Marked]:
-    """The controls that show, asked for through the same road, so that `desktop:observe` and its limits hold."""
+    """The visible controls, read through the dispatcher, so that `desktop:observe` and its limits apply."""
     marks: list[Marked] = []
     for window in _marked_windows(shot, area, ctx.scope.policy.excluded_applications):
         reply = await ctx.dispatch(
@@ -93,7 +143,7 @@ async def _controls(ctx: Context, shot: Shot, area: Rect) -> list[Marked]:
 
 
 def _marked_windows(shot: Shot, area: Rect, excluded: Sequence[str]) -> list[Window]:
-    """One window a process: those that show in the picture, topmost first."""
+    """One window a process: those visible in the picture, topmost first."""
     found: dict[int, Window] = {}
     for window in shot.windows:
         wanted = shot.window_id is None or window.id == shot.window_id
@@ -103,7 +153,7 @@ def _marked_windows(shot: Shot, area: Rect, excluded: Sequence[str]) -> list[Win
     return list(found.values())[:_MAX_APPS]
 
 
-def _tell(ctx: Context, full: ImageMap, given: ImageMap, shot: Shot) -> None:
+def _warn(ctx: Context, full: ImageMap, given: ImageMap, shot: Shot) -> None:
     if given.width < full.width:
         ctx.warn(f"Scaled from {full.width} x {full.height} to {given.width} x {given.height} pixels.")
     if shot.hidden:
@@ -115,3 +165,12 @@ def _tell(ctx: Context, full: ImageMap, given: ImageMap, shot: Shot) -> None:
         )
     elif not shot.all_asked:
         ctx.warn("Some applications in sight do not describe their controls; password fields of theirs are not hidden.")
+
+
+async def encoded(pixmap: Pixmap, options: CaptureOptions) -> Encoded:
+    """Encode in a worker thread: it takes milliseconds, or more for a large or noisy picture."""
+    return await to_thread.run_sync(encode, pixmap, options.format, options.fit)
+
+
+def as_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

@@ -1,19 +1,64 @@
 """ui.tree: the controls of an application or window."""
 
-from typing import Annotated
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Annotated, Self
 
 from pydantic import AliasChoices, Field
 
 from computer_linker.computer.facets.accessibility import Limit, TreeLimits
+from computer_linker.errors import InvalidRequest, StaleReference
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.model.ids import new_handle
 from computer_linker.providers.refs.store import References
-from computer_linker.providers.ui.cursors import Cursors
-from computer_linker.providers.ui.look import View, look
 from computer_linker.providers.ui.nodes import Node
 from computer_linker.providers.ui.route import Route
+from computer_linker.providers.ui.view import View, read_view
 from computer_linker.registry import Context, Example, operation
+
+MAX_CURSORS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The nodes of one reading, and its target."""
+
+    scope: str
+    what: str
+    nodes: dict[str, Node]
+
+
+class Cursors:
+    """The latest readings, a bounded number of them."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Reading] = OrderedDict()
+
+    @classmethod
+    def open(cls, services: object) -> Self:
+        return cls()
+
+    def keep(self, scope: str, what: str, nodes: list[Node]) -> str:
+        """Store a reading; returns its cursor."""
+        cursor = new_handle("view")
+        self._kept[cursor] = Reading(scope, what, {node["ref"]: node for node in nodes})
+        while len(self._kept) > MAX_CURSORS:
+            self._kept.popitem(last=False)
+        return cursor
+
+    def changes(self, cursor: str, scope: str, what: str, nodes: list[Node]) -> tuple[list[Node], list[str]]:
+        """The nodes that are new or different since the cursor, and the references of those that disappeared."""
+        seen = self._kept.get(cursor)
+        if seen is None or seen.scope != scope:
+            raise StaleReference("That look is no longer remembered. Call again without `since`.", since=cursor[:64])
+        if seen.what != what:
+            raise InvalidRequest("`since` belongs to a look at something else, or with other options.")
+        now = {node["ref"] for node in nodes}
+        changed = [node for node in nodes if seen.nodes.get(node["ref"]) != node]
+        return changed, [ref for ref in seen.nodes if ref not in now]
+
 
 MAX_DEPTH = 32
 MAX_NODES = 5_000
@@ -51,7 +96,6 @@ class UiTree(Model):
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=20,
     facets=("accessibility",),
     examples=[
@@ -82,10 +126,10 @@ async def ui_tree(ctx: Context, target: str | Route | None = None, options: Tree
 
 
 async def view_of(ctx: Context, target: str | Route | None, options: TreeOptions) -> View:
-    """The outline a request asks for, its limits lowered to what this service allows."""
+    """The outline of a request, its limits lowered to what this service allows."""
     if options.max_depth > MAX_DEPTH or options.max_nodes > MAX_NODES:
         ctx.warn(f"Limits are lowered to {MAX_DEPTH} levels and {MAX_NODES} nodes.")
-    view = await look(
+    view = await read_view(
         ctx.computer,
         ctx.scope,
         ctx.use(References),

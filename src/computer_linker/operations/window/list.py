@@ -21,7 +21,6 @@ class WindowList(Model):
     needs_any={Capability.DESKTOP_OBSERVE, Capability.DESKTOP_CONTROL, Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
     on="computer",
-    boundary="desktop",
     deadline_s=15,
     facets=("windows",),
     examples=[Example("List the windows.", {}, runs=False)],

@@ -42,7 +42,7 @@ async def window_move(ctx: Context, target: str, input: MoveInput) -> MovedWindo
     if window.bounds == wanted:
         ctx.effect = "confirmed"
     else:
-        # A program may round its size to whole characters, or a tiling window manager decide by itself.
+        # A program may round its size to whole characters, or a tiling window manager may override it.
         ctx.effect = "suspected_noop" if window.bounds == known.bounds else "partial"
     return MovedWindow(window=window)
 

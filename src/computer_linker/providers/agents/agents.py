@@ -1,10 +1,10 @@
-"""Agents: starts turns of agent programs, keeps their sessions, and finds them again."""
+"""Agent sessions: starts turns of agent programs, records their outcome, and finds sessions again."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import anyio
 
@@ -14,10 +14,7 @@ from computer_linker.errors import (
     Conflict,
     LimitExceeded,
     LinkError,
-    NotFound,
-    PermissionDenied,
     ProcessNotFound,
-    ProviderUnavailable,
 )
 from computer_linker.model.capability import Capability
 from computer_linker.model.ids import new_handle
@@ -28,10 +25,10 @@ from computer_linker.providers.agents.changes import Takeback, summary_of
 from computer_linker.providers.agents.claude import Claude
 from computer_linker.providers.agents.codex import Codex
 from computer_linker.providers.agents.events import clip
+from computer_linker.providers.agents.launch import AgentLauncher
 from computer_linker.providers.agents.live import LiveTurn, background
 from computer_linker.providers.agents.order import Order
-from computer_linker.providers.agents.own_folder import make_own_folder
-from computer_linker.providers.agents.program import NO_EVENTS, AgentProgram, Ask, Line
+from computer_linker.providers.agents.program import NO_EVENTS, AgentProgram
 from computer_linker.providers.agents.sessions import (
     DiffSummary,
     EventLog,
@@ -42,14 +39,13 @@ from computer_linker.providers.agents.sessions import (
     TurnProblem,
 )
 from computer_linker.providers.agents.shadow import Shadow, Snapshot
-from computer_linker.providers.agents.versions import Versions
 from computer_linker.providers.agents.workflows import prompt_for
 from computer_linker.providers.git.run import Git
-from computer_linker.providers.processes.keeping import Keeping
-from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
+from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.records import now
 from computer_linker.providers.processes.runner import Runner
-from computer_linker.undo.journal import Journal
+from computer_linker.services import Services
+from computer_linker.undo.journal import UndoJournal
 
 log = logging.getLogger(__name__)
 PROGRAMS: dict[str, AgentProgram] = {program.name: program for program in (Codex(), Claude())}
@@ -61,7 +57,7 @@ _STOP_S = 3.0
 
 
 class Running:
-    """A turn under way: the session as it is now, the live process, and its end."""
+    """A running turn: the present session, the live process, and an event for its end."""
 
     def __init__(self, session: Session, live: LiveTurn, prepared: Prepared, where: str) -> None:
         self.session = session
@@ -72,33 +68,31 @@ class Running:
 
 
 class Agents:
-    """Turns outlive a client's disconnect, not the service's stop. Sessions outlive both."""
+    """Runs turns, which outlive a client's disconnect but not the service, and stores sessions, which outlive both."""
 
-    def __init__(self, services: Any) -> None:
-        place: Path = services.home / "agents"
+    def __init__(self, services: Services) -> None:
+        place = services.home / "agents"
         self.sessions = Sessions(place / "sessions")
-        self._homes = place / "homes"
-        self._preparation: Preparation = services.use(Preparation)
-        self._runner: Runner = services.use(Runner)
-        self._computer: Computer = services.use(Computer)
-        self._git: Git = services.use(Git)
-        self._journal: Journal = services.use(Journal)
+        self._runner = services.use(Runner)
+        self._launcher = AgentLauncher(services.use(Preparation), self._runner, place / "homes")
+        self._computer = services.use(Computer)
+        self._git = services.use(Git)
+        self._journal = services.use(UndoJournal)
         self._shadow = Shadow(place / "shadow")
-        self._versions = Versions(self._runner)
         self._running: dict[str, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services)
 
     def is_busy(self) -> bool:
         """True while a turn runs."""
         return bool(self._running)
 
-    async def end_of(self, principal: str) -> int:
-        """Stop the turns of a caller; how many ran."""
-        theirs = [running for running in self._running.values() if running.session.principal == principal]
+    async def end_of(self, principal: str | None) -> int:
+        """Stop the turns of one caller, or of all; returns how many ran."""
+        theirs = [running for running in self._running.values() if principal in (None, running.session.principal)]
         async with anyio.create_task_group() as group:
             for running in theirs:
                 group.start_soon(running.live.stop, _STOP_S)
@@ -121,18 +115,17 @@ class Agents:
         return self._running.get(session_id)
 
     def log_of(self, session_id: str) -> EventLog:
-        """The session's events, live where it runs."""
+        """The session's event log, live while it runs."""
         running = self._running.get(session_id)
         return running.live.log if running is not None else self._log(session_id)
 
     async def start(self, order: Order, gate: Callable[[], Awaitable[None]]) -> Running:
-        """Start a turn. `gate` is awaited while the agent's process already waits to begin."""
+        """Start a turn. `gate` is awaited while the agent's process waits at its start gate."""
         self._refuse_too_many(order)
         program = PROGRAMS[order.agent]
-        line, prepared = await self._prepared(order, program)
+        line, prepared = await self._launcher.prepare(order, program)
         try:
-            _refuse_changeable(prepared.argv[0], order)
-            await self._versions.check(program, prepared.argv[0], prepared.env["PATH"])
+            await self._launcher.check(order, program, prepared)
             prompt = await self._prompt(order)
             before, warning = await self._before(order)
             running = await self._spawned(order, program, prepared)
@@ -151,12 +144,12 @@ class Agents:
         return running
 
     async def stop(self, running: Running, grace_s: float) -> None:
-        """End a turn with everything it started, and wait until its record says so."""
+        """Stop a turn with its process tree, and wait until that is recorded."""
         await running.live.stop(grace_s)
         await running.done.wait()
 
     async def aclose(self) -> None:
-        """Stop everything; the records say so."""
+        """Stop everything and record it."""
         async with anyio.create_task_group() as group:
             for running in list(self._running.values()):
                 group.start_soon(running.live.stop, _STOP_S)
@@ -164,55 +157,10 @@ class Agents:
             while self._tasks:
                 await asyncio.wait(self._tasks)
 
-    async def _prepared(self, order: Order, program: AgentProgram) -> tuple[Line, Prepared]:
-        scope = order.scope
-        boundary = await self._preparation.boundary(scope)
-        ask = Ask(
-            mode=order.mode,
-            network=scope.policy.network,
-            is_confined=boundary.holds,
-            where=order.cwd_path,
-            model=order.model,
-            thread_id=None if order.session is None else order.session.thread_id,
-        )
-        line = program.line(ask, self._preparation.environ, self._homes / scope.id)
-        keeping = Keeping(
-            writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)
-        )
-        request = CommandRequest(scope, order.principal, order.roots, order.cwd, line.argv, keeping=keeping)
-        await self._judged(request, program)
-        if line.holds and boundary.kind == "landlock":
-            # Its own sandbox cannot be made there, and without it what it runs could reach its login and the network.
-            raise ProviderUnavailable(
-                f"{program.name} cannot make its own sandbox inside Landlock, the only boundary here.",
-                reason="sandbox",
-                remedy="Install bubblewrap: apt-get install bubblewrap",
-            )
-        program.check(self._preparation.environ)
-        make_own_folder(line.home, line.scripts)
-        prepared = await self._preparation.prepare(request)
-        if line.holds:
-            prepared.boundary = line.holds if prepared.boundary == "none" else f"{prepared.boundary}; {line.holds}"
-        return line, prepared
-
-    async def _judged(self, request: CommandRequest, program: AgentProgram) -> None:
-        """Ask the scope's rules before anything else is looked at."""
-        try:
-            await self._preparation.judge(request)
-        except NotFound as error:
-            if "program" not in error.details:
-                raise
-            raise ProviderUnavailable(
-                f"The program {program.name} is not installed.",
-                reason="missing",
-                program=program.name,
-                remedy=program.install,
-            ) from error
-
     async def _prompt(self, order: Order) -> bytes:
         earlier = [each for each in self.listed(order.principal, order.scope.id) if each.last.status != "running"]
         may_see_git = holds(order.principal, order.scope, Capability.GIT_READ)
-        text = await prompt_for(order.workflow, order.wish, order.cwd, earlier, self._git, may_see_git=may_see_git)
+        text = await prompt_for(order.workflow, order.prompt, order.cwd, earlier, self._git, may_see_git=may_see_git)
         return text.encode("utf-8", "replace")
 
     async def _before(self, order: Order) -> tuple[Snapshot | None, list[str]]:
@@ -221,12 +169,12 @@ class Agents:
         try:
             taken = await self._shadow.take(order.cwd)
             inside = f"{taken.repositories} repositories inside the folder are not part of the diff, nor of an undo."
-            return taken, [*([inside] if taken.repositories else []), *self._beside(order)]
+            return taken, [*([inside] if taken.repositories else []), *self._concurrent_writers(order)]
         except LinkError as error:
             return None, [f"There will be no diff and no undo of this run: {error.message}"]
 
-    def _beside(self, order: Order) -> list[str]:
-        """A warning when another agent may write what this one's diff is about."""
+    def _concurrent_writers(self, order: Order) -> list[str]:
+        """A warning when another agent may write in the folder that this one's diff covers."""
         place = Path(order.cwd_path)
         for other in self._running.values():
             if other.session.last.sandbox == "workspace-write":
@@ -257,7 +205,7 @@ class Agents:
             operation_id=order.operation_id,
             workflow=order.workflow,
             sandbox=order.mode,
-            prompt=clip(order.wish, _MAX_PROMPT),
+            prompt=clip(order.prompt, _MAX_PROMPT),
             started_at=now(),
             first_event=running.live.log.end,
             boundary=running.prepared.boundary,
@@ -275,7 +223,7 @@ class Agents:
         running.live.on_thread = learned
 
     async def _driven(self, running: Running, order: Order, program: AgentProgram, prompt: bytes) -> None:
-        """The task of one turn, from its start to its record. Its failures end here."""
+        """The task of one turn, from start to record. Catches its failures."""
         turn = running.session.last
         try:
             ended = await running.live.to_the_end(prompt, order.timeout_s)
@@ -296,7 +244,7 @@ class Agents:
             self._remember(running.session)
 
     async def _with_changes(self, turn: Turn, session: Session, cwd: RootedPath) -> Turn:
-        """The turn with what it changed. The folder is compared with the snapshot taken before."""
+        """The turn with its changes, found by comparing the folder with the snapshot taken before."""
         if turn.sandbox == "read-only":
             none = DiffSummary(changed_files=0, insertions=0, deletions=0, files=[])
             return turn.model_copy(update={"diff_summary": none})
@@ -315,7 +263,7 @@ class Agents:
         return turn.model_copy(update={"diff_summary": summary_of(found, cwd.shown, undoable=undoable)})
 
     async def judged(self, session: Session, cwd: RootedPath) -> Session:
-        """A session whose last turn was lost with an earlier service, with what that turn changed until now."""
+        """A session whose last turn was lost with an earlier service, with the changes of that turn until now."""
         turn = session.last
         if turn.status != "lost" or turn.diff_summary is not None or turn.before is None:
             return session
@@ -332,7 +280,7 @@ class Agents:
             log.error("the record of %s cannot be written: %s", session.session_id, error.strerror)
 
     def _settled(self, session: Session | None) -> Session | None:
-        """A stored session as it is now: a turn that is said to run and does not was lost with its service."""
+        """A stored session with its present state: a turn recorded as running that does not run was lost with its service."""
         if session is None or session.session_id in self._running:
             return self._running[session.session_id].session if session is not None else None
         if session.turns and session.last.status == "running":
@@ -380,15 +328,6 @@ def _ended_turn(turn: Turn, live: LiveTurn, ended: Ended, program: AgentProgram)
             "problem": problem,
         }
     )
-
-
-def _refuse_changeable(path: str, order: Order) -> None:
-    """An agent whose bytes the scope's own files hold would be whatever somebody wrote there."""
-    real = Path(path).resolve()
-    if any(real.is_relative_to(Path(root.root).resolve()) for root in order.roots):
-        raise PermissionDenied(
-            "The agent's program lies inside the scope, where its bytes can be changed.", rule="programInScope"
-        )
 
 
 def _is_theirs(session: Session, principal: Principal, scope: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a turn changed: the summary, the diff, and the record with which file.undo takes it back."""
+"""The changes of a turn: the summary, the diff, and the record with which file.undo reverts them."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ from computer_linker.errors import LimitExceeded, LinkError, NotFound
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.agents.sessions import ChangedFile, DiffSummary
 from computer_linker.providers.agents.shadow import Changed, Comparison, Shadow
-from computer_linker.undo.journal import Entry, Journal
+from computer_linker.undo.journal import Entry, UndoJournal
 
 _MAX_LISTED = 500
 _MAX_UNDOABLE = 2000
@@ -16,7 +16,7 @@ _ACTIONS = {"A": "added", "D": "deleted"}
 
 
 def summary_of(found: Comparison, shown: str, *, undoable: bool) -> DiffSummary:
-    """The comparison as callers see it; `shown` is the working folder as a client writes it."""
+    """The comparison as callers see it; `shown` is the working folder as clients name it."""
     prefix = "" if shown == "." else f"{shown.rstrip('/')}/"
     files = [
         ChangedFile(
@@ -39,15 +39,15 @@ def summary_of(found: Comparison, shown: str, *, undoable: bool) -> DiffSummary:
 
 
 class Takeback:
-    """Writes down how one turn's changes are taken back."""
+    """Records how to revert one turn's changes."""
 
-    def __init__(self, journal: Journal, files: Files, shadow: Shadow) -> None:
+    def __init__(self, journal: UndoJournal, files: Files, shadow: Shadow) -> None:
         self._journal = journal
         self._files = files
         self._shadow = shadow
 
     async def record(self, cwd: RootedPath, found: Comparison, entry: Entry) -> bool:
-        """True when all of the changes can be taken back; then their record is in the journal, else nothing is."""
+        """Record the changes in the undo journal. False, with nothing recorded, unless all of them can be reverted."""
         changed = found.changed
         replaced = [each for each in changed if each.action != "A"]
         if not changed or len(changed) > _MAX_UNDOABLE or not all(stat.S_ISREG(each.old_mode) for each in replaced):
@@ -95,7 +95,7 @@ class Takeback:
 
 
 def _mode(each: Changed, now: Stat | None) -> int:
-    """The rights to give back: those it has, where only its content changed; else what the snapshot knows."""
+    """The mode to restore: the present one where only the content changed, else that of the snapshot."""
     if now is not None and each.old_mode == each.new_mode:
         return now.mode & 0o777
     return each.old_mode & 0o777

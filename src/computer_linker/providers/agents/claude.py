@@ -1,4 +1,4 @@
-"""Claude Code: `claude -p --output-format stream-json`. It has no sandbox of its own here, so ours bounds its tools."""
+"""Claude Code: `claude -p --output-format stream-json`. Its own sandbox is off here, so ours confines its tools."""
 
 import json
 import re
@@ -47,7 +47,7 @@ class Claude:
             why = "the scope has no network" if ask.is_confined else "no kernel boundary holds"
             warnings.append(f"Claude Code ran without commands: {why}, and it could not be held to that in them.")
         argv = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "default"]
-        # Settings and tool servers that lie in the folder could start programs, so none of them are read.
+        # Settings and tool servers in the folder could start programs, so none of them are read.
         argv += ["--strict-mcp-config", "--setting-sources", "", "--tools", ",".join(tools)]
         argv += ["--allowedTools", ",".join(tools)]
         if ask.model is not None:
@@ -60,7 +60,7 @@ class Claude:
         return Line(argv, env, home, "", warnings, {_WITHOUT_KEYS: _PREFIX})
 
     def check(self, environ: Mapping[str, str]) -> None:
-        """Nothing is certain beforehand: a login may lie in its own folder."""
+        """Nothing to check beforehand: a login may be stored in its own folder."""
 
     def parser(self) -> "ClaudeParser":
         return ClaudeParser()
@@ -83,7 +83,7 @@ class Claude:
 
 
 class ClaudeParser:
-    """Claude Code's events. Forms as printed by 2.1.325; a tool's call and its result come apart and are joined here."""
+    """Parses Claude Code's events as printed by 2.1.325. A tool's call and its result arrive separately and are joined."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, Event] = {}
@@ -102,14 +102,14 @@ class ClaudeParser:
                     {"type": "turn", "status": "running"},
                 ]
             case "assistant":
-                return [event for block in _blocks(value) if (event := self._said(block)) is not None]
+                return [event for block in _blocks(value) if (event := self._content_event(block)) is not None]
             case "user":
                 return [event for block in _blocks(value) if (event := self._answered(block)) is not None]
             case "result":
                 return _over(value)
         return []
 
-    def _said(self, block: dict[str, Any]) -> Event | None:
+    def _content_event(self, block: dict[str, Any]) -> Event | None:
         match block.get("type"):
             case "text":
                 return {"type": "message", "text": clip(block.get("text"))}

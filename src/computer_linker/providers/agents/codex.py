@@ -19,10 +19,10 @@ _LOGIN = ("401", "unauthorized", "not logged in", "codex login", "missing enviro
 _OFF = ("hooks", "plugins", "apps", "computer_use", "browser_use", "daemon_auto_start")
 _ALWAYS = (
     'approval_policy="never"',
-    # Keys and tokens in the agent's environment are not for what it runs.
+    # Keys and tokens in the agent's environment must not reach its commands.
     "shell_environment_policy.ignore_default_excludes=false",
     "check_for_update_on_startup=false",
-    # Programs and services that settings could add beside the sandbox.
+    # Programs and services that settings could start outside the sandbox.
     *(f"features.{name}=false" for name in _OFF),
     # Without a network it would otherwise wait for one until its time is over.
     "features.unbounded_connection_retries=false",
@@ -43,7 +43,7 @@ class Codex:
             settings += _workspace(ask)
         if not ask.network:
             settings.append('web_search="disabled"')
-        # The agent's own tool servers run beside its sandbox, so they run only where ours holds all that is asked.
+        # The agent's own tool servers run outside its sandbox, so they run only where ours enforces all that is required.
         if not (ask.is_confined and ask.network):
             settings += _without_servers(home)
         argv = ["codex", "exec", "--json", "--skip-git-repo-check", "--color", "never", "--sandbox", ask.mode]
@@ -84,7 +84,7 @@ class Codex:
 
 
 class CodexParser:
-    """Codex's events. Forms as printed by 0.166; what is not known is left out."""
+    """Parses Codex's events as printed by 0.166; unknown ones are skipped."""
 
     def events(self, line: str) -> list[Event]:
         value = _object(line)
@@ -157,12 +157,12 @@ def _todo(items: Any) -> str:
 
 
 def _home(environ: Mapping[str, str]) -> str:
-    """The owner's Codex folder, as the service's own environment says; never what a workspace says."""
+    """The owner's Codex folder, from the service's own environment; never from a workspace."""
     return os.path.realpath(environ.get("CODEX_HOME") or f"{environ.get('HOME') or Path.home()}/.codex")
 
 
 def _refuse_place(home: str) -> None:
-    """Codex refuses to set up its sandbox from the temporary folder, and says so to its model alone."""
+    """Codex refuses to set up its sandbox from the temporary folder, and reports that only to its model."""
     for place in ("/tmp", os.path.realpath(tempfile.gettempdir())):  # noqa: S108  # Codex refuses these places
         if home == place or home.startswith(place + "/"):
             raise ProviderUnavailable(
@@ -173,7 +173,7 @@ def _refuse_place(home: str) -> None:
 
 
 def _workspace(ask: Ask) -> list[str]:
-    """The folder alone is writable, whatever the owner's own settings add; inside ours the temporary folder is private."""
+    """Settings that make only the folder writable, whatever the owner's own add; inside our sandbox /tmp is private."""
     section = "sandbox_workspace_write."
     settings = [f"{section}network_access={str(ask.network).lower()}", f"{section}writable_roots=[]"]
     if not ask.is_confined:
@@ -182,7 +182,7 @@ def _workspace(ask: Ask) -> list[str]:
 
 
 def _untrusted(where: str) -> str:
-    """The setting that keeps a folder's own settings out, though the owner may trust it elsewhere: they start programs."""
+    """The setting that ignores a folder's own settings, which start programs, even where the owner trusts it elsewhere."""
     places = [where, *map(str, Path(where).parents)]
     return "projects={" + ",".join(f'{json.dumps(place)}={{trust_level="untrusted"}}' for place in places) + "}"
 
@@ -200,7 +200,7 @@ def _config(home: str) -> dict[str, Any]:
 
 
 def _refuse_without_login(home: str, config: dict[str, Any], environ: Mapping[str, str]) -> None:
-    """Say that there is no login where that is certain: Codex itself would try to reach its model first."""
+    """Raise where there is certainly no login: Codex itself would try to reach its model first."""
     is_elsewhere = config.get("model_provider", "openai") != "openai" or "profile" in config
     is_in_keyring = config.get("cli_auth_credentials_store", "file") != "file"
     has_key = any(environ.get(name) for name in ("OPENAI_API_KEY", "CODEX_API_KEY"))
@@ -213,11 +213,11 @@ def _refuse_without_login(home: str, config: dict[str, Any], environ: Mapping[st
 
 
 def _without_servers(home: str) -> list[str]:
-    """Settings that turn off each tool server the owner has set up; there is none for all of them at once."""
+    """Settings that turn off each tool server the owner has set up; Codex has no setting for all of them at once."""
     try:
         servers = _config(home).get("mcp_servers")
     except ProviderUnavailable:
-        # `check` raises it once the scope's rules have been asked.
+        # `check` raises it once the scope's rules have been applied.
         return []
     names = list(servers) if isinstance(servers, dict) else []
     return (

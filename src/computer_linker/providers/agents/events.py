@@ -1,4 +1,4 @@
-"""What an agent program did, in one form whatever the program: small values that a client can follow."""
+"""Events of agent programs in one form, whatever the program."""
 
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ class FileChange(TypedDict):
 
 
 class Event(TypedDict, total=False):
-    """One thing that happened. `type` says which of the other fields are there."""
+    """One event. `type` decides which of the other fields are set."""
 
     seq: int
     at: str
@@ -37,7 +37,7 @@ class Event(TypedDict, total=False):
 
 
 def clip(text: Any, limit: int = MAX_TEXT) -> str:
-    """The text within a bound: its start and its end, and between them how much was left out."""
+    """The text within a bound: its start and its end, and between them the size of what was omitted."""
     whole = text if isinstance(text, str) else ""
     if len(whole) <= limit:
         return whole
@@ -50,8 +50,8 @@ def changes_of(found: list[tuple[str, str]]) -> list[FileChange]:
     return [FileChange(path=path[:4096], kind=kind) for path, kind in found[:_MAX_CHANGES]]
 
 
-def told(event: Event) -> str:
-    """The event as a line for a person; empty for what nobody would want to read."""
+def line_of(event: Event) -> str:
+    """The event as a line for a person; empty for one without useful text."""
     match event.get("type"):
         case "message" | "plan" | "reasoning":
             return event.get("text", "")

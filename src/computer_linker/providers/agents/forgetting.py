@@ -1,4 +1,4 @@
-"""Bounds how long the texts of agent sessions lie on the disk: prompts, messages and diffs are there in clear."""
+"""Deletes old texts of agent sessions: prompts, messages and diffs are stored in plain text."""
 
 import asyncio
 import logging
@@ -16,13 +16,13 @@ _EVERY_S = 86_400.0
 
 
 def forget_old(place: Path, now: float) -> int:
-    """Remove sessions, and what the agents themselves logged, not used for thirty days; how many things went."""
+    """Remove sessions, and what the agents themselves logged, not used for thirty days; returns how many were removed."""
     gone = 0
     for session in _entries(place / "sessions"):
         if _age(session, now, inside="session.json") > KEEP_S:
             shutil.rmtree(session, ignore_errors=True)
             gone += 1
-    # Codex and Claude keep their own record of each conversation, one file of lines each.
+    # Codex and Claude store their own record of each conversation, one JSON-lines file each.
     for folder, _, names in os.walk(place / "homes"):
         for name in names:
             path = Path(folder, name)
@@ -33,7 +33,7 @@ def forget_old(place: Path, now: float) -> int:
 
 
 async def forget_daily(place: Path) -> None:
-    """Do so now and every day, until cancelled."""
+    """Remove old sessions now and every day, until cancelled."""
     while True:
         try:
             await anyio.to_thread.run_sync(forget_old, place, time.time())

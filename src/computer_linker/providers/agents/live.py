@@ -1,4 +1,4 @@
-"""One turn while it runs: the agent's process, its output turned into events, and how it ended."""
+"""A running turn: the agent's process, its output parsed into events, and its outcome."""
 
 import asyncio
 import re
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 
 from computer_linker.computer.facets.processes import Child, Ended
-from computer_linker.providers.agents.events import Event, told
+from computer_linker.providers.agents.events import Event, line_of
 from computer_linker.providers.agents.program import Parser
 from computer_linker.providers.agents.sessions import EventLog
 from computer_linker.providers.processes.records import now
@@ -20,7 +20,7 @@ _GRACE_S = 3.0
 
 
 class LiveTurn:
-    """Reads the agent's events as they come. Made once its process waits at its gate."""
+    """Reads the agent's events as they arrive. Created while its process waits at its start gate."""
 
     def __init__(self, child: Child, parser: Parser, log: EventLog, where: str, max_output: int) -> None:
         self.log = log
@@ -46,7 +46,7 @@ class LiveTurn:
         self._feed: Feed | None = None
 
     async def to_the_end(self, prompt: bytes, timeout_s: float) -> Ended:
-        """Let it start, give it the prompt, and wait; out of time it is stopped with everything it started."""
+        """Start it, send the prompt, and wait; at the timeout its process tree is stopped."""
         self._child.go()
         if self._child.stdin is not None:
             self._feed = Feed(self._child.stdin)
@@ -63,23 +63,23 @@ class LiveTurn:
         return ended
 
     async def stop(self, grace_s: float) -> None:
-        """End it and everything it started."""
+        """Stop its process tree."""
         self.was_stopped = True
         await stopped(self._child, grace_s)
 
     def close(self) -> None:
-        """Make sure nothing of it runs on, and let go of its pipes."""
+        """Kill what still runs, and close its pipes."""
         self._child.kill()
         close_streams(self._pumps, self._feed, self._child.stdin)
         self.log.close()
-        self.tell()
+        self.notify()
 
     async def changed(self, wait_s: float) -> None:
         """Return at the next event or the end, or after the time."""
         with anyio.move_on_after(wait_s):
             await self._changed.wait()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
@@ -110,13 +110,13 @@ class LiveTurn:
             change["path"] = change["path"].removeprefix(self._where)
         self._learn(event)
         self.log.add(event)
-        self.tell()
+        self.notify()
 
     def _learn(self, event: Event) -> None:
         self.is_understood = True
         match event["type"]:
             case "thread":
-                # It becomes an argument when the session goes on, so it must look like nothing else.
+                # It becomes an argument when the session is continued, so it must not look like an option.
                 if _THREAD_ID.fullmatch(event["threadId"]) and self.on_thread is not None:
                     self.on_thread(event["threadId"])
             case "message":
@@ -133,13 +133,13 @@ class LiveTurn:
 
 
 def progress_line(log: EventLog, cursor: int) -> tuple[str, int]:
-    """The newest thing worth telling since a cursor, and the cursor after it."""
+    """The newest displayable event since a cursor, and the cursor after it."""
     events, cursor, _ = log.since(cursor, 1 << 20)
-    lines = [line for event in events if (line := told(event).strip())]
+    lines = [line for event in events if (line := line_of(event).strip())]
     return (lines[-1].splitlines()[0][:200] if lines else ""), cursor
 
 
 def background(task: asyncio.Task[None], tasks: set[asyncio.Task[None]]) -> None:
-    """Hold a task until it ends, so that it is not lost."""
+    """Reference a task until it ends, so that it is not garbage-collected."""
     tasks.add(task)
     task.add_done_callback(tasks.discard)

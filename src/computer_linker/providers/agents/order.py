@@ -1,4 +1,4 @@
-"""What a caller ordered, and what of it the scope allows."""
+"""A requested turn, and the mode that the scope allows for it."""
 
 import os
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ class Order:
     cwd: RootedPath
     agent: str
     workflow: Workflow
-    wish: str
+    prompt: str
     mode: Mode
     timeout_s: float
     model: str | None = None
     session: Session | None = None
-    """The session to go on with."""
+    """The session to continue."""
 
     @property
     def cwd_path(self) -> str:
-        """Where the working folder lies, to make the agent's paths short again."""
+        """The working folder's path, to make the agent's paths relative."""
         return os.path.realpath("/".join((self.cwd.root, *self.cwd.parts)))
 
 

@@ -1,4 +1,4 @@
-"""What an agent program must tell for the service to run it: how it is started, what it prints, what went wrong."""
+"""The interface of an agent program: its command line, its output format, and its errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ Mode = Literal["read-only", "workspace-write"]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """How one turn is to be run. The prompt is not part of it: it goes through standard input."""
+    """How one turn is to be run. The prompt is not part of it: it is sent through standard input."""
 
     mode: Mode
     network: bool
-    """Whether what the agent runs may use the network; the agent itself always reaches its model."""
+    """Whether the agent's commands may use the network; the agent itself always reaches its model."""
     is_confined: bool
-    """True when a kernel boundary of ours holds around the agent."""
+    """True when our sandbox confines the agent."""
     where: str
     """The working folder, as an absolute path without links."""
     model: str | None = None
     thread_id: str | None = None
-    """The conversation to go on with."""
+    """The conversation to continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Line:
     argv: list[str]
     env: dict[str, str]
     home: str
-    """Where it keeps its login and its conversations; it alone writes there."""
+    """Where it stores its login and its conversations; only it writes there."""
     holds: str
-    """What the agent's own sandbox holds around what it runs; empty when it has none."""
+    """What the agent's own sandbox enforces on its commands; empty when it has none."""
     warnings: list[str] = field(default_factory=list)
     scripts: dict[str, str] = field(default_factory=dict)
     """Executable files that its own folder must hold, by name."""
@@ -51,7 +51,7 @@ class Problem:
 
 
 def not_understood(errors: str, install: str) -> Problem | None:
-    """The problem of a program that does not know our arguments, or of whose output nothing was known."""
+    """The problem of a program that rejects our arguments, or whose output is unknown."""
     low = errors.lower()
     if any(sign in low for sign in ("unexpected argument", "unknown option", "unrecognized option", NO_EVENTS.lower())):
         return Problem("version", errors[:600], f"The program is too old or too new for this service. {install}")
@@ -65,7 +65,7 @@ class Parser(Protocol):
     """Reads one turn's output, line by line."""
 
     def events(self, line: str) -> list[Event]:
-        """What the line tells; nothing for a line that is not of the program's event stream."""
+        """The line's events; none for a line that is not of the program's event stream."""
         ...
 
 
@@ -74,12 +74,12 @@ class AgentProgram(Protocol):
 
     @property
     def name(self) -> str:
-        """The program's name on the search path, and the word callers use for it."""
+        """The program's name on the search path, and callers' name for it."""
         ...
 
     @property
     def oldest(self) -> tuple[int, ...]:
-        """The oldest version whose arguments and events are known."""
+        """The oldest supported version."""
         ...
 
     @property
@@ -88,15 +88,15 @@ class AgentProgram(Protocol):
         ...
 
     def line(self, ask: Ask, environ: Mapping[str, str], state: Path) -> Line:
-        """The command for one turn; touches nothing. `state` is a private folder of the service for this scope and agent."""
+        """The command for one turn, without side effects. `state` is a private folder for this scope and agent."""
         ...
 
     def check(self, environ: Mapping[str, str]) -> None:
-        """Raise ProviderUnavailable, with the remedy, where it is certain that the program could not work."""
+        """Raise ProviderUnavailable, with the remedy, where the program certainly cannot work."""
         ...
 
     def parser(self) -> Parser: ...
 
     def problem(self, errors: str, *, is_from_model: bool) -> Problem:
-        """What the last error of a failed turn means. `is_from_model` when the turn itself was told to have failed."""
+        """What the last error of a failed turn means. `is_from_model` when the program reported the turn itself as failed."""
         ...

@@ -1,4 +1,4 @@
-"""What is remembered of agent sessions: private files in the state folder, bounded, readable after a restart."""
+"""Storage of agent sessions: private, bounded files in the state folder, readable after a restart."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class ChangedFile(Model):
 
 
 class DiffSummary(Model):
-    """What lies between the folder before a turn and after it."""
+    """The differences of the folder before and after a turn."""
 
     changed_files: int
     insertions: int
@@ -48,7 +48,7 @@ class TurnProblem(Model):
 
 
 class Turn(Model):
-    """One prompt and what became of it."""
+    """One prompt and its outcome."""
 
     operation_id: str
     workflow: Workflow
@@ -91,7 +91,7 @@ class Session(Model):
         return self.turns[-1]
 
     def with_turn(self, turn: Turn) -> "Session":
-        """The session with a further turn; the oldest make room, and only the newest keeps all it printed."""
+        """The session with a further turn; the oldest are dropped, and only the newest keeps its full output."""
         before = [_shortened(each) for each in self.turns[-_KEPT_TURNS + 1 :]]
         return self.model_copy(update={"turns": [*before, turn]})
 
@@ -110,14 +110,14 @@ def _shortened(turn: Turn) -> Turn:
 
 
 class Sessions:
-    """One folder a session: its record, its events, and the newest diff."""
+    """One folder per session: its record, its events, and the newest diff."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def save(self, session: Session) -> None:
-        """Write the record whole or not at all."""
+        """Write the record atomically."""
         place = self.place(session.session_id)
         place.mkdir(mode=0o700, exist_ok=True)
         _write(place / "session.json", json.dumps(session.to_wire(), ensure_ascii=False))
@@ -143,7 +143,7 @@ class Sessions:
             return None
 
     def listed(self) -> list[Session]:
-        """The kept sessions, the newest first; the oldest beyond the bound are forgotten."""
+        """The stored sessions, the newest first; the oldest beyond the bound are deleted."""
         places = sorted(self._folder.iterdir(), key=_changed_ns, reverse=True)
         for old in places[_KEPT_SESSIONS:]:
             shutil.rmtree(old, ignore_errors=True)
@@ -155,7 +155,7 @@ class Sessions:
 
 
 class EventLog:
-    """The newest events of one session, numbered without gaps, in memory while it runs and in a private file."""
+    """The newest events of one session, numbered without gaps, stored in memory while it runs and in a private file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -168,7 +168,7 @@ class EventLog:
         self._load()
 
     def add(self, event: Event) -> None:
-        """Number the event, keep it, and write it down."""
+        """Number the event, and store it in memory and in the file."""
         event["seq"] = self.end
         self._keep(event)
         if self._file is None:

@@ -1,7 +1,7 @@
 """Snapshots of a working folder in a private git folder of the service: exact differences, whether or not it is a repository.
 
-The folder's own repository is never touched or asked: its filters, line-ending rules and hooks play no part, so a snapshot
-holds the very bytes of the files. Ignored files, secrets and repositories inside the folder are left out.
+The folder's own repository is never used: its filters, line-ending rules and hooks do not apply, so a snapshot
+holds the exact bytes of the files. Ignored files, secrets and repositories inside the folder are left out.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from computer_linker.errors import ExecutionFailed, LimitExceeded
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import SENSITIVE_NAMES
 from computer_linker.policy.paths import is_hidden_by
-from computer_linker.providers.child import Leash, Spec, on_leash
+from computer_linker.providers.child import ProcessGroup, Spec, in_process_group
 from computer_linker.providers.git.program import environment, needed_program, program_places
 from computer_linker.providers.held import Held, held
 
@@ -51,15 +51,15 @@ _EXCLUDED = ("node_modules/", ".venv/", "__pycache__/", ".env.*", "*.pem", "*.ke
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A folder at one moment. Repositories inside it are left out, and counted."""
+    """The state of a folder. Repositories inside it are left out, and counted."""
 
     tree: str
     repositories: int
     empty: frozenset[str] = frozenset()
-    """Folders without files, which a tree does not know; looked for only where asked."""
+    """Folders without files, which git trees do not represent; collected only on request."""
 
     def empty_names(self) -> list[str]:
-        """Their names, to be kept in a record; `*` when they are too many, and then no folder counts as new."""
+        """Their names for a record; `*` when they are too many, and then no folder counts as new."""
         return sorted(self.empty) if len(self.empty) <= _MAX_EMPTY else ["*"]
 
 
@@ -68,7 +68,7 @@ class Changed:
     """One file that differs between two snapshots."""
 
     parts: tuple[str, ...]
-    """From the working folder."""
+    """Relative to the working folder."""
     action: str
     """`A` added, `D` deleted, `M` modified, `T` another kind of object."""
     old_mode: int
@@ -81,13 +81,13 @@ class Changed:
 
 @dataclass(slots=True)
 class Comparison:
-    """What lies between two snapshots, without what the scope hides."""
+    """The differences of two snapshots, without what the scope hides."""
 
     changed: list[Changed] = field(default_factory=list)
     patch: str = ""
     is_cut: bool = False
     new_folders: list[tuple[str, ...]] = field(default_factory=list)
-    """Folders that were not there before, the deepest first."""
+    """Folders that did not exist before, the deepest first."""
 
 
 class Shadow:
@@ -101,7 +101,7 @@ class Shadow:
     async def take(self, cwd: RootedPath, *, with_empty: bool = True) -> Snapshot:
         """The folder as it is now. Raises when it is too large to hold, or git is missing."""
         key = _key(cwd)
-        # Taken out meanwhile: where this fails half way, the next one starts from the files again.
+        # Removed meanwhile: if this fails half way, the next one starts from the files again.
         newest = self._newest.pop(key, None)
         taken = await self._within(cwd, lambda work: work.take(newest, with_empty=with_empty))
         self._newest[key] = taken.tree
@@ -119,16 +119,16 @@ class Shadow:
         needed_program()
         key = _key(cwd)
         async with self._locks.setdefault(key, anyio.Lock()):
-            return await on_leash(partial(self._do, cwd, self._folder / key, job))
+            return await in_process_group(partial(self._do, cwd, self._folder / key, job))
 
-    def _do(self, cwd: RootedPath, git_dir: Path, job: Callable[["_Work"], T], leash: Leash) -> T:
+    def _do(self, cwd: RootedPath, git_dir: Path, job: Callable[["_Work"], T], group: ProcessGroup) -> T:
         with held(cwd) as place:
             if not (git_dir / "HEAD").exists():
                 _make_room(self._folder)
                 _make(git_dir)
             fd = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                return job(_Work(leash, place, git_dir, fd))
+                return job(_Work(group, place, git_dir, fd))
             finally:
                 os.close(fd)
 
@@ -136,16 +136,16 @@ class Shadow:
 class _Work:
     """Git on one working folder and its private git folder."""
 
-    def __init__(self, leash: Leash, place: Held, git_dir: Path, git_fd: int) -> None:
-        self._leash = leash
+    def __init__(self, group: ProcessGroup, place: Held, git_dir: Path, git_fd: int) -> None:
+        self._group = group
         self._place = place
         self._git_dir = git_dir
         self._git_fd = git_fd
 
     def take(self, newest: str | None, *, with_empty: bool) -> Snapshot:
-        # A snapshot that was cut short by a kill left its lock; nobody else works here.
+        # A killed snapshot leaves its lock; no other process uses this git folder.
         (self._git_dir / "index.lock").unlink(missing_ok=True)
-        differs, inside = self._look_first()
+        differs, inside = self._preflight()
         tree = newest
         if tree is None or differs:
             if tree is None:
@@ -184,7 +184,7 @@ class _Work:
     def _difference(
         self, old: Snapshot, new: Snapshot, leave_out: list[str], max_bytes: int
     ) -> tuple[list[Changed], bytes, bool]:
-        """The changed files and the patch of them from one run, so that both speak of the same."""
+        """The changed files and their patch from one run, so that they agree."""
         out, is_cut = self._run([*_DIFF, old.tree, new.tree, "--", ".", *leave_out], None, max_bytes + _NAMES_ROOM)
         raw, between, patch = out.partition(b"\0\0")
         if is_cut and not between:
@@ -195,19 +195,19 @@ class _Work:
         return _records(raw), patch, is_cut
 
     def _empty(self) -> frozenset[str]:
-        """Whatever is still unknown after all files were added is a folder without any."""
+        """Empty folders: what is still untracked after all files were added."""
         others = self._git("ls-files", "-z", "--others", "--directory", "--exclude-standard").split(b"\0")
         return frozenset(os.fsdecode(name).rstrip("/") for name in others if name.endswith(b"/"))
 
     def _new_folders(self, old: Snapshot, changed: list[Changed]) -> list[tuple[str, ...]]:
-        """Folders that files were added in and that were not there before."""
+        """New folders that files were added in."""
         added = [each.parts for each in changed if each.action == "A"]
         above = {"/".join(parts[:size]) for parts in added for size in range(1, len(parts))}
         if not above or "*" in old.empty:
             return []
         listed = self._git("ls-tree", "-r", "-d", "-z", "--name-only", old.tree).split(b"\0")
         known = {os.fsdecode(name) for name in listed} | old.empty
-        # What lay inside a folder without files is not known, so nothing in one counts as new.
+        # The contents of a folder without files are unknown, so nothing in one counts as new.
         unknown = tuple(f"{path}/" for path in old.empty)
         found = sorted(path for path in above - known if not path.startswith(unknown))
         return [tuple(path.split("/")) for path in reversed(found)]
@@ -217,11 +217,11 @@ class _Work:
         hidden = [each for each in changed if is_hidden_by((*path.parts, *each.parts), path.rules)]
         return [each for each in changed if each not in hidden], ["/".join(each.parts) for each in hidden]
 
-    def _look_first(self) -> tuple[bool, int]:
-        """Look at what is new or differs before any of it is read, so that a huge folder costs little.
+    def _preflight(self) -> tuple[bool, int]:
+        """List what is new or differs before reading any of it, so that a huge folder costs little.
 
-        Tells whether anything differs, and how many repositories lie inside: git would refuse or half read those, so they are
-        left out.
+        Returns whether anything differs, and how many repositories lie inside: git would refuse or partly read those, so
+        they are left out.
         """
         _write_excluded(self._git_dir, ())
         out = self._git("ls-files", "-z", "--others", "--modified", "--exclude-standard")
@@ -241,8 +241,8 @@ class _Work:
         return any(name and not name.endswith(b"/") for name in names), len(inside)
 
     def _start_anew_when_full(self) -> None:
-        told = self._git("count-objects", "-v").decode("ascii", "replace")
-        sizes = dict(line.split(": ", 1) for line in told.splitlines() if ": " in line)
+        report = self._git("count-objects", "-v").decode("ascii", "replace")
+        sizes = dict(line.split(": ", 1) for line in report.splitlines() if ": " in line)
         if int(sizes.get("size", "0")) > _MAX_STORED_KIB:
             shutil.rmtree(self._git_dir / "objects")
             (self._git_dir / "objects").mkdir()
@@ -260,7 +260,7 @@ class _Work:
             [needed_program(), "--no-pager", *args], self._place.cwd, environment(extra), stdin=stdin,
             max_memory=4 << 30, enter=self._fence(),
         )  # fmt: skip
-        with self._leash.running(spec) as child:
+        with self._group.running(spec) as child:
             out, is_cut = child.read_all(limit)
             if is_cut:
                 child.kill()
@@ -315,7 +315,7 @@ def _make(git_dir: Path) -> None:
     (git_dir / "config").write_text(_CONFIG, encoding="utf-8")
     (git_dir / "info" / "attributes").write_text(_ATTRIBUTES, encoding="utf-8")
     _write_excluded(git_dir, ())
-    # Last, because its presence says that the rest is there.
+    # Last, because its presence marks the rest as complete.
     (git_dir / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
 
 

@@ -1,15 +1,37 @@
-"""Which backends there are, what each can prove, and which one to use."""
+"""Discovers backends and their kinds of evidence, and chooses one."""
 
 import re
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.providers.backends.ask import ask
-from computer_linker.providers.child import find_program
+from computer_linker.computer.facets.processes import Launch
+from computer_linker.errors import LinkError
+from computer_linker.policy.programs import find_program
+from computer_linker.providers.processes.streams import collect
+
+_MAX_BYTES = 64 * 1024
+
+
+async def ask(computer: Computer, argv: list[str], deadline_s: float) -> str | None:
+    """What the program printed on stdout and stderr; None when it failed to start or did not end in time."""
+    if not computer.capabilities().has("processes"):
+        return None
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(Path.home()), "LC_ALL": "C.UTF-8"}
+    try:
+        child = await computer.processes.spawn(Launch(argv=tuple(argv), env=environment))
+    except (LinkError, OSError):
+        return None
+    with anyio.move_on_after(deadline_s):
+        child.go()
+        out, err, ended = await collect(child, _MAX_BYTES)
+        return None if ended.reason is not None else (out + err).decode("utf-8", "replace")
+    return None
+
 
 State = Literal["installed", "ready", "needs_setup", "stale", "unknown", "missing"]
 KINDS = ("screenshot", "video_recording", "browser_trace", "browser_verification", "console_logs")
@@ -19,7 +41,7 @@ Source = Literal["artifact", "policy", "available", "fallback", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One program that can make proof. `state` is `unknown` when it did not answer as documented: never `ready` by guess."""
+    """One program that can produce evidence. `state` is `unknown` when its output is not as documented."""
 
     name: str
     style: str
@@ -28,12 +50,12 @@ class Backend:
     detail: str
     kinds: Sequence[str] = field(default=())
     health: Literal["healthy", "stale", "unknown"] | None = None
-    """Of its processes, where it tells."""
+    """The health of its processes, where reported."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What decides between backends: who made the latest artifact, and what the scope's policy says."""
+class Preference:
+    """What decides between backends: the latest artifact's backend, and the scope's policy."""
 
     latest: str | None = None
     preferred: str | None = None
@@ -41,8 +63,8 @@ class Wish:
 
 
 async def discover(computer: Computer, find: Find = find_program) -> list[Backend]:
-    """Every known backend, there or not, asked all at once."""
-    looks = (
+    """Probe every known backend concurrently, installed or not."""
+    probes = (
         _ghost(computer, find),
         _by_version(computer, find, "agent-browser", (*KINDS, "network_log", "document")),
         _by_version(computer, find, "cua-driver", ("screenshot",)),
@@ -50,13 +72,13 @@ async def discover(computer: Computer, find: Find = find_program) -> list[Backen
     )
     found: dict[int, Backend] = {}
 
-    async def keep(number: int, look: Coroutine[Any, Any, Backend]) -> None:
-        found[number] = await look
+    async def keep(number: int, probe: Coroutine[Any, Any, Backend]) -> None:
+        found[number] = await probe
 
     async with anyio.create_task_group() as group:
-        for number, look in enumerate(looks):
-            group.start_soon(keep, number, look)
-    return [found[number] for number in range(len(looks))]
+        for number, probe in enumerate(probes):
+            group.start_soon(keep, number, probe)
+    return [found[number] for number in range(len(probes))]
 
 
 def local_fallback(computer: Computer, find: Find = find_program) -> Backend:
@@ -74,13 +96,15 @@ def local_fallback(computer: Computer, find: Find = find_program) -> Backend:
     return Backend("local", "built-in", True, "ready", f"by {screen.backend}", kinds)
 
 
-def matrix(backends: Sequence[Backend], local: Backend, wish: Wish = Wish()) -> dict[str, dict[str, Any]]:
-    """For each kind of proof: the available programs that make it, whether our own desktop may, and which would be used."""
+def matrix(
+    backends: Sequence[Backend], local: Backend, preference: Preference = Preference()
+) -> dict[str, dict[str, Any]]:
+    """For each kind of evidence: the programs that produce it, whether our own desktop may, and which would be used."""
     rows: dict[str, dict[str, Any]] = {}
     for kind in KINDS:
         able = [backend for backend in backends if backend.available and kind in backend.kinds]
-        falls_back = wish.allows_fallback and local.available and kind in local.kinds
-        use, source = choose(able, wish)
+        falls_back = preference.allows_fallback and local.available and kind in local.kinds
+        use, source = choose(able, preference)
         if use is None and falls_back:
             use, source = local.name, "fallback"
         rows[kind] = {
@@ -92,18 +116,18 @@ def matrix(backends: Sequence[Backend], local: Backend, wish: Wish = Wish()) -> 
     return rows
 
 
-def choose(backends: Sequence[Backend], wish: Wish = Wish()) -> tuple[str | None, Source]:
-    """Which backend to use, by the order: who made the latest artifact, whom the policy prefers, the first that is there."""
+def choose(backends: Sequence[Backend], preference: Preference = Preference()) -> tuple[str | None, Source]:
+    """The backend to use: that of the latest artifact, else the policy's preferred one, else the first available."""
     there = [backend.name for backend in backends if backend.available]
-    if wish.latest is not None and wish.latest in there:
-        return wish.latest, "artifact"
-    if wish.preferred is not None and wish.preferred in there:
-        return wish.preferred, "policy"
+    if preference.latest is not None and preference.latest in there:
+        return preference.latest, "artifact"
+    if preference.preferred is not None and preference.preferred in there:
+        return preference.preferred, "policy"
     return (there[0], "available") if there else (None, "none")
 
 
 def setup_state(status: str | None) -> State:
-    """What `ghost status` means. Anything that is not plainly one of the documented answers is unknown."""
+    """The state from `ghost status`. Anything but the documented outputs is unknown."""
     if status is None:
         return "unknown"
     text = status.lower()
@@ -113,7 +137,7 @@ def setup_state(status: str | None) -> State:
 
 
 def process_health(doctor: str | None) -> Literal["healthy", "stale", "unknown"]:
-    """What `ghost doctor` says of its processes."""
+    """The health of its processes from `ghost doctor`."""
     if doctor is None:
         return "unknown"
     if re.search(r"\[fail\]\s*processes:", doctor, re.IGNORECASE):
@@ -148,8 +172,8 @@ async def _by_version(computer: Computer, find: Find, name: str, kinds: Sequence
     path = find(name)
     if path is None:
         return Backend(name, style, False, "missing", f"{name} is not installed.")
-    told = await ask(computer, [path, "--version"], 5)
-    version = re.search(r"\d+(?:\.\d+)+", told or "")
+    output = await ask(computer, [path, "--version"], 5)
+    version = re.search(r"\d+(?:\.\d+)+", output or "")
     if version is None:
         return Backend(name, style, False, "unknown", "It did not say its version within five seconds.")
     return Backend(name, style, True, "installed", f"version {version.group(0)}", kinds)

@@ -1,1 +1,1 @@
-"""A browser of the scope's own: agent-browser and Chromium inside the boundary, and a gate for all they ask of the network."""
+"""A browser per scope: agent-browser and Chromium inside the sandbox, and a proxy that checks their connections."""

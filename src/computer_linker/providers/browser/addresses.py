@@ -1,4 +1,4 @@
-"""Which addresses a browser may be sent to: by the scope's policy, and never this service's own or a machine's metadata."""
+"""Addresses a browser may open: by the scope's policy, and never this service's own or a metadata service."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(?:[/?#]|\Z)")
 
 
 def place_of(scope: Scope, target: str, path: Callable[[str], RootedPath]) -> str | RootedPath:
-    """What a request's target means: an address of the web, or a file of the scope.
+    """Resolve a request's target: a web address, or a file of the scope.
 
     Raises:
         PermissionDenied: the scope's policy or the scheme forbids it.
@@ -46,14 +46,14 @@ def file_url(root: str, parts: tuple[str, ...]) -> str:
 
 
 def shown(text: str, scope: Scope) -> str:
-    """A text with the scope's files named as a client names them, not as they lie on this computer."""
+    """A text with paths of the scope's files replaced by the names that clients use."""
     for number, root in enumerate(scope.roots):
         text = text.replace(file_url(root, ()) + "/", f"@{number}/" if len(scope.roots) > 1 else "")
     return text
 
 
 def is_inside(url: str, scope: Scope) -> bool:
-    """True where what the browser shows is something this scope may show: the web, nothing, or its own files."""
+    """True where the scope may see the browser's page: the web, a blank page, or its own files."""
     low = url.lower()
     if low.startswith("file:"):
         roots = (file_url(root, ()) for root in scope.roots)

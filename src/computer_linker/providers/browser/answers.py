@@ -1,4 +1,4 @@
-"""What agent-browser answers, read with suspicion: it runs beside pages that nobody here wrote."""
+"""Parses agent-browser's replies as untrusted input: it runs beside untrusted pages."""
 
 import json
 import re
@@ -10,35 +10,35 @@ from computer_linker.policy.preview import escaped
 INSTALL = (
     "Install agent-browser 0.41 or later (npm install -g agent-browser@latest) and Chromium (apt-get install chromium)."
 )
-_MAX_SAID = 300
-_NEWEST_WORD = "--omit-command"
-"""Of the words that every batch is called with, the one that only 0.41 and later know."""
+_MAX_ERROR = 300
+_NEWEST_OPTION = "--omit-command"
+"""The option of every batch that only agent-browser 0.41 and later support."""
 _GONE = re.compile(r"element not found|could not locate|unknown ref|no element|not attached|stale", re.IGNORECASE)
 
 
 def results_of(out: str, wanted: int) -> list[dict[str, Any]]:
-    """The data of each command of a batch. Raises what the first failed one means.
+    """The data of each command of a batch. Raises the error of the first failed one.
 
     Raises:
-        ExecutionFailed: a command failed, or the answer is none that is known.
+        ExecutionFailed: a command failed, or the reply is unknown.
         ProviderUnavailable: the program is too old.
     """
     try:
-        told = json.loads(out)
+        reply = json.loads(out)
     except ValueError:
         raise _not_understood() from None
-    if type(told) is dict and told.get("success") is False:
-        if _NEWEST_WORD in str(told.get("error")):
-            # npm chooses an old version by itself where Node is older than the newest one asks for.
+    if type(reply) is dict and reply.get("success") is False:
+        if _NEWEST_OPTION in str(reply.get("error")):
+            # npm installs an old version where Node is older than the newest version requires.
             raise ProviderUnavailable(
                 "The agent-browser that is installed is older than 0.41.", program="agent-browser", reason="too_old",
                 remedy=INSTALL,
             )  # fmt: skip
-        raise fault_of(told.get("error"))
-    if type(told) is not list or not all(type(step) is dict for step in told):
+        raise fault_of(reply.get("error"))
+    if type(reply) is not list or not all(type(step) is dict for step in reply):
         raise _not_understood()
     results: list[dict[str, Any]] = []
-    for step in told:
+    for step in reply:
         if step.get("success") is not True:
             raise fault_of(step.get("error"))
         data = step.get("result")
@@ -49,8 +49,8 @@ def results_of(out: str, wanted: int) -> list[dict[str, Any]]:
 
 
 def fault_of(error: object) -> LinkError:
-    """The failure an error text means."""
-    text = escaped(error if type(error) is str else "it gave no reason")[:_MAX_SAID]
+    """The error of an error text."""
+    text = escaped(error if type(error) is str else "it gave no reason")[:_MAX_ERROR]
     low = text.lower()
     if _GONE.search(text):
         return ElementNotFound(f"The page has no such element now: {text}")
@@ -64,7 +64,7 @@ def fault_of(error: object) -> LinkError:
 
 
 def text_in(data: dict[str, Any], name: str, limit: int = 4096) -> str:
-    """A text of an answer, bounded; empty where there is none."""
+    """A bounded text of a reply; empty where there is none."""
     value = data.get(name)
     return value[:limit] if type(value) is str else ""
 

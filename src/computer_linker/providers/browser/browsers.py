@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import anyio
 
@@ -17,12 +17,13 @@ from computer_linker.errors import LimitExceeded, NotFound, ProcessNotFound, Pro
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
+from computer_linker.policy.programs import find_program
 from computer_linker.providers.browser.answers import INSTALL
 from computer_linker.providers.browser.session import Command, Session
-from computer_linker.providers.child import find_program
-from computer_linker.providers.processes.keeping import Keeping
+from computer_linker.providers.processes.confinement import ProgramAccess
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
 from computer_linker.providers.processes.runner import Runner
+from computer_linker.services import Services
 
 if TYPE_CHECKING:
     from computer_linker.providers.browser.gate import Gate
@@ -38,9 +39,9 @@ Key = tuple[str, str]
 
 
 class Browsers:
-    """Starts browsers and finds them again."""
+    """Starts browsers and looks them up."""
 
-    def __init__(self, services: Any) -> None:
+    def __init__(self, services: Services) -> None:
         self._preparation: Preparation = services.use(Preparation)
         self._runner: Runner = services.use(Runner)
         self._services = services
@@ -49,11 +50,11 @@ class Browsers:
         self._timers: dict[Key, list[asyncio.TimerHandle]] = {}
         self._starting = anyio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
-        # What a killed service left: nothing runs in it, for the boundary ended with the service.
+        # Left by a killed service: nothing runs in it, because the sandbox ended with the service.
         shutil.rmtree(self._home, ignore_errors=True)
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services)
 
     def is_busy(self) -> bool:
@@ -72,7 +73,7 @@ class Browsers:
         return session
 
     async def judge(self, request: CommandRequest, *commands: Command) -> None:
-        """Ask the scope's rules about each command. Raises before anything is done."""
+        """Apply the scope's rules to each command, without side effects."""
         from dataclasses import replace
 
         for command in commands:
@@ -103,7 +104,7 @@ class Browsers:
             return session
 
     async def end(self, key: Key) -> bool:
-        """End a browser and wait until it is gone; False when there was none."""
+        """Stop a browser and wait for its end; False when there was none."""
         session = self._open.pop(key, None)
         for timer in self._timers.pop(key, []):
             timer.cancel()
@@ -112,12 +113,12 @@ class Browsers:
         await session.aclose()
         return True
 
-    async def end_of(self, principal: str) -> int:
-        """End the browsers of a caller; how many were open."""
-        return sum([await self.end(key) for key in list(self._open) if key[1] == principal])
+    async def end_of(self, principal: str | None) -> int:
+        """Stop the browsers of one caller, or of all; returns how many were open."""
+        return sum([await self.end(key) for key in list(self._open) if principal in (None, key[1])])
 
     async def aclose(self) -> None:
-        """End all of them."""
+        """Stop all browsers."""
         async with anyio.create_task_group() as group:
             for key in list(self._open):
                 group.start_soon(self.end, key)
@@ -125,7 +126,7 @@ class Browsers:
             await asyncio.wait(self._ending, timeout=10)
 
     def _used(self, key: Key) -> None:
-        """Begin the idle time anew."""
+        """Restart the idle timer."""
         timers = self._timers[key]
         for timer in timers[1:]:
             timer.cancel()
@@ -153,23 +154,23 @@ class Browsers:
         (folder / "out").mkdir(mode=0o700, parents=True)
         # A socket's path is limited to a hundred characters; inside the boundary /tmp is the browser's own.
         sockets = Path("/tmp/sockets") if boundary.holds else Path(tempfile.mkdtemp(prefix="browser-"))  # noqa: S108
-        way_out: Gate | None = None
+        proxy: Gate | None = None
         try:
-            way_out = await self._gate(request.scope, folder, confined=boundary.holds)
-            prepared = await self._prepared(request, folder, way_out, sockets)
-            session = await self._spawned(session_id, prepared, folder, way_out, gate)
+            proxy = await self._gate(request.scope, folder, confined=boundary.holds)
+            prepared = await self._prepared(request, folder, proxy, sockets)
+            session = await self._spawned(session_id, prepared, folder, proxy, gate)
             session.scope = request.scope
             session.leaves = [folder] if boundary.holds else [folder, sockets]
             return session
         except BaseException:
-            if way_out is not None:
-                await way_out.aclose()
+            if proxy is not None:
+                await proxy.aclose()
             for left in (folder, *(() if boundary.holds else (sockets,))):
                 shutil.rmtree(left, ignore_errors=True)
             raise
 
     async def _gate(self, scope: Scope, folder: Path, *, confined: bool) -> "Gate | None":
-        """The browser's way out; None where the kernel leaves it none, as the scope asks."""
+        """The browser's proxy; None where the scope has no network and the kernel enforces that."""
         if confined and not scope.policy.network:
             return None
         from computer_linker.providers.browser.gate import Gate
@@ -180,7 +181,7 @@ class Browsers:
         return gate
 
     def _has_network(self, scope_id: str) -> bool:
-        """Whether the scope has the network as the config is now; what the owner takes away is gone at once."""
+        """Whether the scope has the network in the present config, so that a revocation applies at once."""
         scope: Scope | None = self._services.config.scope(scope_id)
         return scope is not None and scope.policy.network
 
@@ -199,22 +200,22 @@ class Browsers:
             *(_interpreter(), "-I", "-S", "-c", _inside()),
             *(str(folder), "gate.sock" if is_inside else "-", str(port)),
         )
-        keeping = Keeping(
+        program_access = ProgramAccess(
             writes=False,
-            # Its network is the gate alone: inside the boundary there is no other.
+            # Its only network is the proxy: inside the sandbox there is no other.
             network=False,
             own=(str(folder),),
             env=_environment(folder, port) | {"AGENT_BROWSER_SOCKET_DIR": str(sockets)},
             through=through,
         )
-        return await self._preparation.prepare(replace(request, keeping=keeping))
+        return await self._preparation.prepare(replace(request, program_access=program_access))
 
     async def _spawned(
         self,
         session_id: str,
         prepared: Prepared,
         folder: Path,
-        way_out: "Gate | None",
+        proxy: "Gate | None",
         gate: Callable[[], Awaitable[None]],
     ) -> Session:
         try:
@@ -222,7 +223,7 @@ class Browsers:
         except BaseException:
             prepared.plan.release()
             raise
-        session = Session(session_id, child, prepared, folder, way_out)
+        session = Session(session_id, child, prepared, folder, proxy)
         try:
             await gate()
         except BaseException:
@@ -253,22 +254,22 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
         "AGENT_BROWSER_EXECUTABLE_PATH": chrome,
         "AGENT_BROWSER_SESSION": "s",
         "AGENT_BROWSER_ARGS": "\n".join(_ARGS),
-        # Nothing can be made there: what a page wants to download goes nowhere.
+        # Nothing can be created there, so downloads of a page fail.
         "AGENT_BROWSER_DOWNLOAD_PATH": "/proc/1/downloads",
     }
     if port:
-        # Without the last word the browser would reach this machine's own addresses past the gate.
+        # Without `<-loopback>` the browser would bypass the proxy for this machine's own addresses.
         env |= {"AGENT_BROWSER_PROXY": f"http://127.0.0.1:{port}", "AGENT_BROWSER_PROXY_BYPASS": "<-loopback>"}
     return env
 
 
 def _inside() -> str:
-    """The text of the program that runs beside the browser."""
+    """The source text of the program that runs beside the browser."""
     from importlib.resources import files
 
     return files("computer_linker.providers.browser").joinpath("inside.py").read_text("utf-8")
 
 
 def _interpreter() -> str:
-    """A Python that the boundary shows: the system's where there is one, else the one that runs this."""
+    """A Python that is visible in the sandbox: the system's where there is one, else the running one."""
     return find_program("python3") or str(getattr(sys, "_base_executable", sys.executable))

@@ -1,4 +1,4 @@
-"""The element of a page that has the keyboard, so that nothing is typed into another one than the one that is meant."""
+"""The focused element of a page, so that text is typed only into the intended one."""
 
 import json
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ _SCRIPT = """(() => {
 _TAKES_TEXT = frozenset({"text", "search", "url", "tel", "email", "password", "number"})
 DATES = frozenset({"date", "time", "datetime-local", "month", "week"})
 _NEAR = 4.0
-_LOOKS = 3
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What has the keyboard on a page."""
+    """The focused element of a page."""
 
     tag: str
     type: str
@@ -38,7 +38,7 @@ class Focus:
 
     @property
     def takes_text(self) -> bool:
-        """True for what typed text goes into. What a frame of another site holds cannot be seen."""
+        """True for an element that accepts typed text. The content of a cross-origin frame is unknown."""
         if self.tag == "IFRAME":
             return True
         is_input = self.tag == "TEXTAREA" or (self.tag == "INPUT" and self.type in _TAKES_TEXT)
@@ -50,17 +50,17 @@ class Focus:
 
 
 async def focus(session: Session, at: str) -> Focus:
-    """Give an element the keyboard, and say what has it then.
+    """Focus an element, and return what has the focus then.
 
     Raises:
-        Conflict: something else kept it, as when the element is disabled or takes no focus.
+        Conflict: something else has the focus, such as when the element is disabled or not focusable.
     """
-    for number in range(_LOOKS):
+    for number in range(_ATTEMPTS):
         if number:
             # A page that scrolls smoothly moves the element for a moment.
             await session.ask(("wait", "100"))
-        _, told, box = await session.ask(("focus", at), ("eval", _SCRIPT), ("get", "box", at))
-        found = _read(told)
+        _, evaluated, box = await session.ask(("focus", at), ("eval", _SCRIPT), ("get", "box", at))
+        found = _read(evaluated)
         if found.get("tag") == "IFRAME" or _holds(found.get("box"), box):
             return Focus(
                 tag=str(found.get("tag")),
@@ -72,17 +72,17 @@ async def focus(session: Session, at: str) -> Focus:
     raise Conflict("The element did not take the keyboard focus, so nothing was entered.")
 
 
-def _read(told: dict[str, Any]) -> dict[str, Any]:
-    """The script's answer. A page can change what it says, but only about itself."""
+def _read(evaluated: dict[str, Any]) -> dict[str, Any]:
+    """The script's result. A page can falsify it, but only about itself."""
     try:
-        found = json.loads(str(told.get("result")))
+        found = json.loads(str(evaluated.get("result")))
     except ValueError:
         return {}
     return found if type(found) is dict else {}
 
 
 def _holds(outer: Any, inner: dict[str, Any]) -> bool:
-    """True where the element lies in what has the keyboard: the parts of a date field give it to the whole field."""
+    """True where the focused element contains this one: a part of a date field focuses the whole field."""
     try:
         left, top, width, height = (float(one) for one in outer)
         x, y, across, down = (float(inner[name]) for name in ("x", "y", "width", "height"))

@@ -1,6 +1,6 @@
-"""The gate: a proxy that is the browser's only way out, and asks of every connection whether it may be made.
+"""A proxy that is the browser's only network access, and checks every connection.
 
-Names are resolved here, once, and the very address that was judged is connected to: a name that changes its mind gains nothing.
+Names are resolved here, once, and exactly the checked address is connected to, which defeats DNS rebinding.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ _MAX_CONNECTIONS = 256
 
 
 class Refused(Exception):
-    """A connection that must not be made; the text says why."""
+    """A refused connection; the text is the reason."""
 
 
 class Gate:
-    """Listens on a socket in a private folder, or on a port of this machine where no boundary keeps the browser from others."""
+    """Listens on a socket in a private folder, or on a local port where the browser is not sandboxed."""
 
     def __init__(self, own: Own, is_open: Callable[[], bool]) -> None:
         self._own = own
@@ -37,10 +37,10 @@ class Gate:
         self._busy: set[asyncio.Task[None]] = set()
         self.port = 0
         self.refusals: deque[str] = deque(maxlen=20)
-        """What was refused lately: host and reason, never the rest of an address."""
+        """Recent refusals: host and reason, never the rest of an address."""
 
     async def listen(self, folder: Path | None) -> None:
-        """Begin to take connections, at `gate.sock` in the folder or on a free port."""
+        """Start accepting connections, at `gate.sock` in the folder or on a free port."""
         if folder is None:
             self._server = await asyncio.start_server(self._taken, "127.0.0.1", 0, limit=_MAX_HEAD)
             self.port = self._server.sockets[0].getsockname()[1]
@@ -55,7 +55,7 @@ class Gate:
         self._server = await asyncio.start_unix_server(self._taken, sock=listener, limit=_MAX_HEAD)
 
     async def aclose(self) -> None:
-        """Take no more connections and end those there are."""
+        """Stop accepting, and close all connections."""
         if self._server is not None:
             self._server.close()
         for task in list(self._busy):
@@ -64,7 +64,7 @@ class Gate:
             await asyncio.wait(self._busy, timeout=5)
 
     def taken_refusals(self) -> list[str]:
-        """What was refused since the last question."""
+        """Refusals since the last call."""
         found = list(dict.fromkeys(self.refusals))
         self.refusals.clear()
         return found
@@ -83,25 +83,25 @@ class Gate:
         try:
             if len(self._busy) > _MAX_CONNECTIONS:
                 raise Refused("too many connections")
-            (host, port), first, greeting = await _asked(reader)
-            there_reader, there = await self._connected(host, port)
+            (host, port), first, greeting = await _destination(reader)
+            upstream_reader, upstream = await self._connected(host, port)
         except Refused as refused:
             writer.write(_refusal(str(refused)))
             return
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
             writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return
-        there.write(first)
+        upstream.write(first)
         writer.write(greeting)
-        both = [asyncio.create_task(_pour(reader, there)), asyncio.create_task(_pour(there_reader, writer))]
+        both = [asyncio.create_task(_pour(reader, upstream)), asyncio.create_task(_pour(upstream_reader, writer))]
         try:
-            # Once bytes have gone through, a side that fails just ends it: there is nothing left to say.
+            # Once bytes were forwarded, a failure just closes the connection: no error response is possible.
             await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
         finally:
             for one in both:
                 one.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            await _closed(there)
+            await _closed(upstream)
 
     async def _connected(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         address = await self._judged(host, port)
@@ -109,7 +109,7 @@ class Gate:
             return await asyncio.open_connection(address, port, limit=_MAX_HEAD)
 
     async def _judged(self, host: str, port: int) -> str:
-        """The one address to connect to. A name with any forbidden address is refused as a whole."""
+        """The address to connect to. A name with any forbidden address is refused."""
         if not self._is_open():
             raise self._refuse(host, "this scope has no network")
         if host.rstrip(".").lower() in self._own.hosts():
@@ -131,8 +131,8 @@ class Gate:
         return Refused(f"{host[:100]} is not opened: {why}.")
 
 
-async def _asked(reader: asyncio.StreamReader) -> tuple[tuple[str, int], bytes, bytes]:
-    """Where a connection is to go, what is sent there first, and what the browser is told once it is made."""
+async def _destination(reader: asyncio.StreamReader) -> tuple[tuple[str, int], bytes, bytes]:
+    """The destination of a connection, the bytes to send there first, and the reply to the browser once it is open."""
     async with asyncio.timeout(_HEAD_S):
         head = await reader.readuntil(b"\r\n\r\n")
     line, _, headers = head.partition(b"\r\n")
@@ -152,7 +152,7 @@ def _host_and_port(target: str, port: int) -> tuple[str, int]:
 
 
 def _for_origin(headers: bytes) -> bytes:
-    """The headers as the server gets them: one request a connection, and nothing that speaks to a proxy."""
+    """The headers for the server: one request per connection, and no proxy headers."""
     kept = [
         line
         for line in headers.split(b"\r\n")
@@ -175,7 +175,7 @@ async def _pour(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
-    """Send what is left and close, for a short while; a side that takes nothing is cut off."""
+    """Flush and close within a short time, else abort the connection."""
     writer.close()
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(_CLOSE_S):

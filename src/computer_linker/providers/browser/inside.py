@@ -1,8 +1,8 @@
-"""What runs beside the browser inside the boundary. Standard library only: its text is handed to a bare interpreter.
+"""The program beside the browser inside the sandbox. Standard library only: its text is passed to a bare interpreter.
 
-It takes commands for agent-browser from its standard input, one JSON line each, and answers in kind. Where there is a gate, it
-listens for the browser on a port that exists only inside the boundary, and carries each connection to the gate's socket. When
-its input ends it ends, and the boundary ends everything with it.
+It reads commands for agent-browser from standard input, one JSON line each, and replies likewise. Where there is a proxy, it
+listens for the browser on a port that exists only inside the sandbox, and forwards each connection to the proxy's socket. It
+exits at the end of its input, and the sandbox ends everything with it.
 """
 
 import json
@@ -16,7 +16,7 @@ MAX_OUTPUT = 24 << 20
 
 
 def carry(source: socket.socket, sink: socket.socket) -> None:
-    """Move bytes one way until either side is done."""
+    """Copy bytes in one direction until either side ends."""
     try:
         while piece := source.recv(65536):
             sink.sendall(piece)
@@ -30,7 +30,7 @@ def carry(source: socket.socket, sink: socket.socket) -> None:
 
 
 def join(browser: socket.socket, gate_path: str) -> None:
-    """Carry one connection of the browser to the gate and back."""
+    """Forward one connection of the browser to the proxy and back."""
     gate = socket.socket(socket.AF_UNIX)
     try:
         gate.connect(gate_path)
@@ -46,7 +46,7 @@ def join(browser: socket.socket, gate_path: str) -> None:
 
 
 def listen(gate_path: str, port: int) -> None:
-    """Take the browser's connections on a port of this network alone."""
+    """Accept the browser's connections on a port of this network namespace."""
     listener = socket.create_server(("127.0.0.1", port), backlog=64)
 
     def accept() -> None:
@@ -62,7 +62,7 @@ def answered(program: str, request: dict) -> dict:  # type: ignore[type-arg]  # 
     argv = [program, *request["argv"]]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        out, said = child.communicate(request["stdin"].encode(), timeout=request["timeout"])
+        out, err = child.communicate(request["stdin"].encode(), timeout=request["timeout"])
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
@@ -73,7 +73,7 @@ def answered(program: str, request: dict) -> dict:  # type: ignore[type-arg]  # 
         "id": request["id"],
         "code": child.returncode,
         "out": out.decode("utf-8", "replace"),
-        "said": said[-2000:].decode("utf-8", "replace"),
+        "said": err[-2000:].decode("utf-8", "replace"),
     }
 
 

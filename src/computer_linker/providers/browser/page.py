@@ -1,4 +1,4 @@
-"""What a page shows: agent-browser's snapshot as elements, with references of the same kind as the desktop's."""
+"""The elements of a page from agent-browser's snapshot, with references of the same kind as the desktop's."""
 
 import re
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ _MAX_TEXT = 1_000_000
 _MAX_NAME = 2000
 _HEAD = re.compile(r"(?P<indent> *)- (?P<role>[^\s\"\[:]+)")
 _FACTS = re.compile(r"\[([^\[\]]*)\](?=: |\Z)")
-"""Each bracket is read to the next one and no further: names are the page's, and a page may be made of brackets."""
+"""Each bracket is read to the next one and no further: names come from the page, which may contain many brackets."""
 _REF = re.compile(r"\bref=(e\d+)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenPage:
     """One element of a page."""
 
     element: Element
@@ -32,16 +32,16 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it was at one moment."""
+    """A snapshot of a page."""
 
     url: str
     title: str
     outline: str
-    """The whole page in lines, with agent-browser's own references."""
-    seen: dict[str, Seen]
-    """What can be referred to, by agent-browser's reference."""
+    """The page as lines, with agent-browser's own references."""
+    seen: dict[str, SeenPage]
+    """Elements by agent-browser's reference."""
 
-    def told(self, refs: Mapping[ElementId, str]) -> str:
+    def with_refs(self, refs: Mapping[ElementId, str]) -> str:
         """The outline with our references."""
 
         def ours(found: re.Match[str]) -> str:
@@ -53,18 +53,18 @@ class Page:
 
 
 async def look(session: Session, scope: Scope, *, only_controls: bool = False) -> Page:
-    """The page as it is now. Raises PermissionDenied when the browser has come to show what the scope may not."""
+    """Take a snapshot of the page. Raises PermissionDenied when it shows what the scope may not see."""
     snapshot = ("snapshot", "-i") if only_controls else ("snapshot",)
-    # The snapshot first: it says at once that a dialog is open, where the others would wait for it.
-    told, where, title = await session.ask(snapshot, ("get", "url"), ("get", "title"))
+    # The snapshot first: it fails at once when a dialog is open, where the others would wait for it.
+    snapshot_data, where, title = await session.ask(snapshot, ("get", "url"), ("get", "title"))
     url = await allowed(session, scope, where)
-    outline = text_in(told, "snapshot", _MAX_TEXT)
-    refs = told.get("refs")
+    outline = text_in(snapshot_data, "snapshot", _MAX_TEXT)
+    refs = snapshot_data.get("refs")
     return Page(url, text_in(title, "title"), outline, _seen(session, outline, refs if type(refs) is dict else {}))
 
 
 async def allowed(session: Session, scope: Scope, where: dict[str, Any]) -> str:
-    """Where the browser is (of a file, its path in the scope). What the scope may not see is left at once."""
+    """The browser's address (for a file, its path in the scope). A page that the scope may not see is left at once."""
     url = text_in(where, "url")
     if not is_inside(url, scope):
         await session.ask(("open", BLANK))
@@ -73,15 +73,15 @@ async def allowed(session: Session, scope: Scope, where: dict[str, Any]) -> str:
 
 
 def give(references: References, scope: Scope, session: Session, page: Page) -> dict[ElementId, str]:
-    """Our references for what a page shows."""
+    """Our references for a page's elements."""
     return references.give(scope.id, session.app, [one.element for one in page.seen.values()], from_window=False)
 
 
 def resolve(references: References, scope: Scope, session: Session, page: Page, ref: str) -> str:
-    """agent-browser's reference for ours, if it still stands for the same element on the page as it is now.
+    """agent-browser's reference for ours, if it still identifies the same element.
 
     Raises:
-        StaleReference: the element is gone or another one by now; the details offer the likeliest successor.
+        StaleReference: the element is gone or different by now; the details offer the likeliest successor.
     """
     found = references.find(scope.id, ref)
     if found.element.id.app != session.app.id:
@@ -110,9 +110,9 @@ def _successor(
     return {"ref": refs[best.id], "role": best.role, "name": best.name, "score": score}
 
 
-def _seen(session: Session, outline: str, refs: dict[str, Any]) -> dict[str, Seen]:
-    """The elements in reading order. Role and name come from the answer's own table, which a page cannot forge lines in."""
-    seen: dict[str, Seen] = {}
+def _seen(session: Session, outline: str, refs: dict[str, Any]) -> dict[str, SeenPage]:
+    """The elements in reading order. Role and name come from the reply's table, in which a page cannot forge lines."""
+    seen: dict[str, SeenPage] = {}
     for line in outline.split("\n"):
         head, found = _HEAD.match(line), _facts_in(line, refs)
         known = refs.get(found[0]) if found is not None else None
@@ -127,14 +127,14 @@ def _seen(session: Session, outline: str, refs: dict[str, Any]) -> dict[str, See
             tuple(fact.strip() for fact in facts.split(",") if "ref=" not in fact),
             value=value,
         )
-        seen[ref] = Seen(element, len(head["indent"]) // 2)
+        seen[ref] = SeenPage(element, len(head["indent"]) // 2)
     return seen
 
 
 def _facts_in(line: str, refs: dict[str, Any]) -> tuple[str, str, str | None] | None:
-    """The reference in a line of the outline, what stands in brackets with it, and the value behind them.
+    """The reference in a line of the outline, the attributes in its brackets, and the value after them.
 
-    A name may look like all of that. The line is of the element whose own name stands before the brackets.
+    A name may imitate all of that. The line belongs to the element whose own name precedes the brackets.
     """
     chosen: tuple[str, re.Match[str]] | None = None
     for facts in _FACTS.finditer(line):

@@ -1,4 +1,4 @@
-"""Which machines and ports no browser may reach: this service itself, and where machines tell their credentials."""
+"""Addresses and ports that no browser may reach: this service itself, and cloud metadata services."""
 
 import ipaddress
 import os
@@ -12,20 +12,20 @@ Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 _METADATA = frozenset(
     ipaddress.ip_address(text) for text in ("100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254")
 )
-"""Addresses at which cloud machines tell their credentials, beside the link-local ones."""
+"""Cloud metadata services outside the link-local range, which return credentials."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What is this service's own on the network."""
+    """This service's own addresses and ports."""
 
     ports: Callable[[], frozenset[int]]
     hosts: Callable[[], frozenset[str]]
 
 
 def why_closed(ip: Ip, port: int, own: Own) -> str:
-    """Why no browser may reach this address; empty where it may."""
+    """The reason no browser may reach this address; empty where it may."""
     ip = _plain(ip)
     if ip.is_link_local or ip in _METADATA:
         return "it is where machines tell their credentials"
@@ -50,7 +50,7 @@ def is_local(ip: Ip) -> bool:
 
 
 def own_ports() -> frozenset[int]:
-    """The ports this process listens on, whoever opened them."""
+    """All ports this process listens on."""
     ports: set[int] = set()
     proc = Path("/proc/self/fd")
     for entry in list((proc if proc.is_dir() else Path("/dev/fd")).iterdir()):
@@ -71,7 +71,7 @@ def _listens(one: socket.socket) -> bool:
 
 
 def _plain(ip: Ip) -> Ip:
-    """The IPv4 address inside an IPv6 one that only stands for it."""
+    """The IPv4 address embedded in an IPv6 one."""
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if inner is None and ip in _NAT64:

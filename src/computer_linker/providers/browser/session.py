@@ -1,4 +1,4 @@
-"""One browser: its process inside the boundary, the commands it takes, and the folder it may write."""
+"""One browser: its process inside the sandbox, its commands, and the folder it may write."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ Command = Sequence[str]
 
 
 class Session:
-    """A browser that waits at its gate until `go`. Commands go one at a time."""
+    """A browser process that waits at its start gate until `go`. Commands run one at a time."""
 
     def __init__(self, session_id: str, child: Child, prepared: Prepared, folder: Path, gate: "Gate | None") -> None:
         self.id = session_id
@@ -53,32 +53,32 @@ class Session:
         self.scope: Scope | None = None
         """The scope as it was when the browser was started."""
         self.leaves: list[Path] = [folder]
-        """What is taken away at its end."""
+        """Folders to remove at its end."""
         self.running: dict[str, asyncio.TimerHandle] = {}
-        """What was started and not stopped (trace, har, record), and the clock that ends each."""
+        """Running captures (trace, har, record), with the timer that ends each."""
         self.over: set[str] = set()
-        """Of those, what its time has ended; its file still waits to be collected."""
+        """Captures that their timer has ended; their file is not collected yet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.busy = anyio.Lock()
-        """Held around what belongs together, such as a look and the act that follows it."""
+        """Held around steps that belong together, such as a snapshot and the act that follows it."""
         self._child = child
         self._plan = prepared.plan
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._count = 0
         self._partial = bytearray()
-        self._said = HeadTail(8192)
+        self._stderr = HeadTail(8192)
         self._has_ended = anyio.Event()
         self._feed = Feed(child.stdin) if child.stdin is not None else None
         self._pumps = [Pump(child.stdout, self._take)]
         if child.stderr is not None:
-            self._pumps.append(Pump(child.stderr, self._said.feed))
+            self._pumps.append(Pump(child.stderr, self._stderr.feed))
 
     @property
     def is_running(self) -> bool:
         return not self._has_ended.is_set()
 
     def is_for(self, scope: Scope) -> bool:
-        """True while the scope gives what it gave when the browser was started."""
+        """True while the scope grants what it granted when the browser was started."""
         was = self.scope
         return was is not None and (was.roots, was.policy, was.granted) == (scope.roots, scope.policy, scope.granted)
 
@@ -88,24 +88,24 @@ class Session:
         self._child.go()
 
     def kill(self) -> None:
-        """End it and everything it started, at once."""
+        """Kill its process tree."""
         self._child.kill()
 
     async def ask(self, *commands: Command, timeout_s: float = COMMAND_S) -> list[dict[str, Any]]:
-        """Have commands done in order, up to the first that fails, and give the data of each.
+        """Run commands in order, up to the first failure, and return the data of each.
 
         Raises:
             ProcessNotFound: the browser has ended.
         """
-        told = await self._told(list(map(list, commands)), timeout_s)
-        if told.get("late"):
+        reply = await self._reply(list(map(list, commands)), timeout_s)
+        if reply.get("late"):
             raise TimedOut(f"The browser did not answer within {timeout_s:g} seconds.")
-        if told.get("tooLong"):
+        if reply.get("tooLong"):
             raise LimitExceeded("The page's answer is too large.")
-        out = told.get("out")
+        out = reply.get("out")
         return results_of(out if type(out) is str else "", len(commands))
 
-    async def _told(self, commands: list[list[str]], timeout_s: float) -> dict[str, Any]:
+    async def _reply(self, commands: list[list[str]], timeout_s: float) -> dict[str, Any]:
         if not self.is_running or self._feed is None:
             raise ProcessNotFound("The browser has ended. Open the page again with browser.open.")
         self._count += 1
@@ -119,14 +119,14 @@ class Session:
             with anyio.fail_after(timeout_s + _SLACK_S):
                 return await waiting
         except TimeoutError:
-            # It no longer even says that it is late: nothing it does can be relied on.
+            # It does not even report a timeout any more, so it is unusable.
             self.kill()
             raise TimedOut("The browser stopped answering and was ended.") from None
         finally:
             self._waiting.pop(number, None)
 
     def end_after(self, name: str, command: Command, seconds: float) -> None:
-        """Note that something runs, and end it by itself after this time."""
+        """Record that something runs, and end it after this time."""
 
         def ring() -> None:
             task = asyncio.create_task(self._end(name, command))
@@ -139,16 +139,16 @@ class Session:
         async with self.busy:
             if name in self.running and self.is_running:
                 self.over.add(name)
-                # Whoever stops it finds out what came of it, when they collect the file.
+                # The caller that stops it learns the outcome when it collects the file.
                 with suppress(LinkError):
                     await self.ask(command)
 
     def place(self, name: str) -> str:
-        """Where the browser may write a file of this name, as it is told the path."""
+        """The path inside the sandbox at which the browser may write a file of this name."""
         return str(self.folder / "out" / name)
 
     async def collect(self, name: str, limit: int) -> bytes:
-        """Take over a file the browser wrote. Links and anything but a plain file are refused."""
+        """Read and remove a file the browser wrote. Anything but a regular file is refused."""
         return await anyio.to_thread.run_sync(self._collected, name, limit)
 
     def _collected(self, name: str, limit: int) -> bytes:
@@ -161,19 +161,19 @@ class Session:
         except NotFound as error:
             raise ExecutionFailed("The browser did not write the file it was asked for.") from error
         finally:
-            # A folder in its place stays where it is, and goes with the browser's own.
+            # A folder in its place stays, and is removed with the browser's own folder.
             with suppress(OSError):
                 (self.folder / "out" / name).unlink()
         if len(content) > limit:
             raise LimitExceeded(f"What the browser made is larger than {limit} bytes.", limitBytes=limit)
         return content
 
-    async def lend(self, contents: Sequence[tuple[str, bytes]]) -> list[str]:
-        """Put copies of files where the browser can read them, for as long as it runs; their paths."""
-        return await anyio.to_thread.run_sync(self._lent, contents)
+    async def copy_in(self, contents: Sequence[tuple[str, bytes]]) -> list[str]:
+        """Copy files to where the browser can read them while it runs; returns their paths."""
+        return await anyio.to_thread.run_sync(self._copied_in, contents)
 
-    def _lent(self, contents: Sequence[tuple[str, bytes]]) -> list[str]:
-        """Nothing is followed on the way: the browser may write in this folder, and put links there."""
+    def _copied_in(self, contents: Sequence[tuple[str, bytes]]) -> list[str]:
+        """Write the copies without following links: the browser may create links in this folder."""
         places: list[str] = []
         for name, content in contents:
             place = self.folder / new_handle("lent")
@@ -189,7 +189,7 @@ class Session:
         return places
 
     async def aclose(self) -> None:
-        """End it, gently and then firmly, and leave nothing behind."""
+        """Stop it, kill it after a grace period, and remove its files."""
         for clock in self.running.values():
             clock.cancel()
         with anyio.CancelScope(shield=True):
@@ -207,7 +207,7 @@ class Session:
                 await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
 
     def release(self) -> None:
-        """Let go of its pipes and of what the boundary put in place."""
+        """Close its pipes and release the sandbox's resources."""
         self._child.kill()
         close_streams(self._pumps, self._feed, self._child.stdin)
         self._plan.release()
@@ -223,13 +223,13 @@ class Session:
 
     def _line(self, line: bytes) -> None:
         try:
-            told = json.loads(line)
+            reply = json.loads(line)
         except ValueError:
             return
-        number = told.get("id") if type(told) is dict else None
+        number = reply.get("id") if type(reply) is dict else None
         waiting = self._waiting.get(number) if type(number) is int else None
         if waiting is not None and not waiting.done():
-            waiting.set_result(told)
+            waiting.set_result(reply)
 
     def _ended(self, _ended: Ended) -> None:
         self._has_ended.set()

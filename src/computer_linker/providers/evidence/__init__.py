@@ -1,1 +1,1 @@
-"""Evidence: what each desktop execution leaves behind in the workspace."""
+"""Evidence: files that each desktop execution writes to the workspace."""

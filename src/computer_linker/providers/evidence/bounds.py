@@ -1,4 +1,4 @@
-"""The bounds of evidence: old folders go by age, then by number and size, the oldest first; only what this service named."""
+"""Prunes evidence: folders of this service are removed by age, then by number and size, the oldest first."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _pruned: dict[tuple[int, int], float] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptEvidence:
     """One execution's folder."""
 
     day: str
@@ -27,7 +27,7 @@ class Kept:
 
 
 def prune(desktop: int, now: float, *, keep: str, every_s: float = _EVERY_S) -> int:
-    """Take away what the bounds leave no room for beneath a held `artifacts/desktop`; how many folders went."""
+    """Remove what exceeds the bounds beneath a held `artifacts/desktop`; returns the number of removed folders."""
     found = os.fstat(desktop)
     place = (found.st_dev, found.st_ino)
     if now - _pruned.get(place, 0.0) < every_s:
@@ -44,7 +44,7 @@ def prune(desktop: int, now: float, *, keep: str, every_s: float = _EVERY_S) -> 
     return gone
 
 
-def _kept(desktop: int) -> Iterator[Kept]:
+def _kept(desktop: int) -> Iterator[KeptEvidence]:
     for day in _names(desktop):
         if not _DAY.fullmatch(day):
             continue
@@ -54,23 +54,23 @@ def _kept(desktop: int) -> Iterator[Kept]:
                     yield _measured(day_fd.fd, day, name)
 
 
-def _measured(day_fd: int, day: str, name: str) -> Kept:
+def _measured(day_fd: int, day: str, name: str) -> KeptEvidence:
     size = 0
     with _opened(day_fd, name) as folder:
         for file in _names(folder.fd):
             size += os.stat(file, dir_fd=folder.fd, follow_symlinks=False).st_size
     modified = os.stat(name, dir_fd=day_fd, follow_symlinks=False).st_mtime
-    return Kept(day, name, size, modified)
+    return KeptEvidence(day, name, size, modified)
 
 
-def _remove(desktop: int, one: Kept) -> None:
+def _remove(desktop: int, one: KeptEvidence) -> None:
     with _opened(desktop, one.day) as day, _opened(day.fd, one.name) as folder:
         if folder.fd < 0:
             return
         for file in _names(folder.fd):
             found = os.stat(file, dir_fd=folder.fd, follow_symlinks=False)
             if stat.S_ISDIR(found.st_mode):
-                # Nothing of ours is a folder in there; whoever put it there keeps it.
+                # The service creates no folders in there; another program's is left alone.
                 return
             os.unlink(file, dir_fd=folder.fd)
         os.rmdir(one.name, dir_fd=day.fd)

@@ -1,4 +1,4 @@
-"""The evidence of one execution: a private folder in the workspace, made and written through held descriptors only."""
+"""The evidence of one execution: a private folder in the workspace, created and written through held descriptors only."""
 
 import json
 import os
@@ -17,23 +17,23 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAME = re.compile(r"[a-z]{1,20}\.(png|json|jsonl)")
 MAX_BYTES = 50_000_000
-"""What one execution may leave behind."""
+"""The size limit of one execution's evidence."""
 
 
 class Evidence:
-    """One execution's folder, held open. No name above it is looked up again, so nothing can be put in its way."""
+    """One execution's folder, held open. No path above it is resolved again, so it cannot be redirected."""
 
     def __init__(self, folder: int, where: str) -> None:
         self._folder = folder
         self.where = where
-        """The folder as seen from the workspace."""
+        """The folder's path relative to the workspace."""
         self.files: list[str] = []
         self._size = 0
         self._trace: list[bytes] = []
 
     @classmethod
     def begin(cls, workspace: int, execution_id: str) -> Self:
-        """Make the folder beneath a held workspace; blocking. Raises PathOutOfScope when a link stands in the way."""
+        """Create the folder beneath a held workspace; blocking. Raises PathOutOfScope when a link is in its path."""
         day = datetime.now(UTC).strftime("%Y-%m-%d")
         held: list[int] = []
         try:
@@ -45,7 +45,7 @@ class Evidence:
             folder = os.open(execution_id, _FOLDER, dir_fd=above)
             prune(held[1], time.time(), keep=execution_id)
         except OSError as error:
-            raise _in_the_way(error) from error
+            raise _not_creatable(error) from error
         finally:
             for fd in held:
                 os.close(fd)
@@ -63,12 +63,12 @@ class Evidence:
         self.files.append(name)
 
     def trace(self, step: str, **facts: str | int | float | bool | None) -> None:
-        """Note a step with its time: names, sizes and codes, never text that was typed or read."""
+        """Record a step with its time: names, sizes and codes, never text that was typed or read."""
         line = {"at": shown_ns(time.time_ns()), "step": step, **facts}
         self._trace.append(json.dumps(line, ensure_ascii=False).encode() + b"\n")
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write the trace and the result and let go; blocking."""
+        """Write the trace and the result, and close; blocking."""
         try:
             self.write("trace.jsonl", b"".join(self._trace))
             self.write("result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
@@ -77,10 +77,10 @@ class Evidence:
 
 
 def hold(open_folder: Callable[[], int]) -> int:
-    """The workspace as a descriptor through which names can be made; the kernel has kept it beneath the root."""
+    """The workspace as a descriptor for creating names; the kernel resolved it beneath the root."""
     found = open_folder()
     try:
-        # Files are made through it, so the bare handle (O_PATH) is not enough for every call below.
+        # Files are created through it, and O_PATH does not suffice for every call below.
         return os.open(".", _FOLDER, dir_fd=found)
     finally:
         os.close(found)
@@ -92,7 +92,7 @@ def _descend(above: int, name: str) -> int:
     return os.open(name, _FOLDER, dir_fd=above)
 
 
-def _in_the_way(error: OSError) -> PathOutOfScope:
+def _not_creatable(error: OSError) -> PathOutOfScope:
     return PathOutOfScope(
         "The evidence folder cannot be made in the workspace: artifacts/desktop must be plain folders, never links, "
         f"and writable ({error.strerror}).",

@@ -34,7 +34,7 @@ class Draft:
 
 
 def draft(run: GitRun) -> Draft:
-    """Look at what is staged. Raises Conflict when nothing is, or when something outside the scope is."""
+    """List what is staged. Raises Conflict when nothing is, or when something outside the scope is."""
     names = staged_names(run)
     if not names:
         raise Conflict("Nothing is staged.")
@@ -56,7 +56,7 @@ def commit(run: GitRun, message: str) -> Committed:
 
 
 def read_back(run: GitRun, planned: Draft) -> Committed:
-    """The commit that is the head now, compared with what was meant."""
+    """The commit that is the head now, compared with the planned one."""
     new = head(run)
     if not new or new == planned.parent:
         raise ExecutionFailed("Git reported success, but the head has not moved.")
@@ -73,7 +73,7 @@ def head(run: GitRun) -> str:
 
 
 def _author(run: GitRun) -> tuple[dict[str, str], bool]:
-    """Who commits: the repository's own settings, else the person's, else the account, which is then said."""
+    """The author: from the repository's settings, else the user's, else the account, which is then reported."""
     local = _names(run("config", "-z", "--get-regexp", r"^user\.(name|email)$", allowed=(0, 1)).out)
     person = {} if len(local) == 2 else _names(_person_settings())
     known = {**person, **local}
@@ -93,7 +93,7 @@ def _account() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # A user id without an entry in the system's accounts, as in many containers.
+        # A user id without a passwd entry, as in many containers.
         raise Conflict(
             "There is no name to commit under: the service's user has no account, and user.name and user.email are not set. "
             "Set both: git config user.name NAME; git config user.email ADDRESS",
@@ -102,7 +102,7 @@ def _account() -> str:
 
 
 def _person_settings() -> bytes:
-    """The person's own settings file, which no repository can choose; only the two names are read from it."""
+    """The user's own settings file, which no repository can choose; only name and address are read from it."""
     home = os.path.expanduser("~")  # noqa: PTH111
     env = environment({"HOME": home, "XDG_CONFIG_HOME": f"{home}/.config"})
     del env["GIT_CONFIG_GLOBAL"]

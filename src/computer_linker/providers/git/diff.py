@@ -1,9 +1,9 @@
-"""Diffs limited to what the scope shows: the same run that makes the patch names its files, so nothing can slip in between."""
+"""Diffs limited to what the scope shows. Patch and file list come from the same run, so they always agree."""
 
 from dataclasses import dataclass
 
 from computer_linker.errors import Conflict, LimitExceeded
-from computer_linker.providers.git.run import GitRun, Said
+from computer_linker.providers.git.run import GitOutput, GitRun
 
 _NAMES_ROOM = 4 << 20
 _MAX_HIDDEN = 500
@@ -25,7 +25,7 @@ class FileDiff:
 
 @dataclass(slots=True)
 class Diff:
-    """A patch, cut at a line where it was too long, and the files it is about."""
+    """A patch, truncated at a line where it was too long, and its files."""
 
     patch: str
     is_cut: bool
@@ -40,13 +40,13 @@ def diff(run: GitRun, ends: list[str], specs: list[tuple[str, ...]], *, max_byte
     wanted = [repository.spec(spec) for spec in specs] or [repository.spec(repository.view)]
     for _ in range(_TRIES):
         leave_out = [":(top,exclude,literal)" + path.decode("utf-8", "surrogateescape") for path in excluded]
-        said = run(
+        output = run(
             "diff", *_ALWAYS, f"--unified={context}", *ends, "--", *wanted, *leave_out, limit=max_bytes + _NAMES_ROOM
         )
-        records, patch = _split(said)
+        records, patch = _split(output)
         files, hidden = _files(run, records)
         if not hidden:
-            text, is_cut = _cut(patch, max_bytes, is_cut=said.is_cut)
+            text, is_cut = _cut(patch, max_bytes, is_cut=output.is_cut)
             return Diff(text, is_cut, files, len(excluded))
         excluded += hidden
         if len(excluded) > _MAX_HIDDEN:
@@ -54,16 +54,16 @@ def diff(run: GitRun, ends: list[str], specs: list[tuple[str, ...]], *, max_byte
     raise Conflict("The work tree changes faster than it can be read. Try again.")
 
 
-def _split(said: Said) -> tuple[list[bytes], bytes]:
-    """The raw records, and the patch after them. An empty record stands between the two."""
-    if not said.out.startswith(b":"):
+def _split(output: GitOutput) -> tuple[list[bytes], bytes]:
+    """The raw records, and the patch after them. An empty record separates the two."""
+    if not output.out.startswith(b":"):
         return [], b""
-    raw, between, patch = said.out.partition(b"\0\0")
+    raw, between, patch = output.out.partition(b"\0\0")
     if not between:
-        # Only names: a change of mode or a file that cannot be shown, or more names than there is room for.
-        if said.is_cut:
+        # Only names: a mode change, a file without a text diff, or more names than fit.
+        if output.is_cut:
             raise LimitExceeded("More files changed than fit into one answer; name some paths.")
-        return said.out.rstrip(b"\0").split(b"\0"), b""
+        return output.out.rstrip(b"\0").split(b"\0"), b""
     return raw.split(b"\0"), patch
 
 

@@ -1,4 +1,4 @@
-"""The head's hash read without git, to know whether an answer about the past can be given again."""
+"""Reads the head's hash without git, to decide whether a cached result about history is current."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _MAX_PACKED = 4 << 20
 
 
 class Memory:
-    """A few answers that cannot change, because they are about commits of known hashes."""
+    """A small cache of results that cannot change, because they are about commits of known hashes."""
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
@@ -24,13 +24,13 @@ class Memory:
         self._lock = Lock()
 
     def recall(self, key: Hashable | None, make: Callable[[], T]) -> T:
-        """The kept answer, or a new one, which is kept unless there is no key."""
+        """The cached result, or a new one, which is cached unless there is no key."""
         if key is None:
             return make()
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                return self._kept[key]  # type: ignore[no-any-return]  # a key has one kind of answer
+                return self._kept[key]  # type: ignore[no-any-return]  # a key has one type of result
         made = make()
         with self._lock:
             self._kept[key] = made
@@ -40,7 +40,7 @@ class Memory:
 
 
 def history_key(repository: Repository) -> tuple[Hashable, ...] | None:
-    """What the history reachable from the head is a function of; None where that is not plain to see."""
+    """A cache key for the history reachable from the head; None where it cannot be determined."""
     head = head_of(repository)
     if head is None:
         return None

@@ -1,4 +1,4 @@
-"""A repository's commit hooks: where they are. They are run as commands of the scope, never by git."""
+"""Finds a repository's commit hooks, which are run as commands of the scope, never by git."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ class Hooks:
 
 
 def find_hooks(run: GitRun, message: str) -> Hooks:
-    """The hooks of a repository whose git folder and hooks lie in the scope; the message is written for them to read."""
+    """The hooks of a repository whose git folder and hooks lie in the scope; writes the message file for them."""
     repository = run.repository
     if repository.is_part:
         raise PathOutOfScope("The repository's hooks lie outside this scope, so they cannot be run.")
@@ -49,11 +49,11 @@ def _folder(run: GitRun) -> RootedPath:
     repository = run.repository
     place = repository.place
     root = Path(os.path.realpath(place.root))
-    said = run("config", "--local", "--includes", "--get", "core.hooksPath", allowed=(0, 1))
-    chosen = os.fsdecode(said.out.rstrip(b"\n"))
+    output = run("config", "--local", "--includes", "--get", "core.hooksPath", allowed=(0, 1))
+    chosen = os.fsdecode(output.out.rstrip(b"\n"))
     top = root.joinpath(*repository.above)
     common = os.path.realpath(f"/proc/self/fd/{repository.common}")
-    wanted = Path(os.path.normpath(top / chosen)) if said.code == 0 and chosen else Path(common) / "hooks"
+    wanted = Path(os.path.normpath(top / chosen)) if output.code == 0 and chosen else Path(common) / "hooks"
     try:
         parts = wanted.relative_to(root).parts
     except ValueError:

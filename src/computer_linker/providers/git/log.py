@@ -1,4 +1,4 @@
-"""History: commits as plain fields, separated by what cannot occur in them."""
+"""History: commits as fields, with separators that cannot occur in them."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Commit:
 
 
 def log(run: GitRun, start: str | None, specs: list[tuple[str, ...]], limit: int) -> list[Commit]:
-    """Commits that touch the view, newest first. While the head stays where it is, the answer is not looked for again."""
+    """Commits that touch the view, newest first. Cached while the head is unchanged."""
     repository = run.repository
     wanted = [repository.spec(spec) for spec in specs or [repository.view]] if specs or repository.view else []
     args = ["log", "-z", f"--max-count={limit}", *_ALWAYS, "--no-patch", _FORMAT]
@@ -50,10 +50,10 @@ def one(run: GitRun, commit: str) -> Commit:
 
 def message(run: GitRun, commit: str) -> str:
     """The body below the subject."""
-    said = run(
+    output = run(
         "log", "--max-count=1", *_ALWAYS, "--no-patch", "--format=tformat:%b", "--end-of-options", commit, limit=65_536
     )
-    return said.out.decode("utf-8", "replace").strip()
+    return output.out.decode("utf-8", "replace").strip()
 
 
 def _commits(out: bytes) -> list[Commit]:

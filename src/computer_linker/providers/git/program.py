@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.providers.child import find_program
+from computer_linker.policy.programs import find_program
 
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -88,7 +88,7 @@ def needed_program() -> str:
 
 @lru_cache(maxsize=1)
 def program_places() -> tuple[str, ...]:
-    """What git needs to execute to do its own work: itself, its helpers and the loader; no shell among them."""
+    """What git must be able to execute: itself, its helpers and the loader, but no shell."""
     git = needed_program()
     helpers = subprocess.run(
         [git, "--exec-path"], env=environment(), capture_output=True, timeout=10, check=True
@@ -98,9 +98,9 @@ def program_places() -> tuple[str, ...]:
 
 
 def environment(extra: Mapping[str, str] | None = None, drivers: Iterable[str] = ()) -> dict[str, str]:
-    """A whole environment: nothing of the service's own, every program git could be told to run turned off.
+    """A complete environment: nothing inherited, and every configurable external program disabled.
 
-    `drivers` are the names of content filters the repository defines; there is no setting that turns off all at once.
+    `drivers` are the names of content filters the repository defines; git has no setting that disables all at once.
     """
     settings = list(_SETTINGS)
     for name in drivers:

@@ -1,4 +1,4 @@
-"""Names of commits and branches as a caller may write them, made into hashes before git sees them anywhere else."""
+"""Resolves callers' names of commits and branches to hashes before git uses them elsewhere."""
 
 import re
 
@@ -17,11 +17,11 @@ EMPTY_TREES = {
 def commit_hash(run: GitRun, ref: str) -> str:
     """The hash of the commit a caller named. Raises InvalidRequest for an option or a range, NotFound for no commit."""
     check_ref(ref)
-    said = run(
+    output = run(
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", limit=1024, allowed=(0, 1, 128)
     )
-    found = said.out.decode("ascii", "replace").strip()
-    if said.code != 0 or re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", found) is None:
+    found = output.out.decode("ascii", "replace").strip()
+    if output.code != 0 or re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", found) is None:
         raise NotFound("There is no such commit.", ref=ref)
     return found
 

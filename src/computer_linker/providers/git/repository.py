@@ -20,13 +20,13 @@ _LINKABLE = ("objects", "objects/info", "objects/pack", "refs", "refs/heads", "i
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A work tree and its git folder. `view` is the part of the tree that may be looked at, from the top."""
+    """A work tree and its git folder. `view` is the visible part of the tree, from the top."""
 
     top: int
     git: int
     common: int
     bounds: int
-    """The folder that encloses everything git may read."""
+    """Descriptor of the folder that contains everything git may read."""
     git_dir: str
     view: tuple[str, ...]
     above: tuple[str, ...]
@@ -45,11 +45,11 @@ class Repository:
         return cwd_of(self.top)
 
     def spec(self, parts: tuple[str, ...]) -> str:
-        """A pathspec that means exactly this path from the top, whatever characters it has."""
+        """A literal pathspec of this path from the top."""
         return ":(top,literal)" + "/".join(parts)
 
     def inside(self, path: bytes) -> tuple[str, ...] | None:
-        """The names from the scope's root of a path from the top; None when it is outside or hidden."""
+        """Components from the scope's root of a path from the top; None when it is outside or hidden."""
         parts = tuple(os.fsdecode(path).rstrip("/").split("/"))
         if parts[: len(self.below)] != self.below:
             return None
@@ -57,11 +57,11 @@ class Repository:
         return None if is_hidden_by(parts, self.place.rules) else parts
 
     def shown(self, parts: tuple[str, ...]) -> str:
-        """A path as a client writes it."""
+        """A path as clients write it."""
         return os.fsencode(self.place.prefix + "/".join(parts)).decode("utf-8", "backslashreplace")
 
     def from_top(self, path: RootedPath) -> tuple[str, ...]:
-        """The names from the top of a path of the scope. Raises when it lies outside this repository."""
+        """Components from the top of a path of the scope. Raises when it lies outside this repository."""
         if path.root != self.place.root or path.parts[: len(self.above)] != self.above:
             raise PathOutOfScope(f"{path.shown} is not in this repository.", path=path.shown)
         return (*self.below, *path.parts[len(self.above) :])
@@ -97,7 +97,7 @@ def _found_inside(folder: Held, stack: ExitStack) -> Repository | None:
 
 
 def _found_above(folder: Held, stack: ExitStack) -> Repository:
-    """The scope is a sub-folder of a repository: only the ordinary layout, a `.git` folder beside the tree, is served."""
+    """The repository above a scope that is its sub-folder: only an ordinary `.git` folder is supported."""
     root = Path(os.path.realpath(folder.path.root))
     for top_path in root.parents:
         if not os.path.lexists(top_path / ".git"):
@@ -149,7 +149,7 @@ def _common_folder(git: Held, stack: ExitStack) -> Held:
 
 
 def _beneath(place: RootedPath, written: str, base: tuple[str, ...]) -> RootedPath:
-    """The path that a file inside the repository names. Raises when it leaves the scope."""
+    """The path written in a file of the repository. Raises when it leaves the scope."""
     if written.startswith("/"):
         for root in (place.root, os.path.realpath(place.root)):
             with suppress(ValueError):
@@ -169,7 +169,7 @@ def _beneath(place: RootedPath, written: str, base: tuple[str, ...]) -> RootedPa
 
 
 def _check_git_folder(git: Held, place: RootedPath) -> None:
-    """Refuse a git folder that sends git elsewhere for its data: links and alternates are such ways."""
+    """Refuse a git folder that makes git read data elsewhere, by links or alternates."""
     for name in _LINKABLE:
         if _kind(name, git.fd) == stat.S_IFLNK:
             raise PathOutOfScope(f"The repository's {name} is a link.", path=place.shown)

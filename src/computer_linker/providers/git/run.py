@@ -1,6 +1,7 @@
-"""Runs git in a repository: hardened settings, a fence of the kernel around it where there is one, bounded output."""
+"""Runs git in a repository: hardened settings, Landlock where available, bounded output."""
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,14 +9,77 @@ from typing import TypeVar
 
 import anyio
 
-from computer_linker.errors import ExecutionFailed, LimitExceeded
+from computer_linker.errors import (
+    AlreadyExists,
+    Conflict,
+    ExecutionFailed,
+    InvalidRequest,
+    LimitExceeded,
+    LinkError,
+    NotFound,
+)
 from computer_linker.model.paths import RootedPath
-from computer_linker.providers.child import Leash, Spec, on_leash
-from computer_linker.providers.git.faults import fault_of
+from computer_linker.providers.child import ProcessGroup, Spec, in_process_group
 from computer_linker.providers.git.heads import Memory
 from computer_linker.providers.git.program import environment, needed_program, program_places
 from computer_linker.providers.git.repository import Repository, repository_of
 from computer_linker.providers.held import held
+from computer_linker.services import Services
+
+_TABLE: tuple[tuple[str, type[LinkError], str], ...] = (
+    (r"index\.lock|\.lock': File exists|cannot lock ref", Conflict, "Another git process holds the repository's lock."),
+    (
+        r"bad signature|index file corrupt|index file smaller|bad index file|unknown index entry format|index uses",
+        ExecutionFailed,
+        "The repository's index is damaged. Removing .git/index and resetting rebuilds it.",
+    ),
+    (r"bad config|bad numeric config|bad boolean config", ExecutionFailed, "The repository's config file is damaged."),
+    (r"not a git repository|invalid gitfile", NotFound, "The folder is not a usable git repository."),
+    (
+        r"bad revision|unknown revision|Needed a single revision|bad object|ambiguous argument|not a valid object name",
+        NotFound,
+        "There is no such commit.",
+    ),
+    (r"does not have any commits yet", NotFound, "The branch has no commits yet."),
+    (r"nothing to commit|nothing added to commit|no changes added", Conflict, "Nothing is staged."),
+    (r"is already checked out|already used by worktree", Conflict, "The branch is checked out in another work tree."),
+    (r"already exists", AlreadyExists, "It exists already."),
+    (r"did not match any file", NotFound, "A path is not known to git."),
+    (r"beyond a symbolic link", InvalidRequest, "A path leads through a link."),
+    (r"not a valid branch name|not a valid ref", InvalidRequest, "The branch name is not valid."),
+    (
+        r"you need to resolve|not possible because you have unmerged|unmerged",
+        Conflict,
+        "There are unresolved conflicts.",
+    ),
+    (
+        r"object file .* is empty|loose object .* is corrupt|inflate|packfile .* cannot",
+        ExecutionFailed,
+        "Objects are damaged.",
+    ),
+    (
+        r"unknown repository extension|Expected git repo version",
+        ExecutionFailed,
+        "This git is too old for the repository.",
+    ),
+)
+
+
+def fault_of(err: str, code: int) -> LinkError:
+    """The error for git's own message. Neither paths of this machine nor output are repeated."""
+    for pattern, kind, sentence in _TABLE:
+        if re.search(pattern, err, re.IGNORECASE):
+            return kind(sentence)
+    if code < 0:
+        return ExecutionFailed("Git was ended by a signal.", signal=-code)
+    return ExecutionFailed("Git failed.", exitCode=code, reason=_first_line(err))
+
+
+def _first_line(err: str) -> str:
+    lines = [line for line in err.splitlines() if line.startswith(("fatal:", "error:"))]
+    # Absolute paths would reveal this machine's layout.
+    return re.sub(r"(?<![\w.])/[^\s'\"]*", "…", lines[0])[:200] if lines else ""
+
 
 T = TypeVar("T")
 _MEMORY = 4 << 30
@@ -27,8 +91,8 @@ Signature = tuple[tuple[int, int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What one run of git gave."""
+class GitOutput:
+    """The result of one git run."""
 
     out: bytes
     is_cut: bool
@@ -46,24 +110,24 @@ class Git:
         self._drivers: dict[tuple[int, int], tuple[Signature, tuple[str, ...]]] = {}
 
     @classmethod
-    def open(cls, services: object) -> "Git":
+    def open(cls, services: Services) -> "Git":
         return cls()
 
     async def within(self, folder: RootedPath, work: Callable[["GitRun"], T]) -> T:
-        """Do `work` with the repository around a folder, in a worker thread; cancelling ends the child."""
+        """Run `work` with the repository around a folder, in a worker thread; cancellation kills the child."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(8)
         needed_program()
-        return await on_leash(partial(self._within, folder, work), self._limiter)
+        return await in_process_group(partial(self._within, folder, work), self._limiter)
 
-    def _within(self, folder: RootedPath, work: Callable[["GitRun"], T], leash: Leash) -> T:
+    def _within(self, folder: RootedPath, work: Callable[["GitRun"], T], group: ProcessGroup) -> T:
         with held(folder) as place, repository_of(place) as repository:
-            run = GitRun(leash, repository, is_fenced=self.is_fenced, memory=self.memory)
+            run = GitRun(group, repository, is_fenced=self.is_fenced, memory=self.memory)
             run.drivers = self._filters(run)
             return work(run)
 
     def _filters(self, run: "GitRun") -> tuple[str, ...]:
-        """The content filters the repository defines, remembered until its settings change."""
+        """The content filters the repository defines, cached until its settings change."""
         info = os.fstat(run.repository.git)
         key = (info.st_dev, info.st_ino)
         signature = _signature(run.repository)
@@ -79,12 +143,12 @@ class Git:
 
 
 class GitRun:
-    """Git in one repository, for the time of one piece of work."""
+    """Git in one repository, for one piece of work."""
 
     def __init__(
-        self, leash: Leash, repository: Repository, *, is_fenced: bool = True, memory: Memory | None = None
+        self, group: ProcessGroup, repository: Repository, *, is_fenced: bool = True, memory: Memory | None = None
     ) -> None:
-        self.leash = leash
+        self.group = group
         self.repository = repository
         self.is_fenced = is_fenced
         self.memory = memory or Memory()
@@ -98,16 +162,16 @@ class GitRun:
         writes: Sequence[int] = (),
         env: Mapping[str, str] | None = None,
         allowed: Sequence[int] = (0,),
-    ) -> Said:
-        """Run git with these arguments. Raises what its failure means unless its exit code is `allowed`."""
-        said = self._run(args, stdin, limit, writes, env)
-        if said.code not in allowed and not said.is_cut:
-            raise fault_of(said.err, said.code)
-        return said
+    ) -> GitOutput:
+        """Run git with these arguments. Raises its error unless the exit code is `allowed`."""
+        output = self._run(args, stdin, limit, writes, env)
+        if output.code not in allowed and not output.is_cut:
+            raise fault_of(output.err, output.code)
+        return output
 
     def _run(
         self, args: Sequence[str], stdin: bytes | None, limit: int, writes: Sequence[int], env: Mapping[str, str] | None
-    ) -> Said:
+    ) -> GitOutput:
         repository = self.repository
         extra = {"GIT_DIR": repository.git_dir, "GIT_WORK_TREE": ".", **(env or {})}
         spec = Spec(
@@ -119,7 +183,7 @@ class GitRun:
             longest_still_s=_STILL_S,
             enter=_fence(repository, writes) if self.is_fenced else None,
         )
-        with self.leash.running(spec) as child:
+        with self.group.running(spec) as child:
             out, is_cut = child.read_all(limit)
             if is_cut:
                 child.kill()
@@ -129,7 +193,7 @@ class GitRun:
                     "git waited for a file that never answers, so it was ended: a pipe, or something like it, lies where the "
                     "repository has a file of its settings or its state."
                 )
-        return Said(out, is_cut, code, err.decode("utf-8", "replace"))
+        return GitOutput(out, is_cut, code, err.decode("utf-8", "replace"))
 
 
 def _fence(repository: Repository, writes: Sequence[int]) -> Callable[[], None] | None:
@@ -139,7 +203,7 @@ def _fence(repository: Repository, writes: Sequence[int]) -> Callable[[], None] 
 
 
 def _signature(repository: Repository) -> Signature:
-    """What tells one state of the settings from another; empty when they include files that are not looked at here."""
+    """A cache key for the settings; empty when they include files that are not checked here."""
     marks: list[tuple[int, int, int, int] | None] = []
     for folder, name in ((repository.git, "config.worktree"), (repository.common, "config")):
         try:

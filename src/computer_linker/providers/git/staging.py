@@ -1,4 +1,4 @@
-"""What is staged: put in, taken out, and read back."""
+"""Stages, unstages and reads back paths of the index."""
 
 import os
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _RAW = (*(part for part in _STAGED if part != "--name-only"), "--raw", "--no-abb
 
 @dataclass(slots=True)
 class Staged:
-    """Paths that were staged or unstaged, what was left out, and whether reading back shows it done."""
+    """Paths that were staged or unstaged, what was left out, and whether reading back confirms it."""
 
     paths: list[str] = field(default_factory=list)
     hidden: int = 0
@@ -48,7 +48,7 @@ def stage(run: GitRun, wanted: list[tuple[str, ...]]) -> Staged:
 
 
 def unstage(run: GitRun, wanted: list[tuple[str, ...]]) -> Staged:
-    """Take what is staged below the given paths out of the index again; files stay as they are."""
+    """Unstage what is staged below the given paths; files are unchanged."""
     repository = run.repository
     found = Staged()
     specs = [repository.spec(parts) for parts in wanted]
@@ -68,7 +68,7 @@ def staged_names(run: GitRun) -> list[bytes]:
 
 
 def staged_blobs(run: GitRun) -> list[str]:
-    """Everything staged, one line a file: what happened to it, its new blob and its name."""
+    """Everything staged, one line per file: its action, its new blob and its name."""
     fields = run(*_RAW).out.decode("utf-8", "surrogateescape").split("\0")
     found = []
     for facts, name in zip(fields[0::2], fields[1::2], strict=False):
@@ -103,7 +103,7 @@ def _shown_only(run: GitRun, names: list[bytes], found: Staged) -> list[bytes]:
         if parts is None:
             found.hidden += 1
         elif name.endswith(b"/"):
-            # A repository inside this one: staging it would record a link to a commit nobody else has.
+            # A repository inside this one: staging it would record a link to a commit that other clones lack.
             found.nested += 1
         else:
             chosen.append(name)
@@ -123,7 +123,7 @@ def _check_known(run: GitRun, wanted: list[tuple[str, ...]], names: list[bytes])
 
 
 def _refuse_filtered(run: GitRun, names: list[bytes]) -> None:
-    """Content filters are not run, and content staged without its filter would be stored wrong (Git LFS is one)."""
+    """Refuse files with content filters, such as Git LFS: filters are not run, and unfiltered content would be wrong."""
     if not names:
         return
     fields = run("check-attr", "-z", "--stdin", "filter", stdin=b"\0".join(names) + b"\0").out.split(b"\0")

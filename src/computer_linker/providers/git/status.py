@@ -1,4 +1,4 @@
-"""What has changed: porcelain v2 read whole, odd names included."""
+"""Parses git status (porcelain v2), unusual names included."""
 
 from dataclasses import dataclass, field
 
@@ -31,7 +31,7 @@ class Status:
 
 _MAX_OUTPUT = 8 << 20
 _FIELDS = {b"1": 8, b"2": 9, b"u": 10, b"?": 1, b"!": 1}
-"""How many fields stand before the path, by the kind of line."""
+"""The number of fields before the path, by the kind of line."""
 
 
 def status(run: GitRun) -> Status:
@@ -48,10 +48,10 @@ def status(run: GitRun) -> Status:
     ]
     if repository.view:
         args += ["--", repository.spec(repository.view)]
-    said = run(*args, limit=_MAX_OUTPUT)
-    found = Status(is_cut=said.is_cut)
-    records = said.out.split(b"\0")
-    # The last piece is empty, or cut in the middle.
+    output = run(*args, limit=_MAX_OUTPUT)
+    found = Status(is_cut=output.is_cut)
+    records = output.out.split(b"\0")
+    # The last piece is empty or truncated.
     records.pop()
     at = 0
     while at < len(records):

@@ -46,7 +46,7 @@ def worktrees(run: GitRun) -> tuple[list[Worktree], int]:
 
 
 def create(run: GitRun, path: RootedPath, branch: str) -> bool:
-    """Add a work tree at `path` on `branch`, which is made if it does not exist. True when reading back shows it."""
+    """Add a work tree at `path` on `branch`, which is created if it does not exist. True when reading back confirms it."""
     repository = run.repository
     if repository.is_part:
         raise PathOutOfScope("A work tree would hold the whole repository, of which this scope is a part only.")
@@ -69,7 +69,7 @@ def create(run: GitRun, path: RootedPath, branch: str) -> bool:
 
 
 def _check_owner_of_place(run: GitRun, path: RootedPath) -> None:
-    # Inside the git folder a work tree would overwrite what git itself lives on.
+    # Inside the git folder a work tree would overwrite git's own data.
     if ".git" in (name.casefold() for name in path.parts):
         raise PathOutOfScope("A work tree cannot lie inside a git folder.", path=path.shown)
 

@@ -1,4 +1,4 @@
-"""Instruction files from the root down to the target, and the skills a workspace brings."""
+"""Instruction files from the root down to the target, and the skills of a workspace."""
 
 import re
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Skill:
 
 
 async def instructions(files: Files, target: RootedPath, room: int) -> list[Instruction]:
-    """What AGENTS.md and CLAUDE.md say, from the scope's root to the target; the outer ones first."""
+    """The texts of AGENTS.md and CLAUDE.md, from the scope's root to the target; the outer ones first."""
     found: list[Instruction] = []
     for depth in range(len(target.parts) + 1):
         folder = RootedPath(target.root, target.parts[:depth], target.rules, target.prefix)
@@ -43,7 +43,7 @@ async def instructions(files: Files, target: RootedPath, room: int) -> list[Inst
 
 
 async def skills(files: Files, folder: RootedPath) -> list[Skill]:
-    """The skills below a folder, by the head of each SKILL.md."""
+    """The skills below a folder, from the front matter of each SKILL.md."""
     found: list[Skill] = []
     for names in SKILL_FOLDERS:
         place = folder.child(*names)
@@ -62,7 +62,7 @@ async def skills(files: Files, folder: RootedPath) -> list[Skill]:
 
 
 async def _text(files: Files, path: RootedPath, room: int) -> tuple[str | None, bool]:
-    """The start of a text file; None when there is none, or when it leads out of the scope."""
+    """The start of a text file; None when it is missing or resolves outside the scope."""
     try:
         piece = await files.read(path, Window(max_bytes=room))
     except LinkError:

@@ -1,4 +1,4 @@
-"""What a workspace is made of: languages by file count, and the files that configure it."""
+"""Languages of a workspace by file count, and its configuration files."""
 
 from collections import Counter
 
@@ -26,7 +26,7 @@ CONFIG_NAMES = frozenset(
 
 
 def languages(paths: list[bytes]) -> list[tuple[str, int]]:
-    """Languages with the number of their files, the commonest first."""
+    """Languages with their file counts, the most frequent first."""
     counts: Counter[str] = Counter()
     for raw in paths:
         path = raw.decode("utf-8", "replace")

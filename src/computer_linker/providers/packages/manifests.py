@@ -19,7 +19,7 @@ _KEYWORDS = frozenset({"set", "alias", "export", "import", "mod", "if", "else"})
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One script: its name, the text it stands for where the manifest says so, and the argv that runs it."""
+    """One script: its name, its text where the manifest has one, and the argv that runs it."""
 
     name: str
     source: Source
@@ -42,7 +42,7 @@ def scripts_of(source: Source, text: str, manager: str) -> list[Script]:
 
 
 def node_manager(names: frozenset[str], package_json: str | None) -> str:
-    """The manager the lock file says, else the one the manifest names, else npm."""
+    """The manager of the lock file, else the one the manifest names, else npm."""
     locks = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
     locks |= {"package-lock.json": "npm", "npm-shrinkwrap.json": "npm"}
     for lock, manager in locks.items():
@@ -54,13 +54,13 @@ def node_manager(names: frozenset[str], package_json: str | None) -> str:
 
 
 def python_manager(names: frozenset[str]) -> str:
-    """The manager the lock file says, else plain Python."""
+    """The manager of the lock file, else plain Python."""
     locks = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm"}
     return next((manager for lock, manager in locks.items() if lock in names), "python")
 
 
 def with_arguments(script: Script, arguments: list[str]) -> list[str]:
-    """The argv with the caller's arguments, which a manager must not read as its own options."""
+    """The argv with the caller's arguments, which a manager must not parse as its own options."""
     if not arguments:
         return list(script.argv)
     separator = ["--"] if script.manager in ("npm", "pnpm") else []

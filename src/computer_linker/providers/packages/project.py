@@ -24,7 +24,7 @@ _OTHER_NAMES: dict[Source, tuple[str, ...]] = {
     "justfile": ("justfile", "Justfile", ".justfile"),
 }
 MANIFESTS = (*(name for source in SOURCES for name in _OTHER_NAMES.get(source, (source,))), *_LOCKS)
-"""Every file that says which scripts there are and which manager runs them."""
+"""Every file that defines scripts or selects their manager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Project:
         )
 
     def around(self, script: Script) -> list[Script]:
-        """The script with those that its manager runs before and after it by their names, in that order."""
+        """The script with its manager's pre and post scripts, in order of execution."""
         names = [script.name]
         if script.source == "package.json":
             names = [f"pre{script.name}", script.name, f"post{script.name}"]

@@ -1,17 +1,18 @@
-"""Applying hunks to text: exact context, at the stated line or at the one other place where it stands."""
+"""Applies hunks to text: exact context, at the stated line or at its only other occurrence."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from computer_linker.changes.difference import split_lines
 from computer_linker.errors import Conflict
 from computer_linker.providers.patching.diff import FilePatch, Hunk
 from computer_linker.providers.patching.nearest import nearest
 
 
 def apply_hunks(text: str, patch: FilePatch, shown: str, *, may_quote: bool = True) -> str:
-    """The new text. Raises Conflict, with the nearest place where that helps, when a hunk does not fit.
+    """The new text. Raises Conflict, with the nearest match where that helps, when a hunk does not apply.
 
-    A file without a newline at its end keeps none, unless the patch itself speaks of it.
+    A file without a final newline stays without one, unless the patch itself changes that.
     """
     speaks_of_end = any(not line.endswith("\n") for hunk in patch.hunks for line in (*hunk.old, *hunk.new))
     if text and not text.endswith("\n") and not speaks_of_end:
@@ -44,13 +45,6 @@ def _applied(text: str, patch: FilePatch, shown: str, may_quote: bool) -> str:
     return _joined(out, shown)
 
 
-def split_lines(text: str) -> list[str]:
-    """Lines with their ends; only a newline ends a line."""
-    lines = [line + "\n" for line in text.split("\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
-
-
 def _joined(lines: Iterable[str], shown: str) -> str:
     whole = list(lines)
     if any(not line.endswith("\n") for line in whole[:-1]):
@@ -59,7 +53,7 @@ def _joined(lines: Iterable[str], shown: str) -> str:
 
 
 def _with_line_ends(hunks: list[Hunk], lines: list[str]) -> list[Hunk]:
-    """The hunks with the file's CRLF ends, where the file has only those and the patch has none."""
+    """The hunks with CRLF line ends, where the file has only those and the patch has none."""
     ended = [line for line in lines if line.endswith("\n")]
     if not ended or not all(line.endswith("\r\n") for line in ended):
         return hunks
@@ -86,7 +80,7 @@ def _positions(lines: list[str]) -> dict[str, list[int]]:
 
 
 def _places(lines: list[str], positions: dict[str, list[int]], old: list[str]) -> list[int]:
-    """Where the old lines stand, looked for by the rarest of them so that long files stay quick."""
+    """Occurrences of the old lines, searched by the rarest of them so that long files stay fast."""
     offset = min(range(len(old)), key=lambda number: len(positions.get(old[number], ())))
     found: list[int] = []
     for place in positions.get(old[offset], ()):

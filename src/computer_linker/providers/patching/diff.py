@@ -152,7 +152,7 @@ class _Parser:
             raise self._refusal("ends a section that changes nothing")
 
     def _agree(self, patch: FilePatch, header: str, notes: dict[str, str]) -> None:
-        """The header must speak of the very files that the section changes."""
+        """Check that the header names exactly the files that the section changes."""
         if ("new file mode" in notes) != (patch.old is None) or ("deleted file mode" in notes) != (patch.new is None):
             raise self._refusal("ends a section whose header and file names disagree")
         shown = header.removesuffix("\r")
@@ -228,7 +228,7 @@ class _Parser:
 
 
 def _without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
-    """Strip git's a/ and b/ where both sides carry them."""
+    """Strip git's a/ and b/ where both sides have them."""
     if (old is None or old.startswith("a/")) and (new is None or new.startswith("b/")):
         return (None if old is None else old[2:]), (None if new is None else new[2:])
     return old, new

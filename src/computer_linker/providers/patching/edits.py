@@ -1,10 +1,10 @@
-"""Literal edits: an exact text replaced by another, once or everywhere."""
+"""Literal edits: replace an exact text, once or everywhere."""
 
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded
 from computer_linker.providers.patching.nearest import nearest
 
 MAX_TEXT = 20_000_000
-"""The longest text an edit may leave: a short request that replaces often could otherwise grow without end."""
+"""The longest result of an edit: a short request with many replacements could otherwise grow without bound."""
 
 
 def apply_edit(

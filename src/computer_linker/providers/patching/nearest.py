@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from computer_linker.providers.patching.timed import TimedMatcher, TookTooLong
+from computer_linker.changes.timed import TimedMatcher, TookTooLong
 
 _MAX_LINES = 20_000
 _MAX_WANTED = 200
@@ -12,7 +12,7 @@ _BUDGET_S = 0.25
 
 
 def nearest(text: str, wanted: str) -> dict[str, Any]:
-    """`nearest` (where and what) and `difference` (the pieces that differ), or nothing when nothing is alike."""
+    """`nearest` (position and text) and `difference` (the differing pieces), or nothing when nothing is similar."""
     lines = text.split("\n")[:_MAX_LINES]
     sought = wanted.rstrip("\n").split("\n")[:_MAX_WANTED]
     start = _best_start(lines, sought)
@@ -27,7 +27,7 @@ def nearest(text: str, wanted: str) -> dict[str, Any]:
 
 
 def _best_start(lines: list[str], sought: list[str]) -> int | None:
-    """The line where the window most like the sought one starts; by its most telling line, within a time budget."""
+    """The first line of the most similar window, found by its most distinctive line within a time budget."""
     offset = max(range(len(sought)), key=lambda number: len(sought[number].strip()))
     telling = sought[offset].strip()
     if not telling:
@@ -52,7 +52,7 @@ def _best_start(lines: list[str], sought: list[str]) -> int | None:
 
 
 def _difference(asked: str, found: str) -> list[dict[str, Any]]:
-    """Each place where they differ: what was asked for, and what stands there; none where that takes too long to find."""
+    """Each difference: the requested and the actual text; none where computing it takes too long."""
     pieces: list[dict[str, Any]] = []
     try:
         steps = TimedMatcher(asked, found, until=time.monotonic() + _BUDGET_S).get_opcodes()

@@ -1,1 +1,1 @@
-"""Running programs: resolving, starting, bounding their output, and keeping track of the long-running ones."""
+"""Running programs: resolving, starting, bounding their output, and tracking the long-running ones."""

@@ -39,16 +39,16 @@ _TAKES_OVER = re.compile(
     """,
     re.IGNORECASE,
 )
-"""Variables that choose what runs, where it looks, or who it is."""
+"""Variables that choose what code runs, its search paths, or its user."""
 
 
-def kept(service: Mapping[str, str]) -> dict[str, str]:
-    """What every command gets of the service's own environment."""
+def inherited(service: Mapping[str, str]) -> dict[str, str]:
+    """The part of the service's environment that every command gets."""
     env = {name: service[name] for name in _FROM_SERVICE if name in service}
     env |= {name: value for name, value in service.items() if name.startswith("LC_")}
     env.setdefault("LANG", "C.UTF-8")
     env["TERM"] = "xterm-256color"
-    # Nothing here can answer a question asked on a screen or through another program.
+    # Prompts on a display or through another program could not be answered.
     env |= {"GIT_TERMINAL_PROMPT": "0", "PAGER": "cat", "GIT_PAGER": "cat"}
     return env
 

@@ -1,4 +1,4 @@
-"""One long-running process: its output, its input, and what became of it."""
+"""One long-running process: its output, its input and its outcome."""
 
 import asyncio
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MAX_PENDING_INPUT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whom a process belongs to. Only the same caller in the same scope finds it again."""
+    """The owner of a process. Only the same caller in the same scope can find it."""
 
     scope: str
     principal: str
@@ -27,7 +27,7 @@ class Owner:
 
 
 class Managed:
-    """A process the table holds. Made once it waits at its gate; `start` lets it run."""
+    """A process in the table. Created while the process waits at its start gate; `start` lets it run."""
 
     def __init__(self, record: Record, child: Child, plan: SpawnPlan, records: Records) -> None:
         self.record = record
@@ -39,7 +39,7 @@ class Managed:
         self._is_settled = False
         if plan.planting is not None:
             plan.planting.command = record.process_id
-        self._asked_to_stop = False
+        self._stop_requested = False
         self._changed = anyio.Event()
         self._loop = asyncio.get_running_loop()
         self._feed = Feed(child.stdin) if child.stdin is not None else None
@@ -53,7 +53,7 @@ class Managed:
 
     @property
     def refused(self) -> list[str]:
-        """A sentence for each protected name that it made and that was taken away."""
+        """A sentence for each planted name that was removed."""
         return [] if self._planting is None else self._planting.refused
 
     @property
@@ -61,7 +61,7 @@ class Managed:
         return self.record.status == "running"
 
     def start(self, max_runtime_s: float) -> None:
-        """Open the gate, and set the clock the scope's policy asks for."""
+        """Open the gate, and start the time limit of the scope's policy."""
         self._records.save(self.record)
         self.child.when_ended(self._has_ended)
         self._timer = self._loop.call_later(max_runtime_s, self._out_of_time)
@@ -73,7 +73,7 @@ class Managed:
             await self._changed.wait()
 
     def send(self, data: bytes) -> None:
-        """Type into the process. Raises Conflict when it takes no input any more."""
+        """Write to the process's input. Raises Conflict when it accepts no more."""
         if not self.is_running or self._feed is None or not self._feed.is_open:
             raise Conflict("The process takes no more input.", processId=self.record.process_id)
         if self._feed.pending + len(data) > _MAX_PENDING_INPUT:
@@ -84,13 +84,13 @@ class Managed:
             self._feed.write(data)
 
     async def stop(self, signal: SignalName, grace_s: float) -> None:
-        """Stop it and everything it started, gently and then firmly."""
+        """Stop its process tree: the signal first, SIGKILL after the grace period."""
         if self.is_running:
-            self._asked_to_stop = True
+            self._stop_requested = True
             await stopped(self.child, 0 if signal == "kill" else grace_s, signal)
 
     def close(self) -> None:
-        """Let go of everything; the record stays."""
+        """Release everything but the record."""
         if self._timer is not None:
             self._timer.cancel()
         close_streams(self._pumps, self._feed, self.child.stdin)
@@ -99,7 +99,7 @@ class Managed:
 
     def _take(self, stream: Stream, data: memoryview) -> None:
         self.ring.write(stream, bytes(data))
-        self._tell()
+        self._notify()
 
     def _has_ended(self, ended: Ended) -> None:
         if self._timer is not None:
@@ -107,7 +107,7 @@ class Managed:
         self._ended = ended
         self.warnings = limits_reached(ended)
         self._plan.release(self._has_settled)
-        # What it printed last may still be on its way; something it left behind may hold the pipe.
+        # Its last output may still be in the pipe, which an orphan may hold open.
         self._loop.call_later(_DRAIN_S, self._stop_reading)
         self._settle_if_over()
 
@@ -129,17 +129,17 @@ class Managed:
             self._feed.close()
         if not self.ring.is_closed:
             self.ring.finish()
-        status: Status = "stopped" if self._asked_to_stop else "exited"
+        status: Status = "stopped" if self._stop_requested else "exited"
         self.record = self.record.model_copy(
             update={"status": status, "exit_code": ended.exit_code, "signal": ended.signal, "ended_at": now()}
         )
         self._records.save(self.record)
-        self._tell()
+        self._notify()
 
     def _out_of_time(self) -> None:
-        self._asked_to_stop = True
+        self._stop_requested = True
         self.child.kill()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()

@@ -8,7 +8,7 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.policy.command_line import ShellNeeded, to_argv
 
 MOST = 256
-"""Names that are looked at in one command."""
+"""The most names examined in one command."""
 
 _MAKE = ("GNUmakefile", "makefile", "Makefile")
 _JUST = ("justfile", "Justfile", ".justfile")
@@ -30,64 +30,66 @@ _READ_BY_ITSELF: dict[str, tuple[str, ...]] = {
     "python": ("__main__.py",), "eslint": ("eslint.config.js", "eslint.config.mjs", "package.json"), "tsc": ("tsconfig.json",),
     "jest": ("jest.config.js", "package.json"), "vitest": ("vitest.config.ts", "vite.config.ts", "package.json"),
 }  # fmt: skip
-"""What a program takes from the folder it works in, without its being named; also when it comes to be there only later."""
+"""Files that a program reads from its working folder without being named; also when they are created only later."""
 
-_WORD = re.compile(r"[\w@%+:,./~-]+")
+_TOKEN = re.compile(r"[\w@%+:,./~-]+")
 _TO_MODULE = re.compile(r"-[A-Za-z]*m")
 _JOINED_MODULE = re.compile(r"-[A-Za-ln-z]*m([A-Za-z_][\w.]*)")
 _MOST_LETTERS = 4
-"""Options of one letter that are looked for in front of a value joined to the last of them."""
+"""The most one-letter options combined in front of a joined value, as in `-xzffile`."""
 
 
 def named_in(command: str | Sequence[str], cwd: RootedPath, roots: Sequence[str]) -> list[str]:
-    """The targets inside the scope that a command means or may mean, whether or not something is there."""
-    words, program = _words(command)
-    found = (_target(word, cwd, roots) for word in _spread(words, _READ_BY_ITSELF.get(program, ())))
+    """The targets inside the scope that a command names or may name, existing or not."""
+    tokens, program = _tokens(command)
+    found = (_target(token, cwd, roots) for token in _spread(tokens, _READ_BY_ITSELF.get(program, ())))
     return list(dict.fromkeys(target for target in found if target))
 
 
-def _words(command: str | Sequence[str]) -> tuple[list[str], str]:
-    """The words of a command and its program's name. Of a text for a shell every word counts."""
+def _tokens(command: str | Sequence[str]) -> tuple[list[str], str]:
+    """The arguments of a command and its program's name. For shell text every token counts."""
     try:
         argv = to_argv(command if isinstance(command, str) else list(command))
     except ShellNeeded:
         argv = ["sh", "-c", str(command)]
     program = re.sub(r"[\d.]+$", "", argv[0].rpartition("/")[2]) or argv[0]
-    words = list(argv)
+    tokens = list(argv)
     if program in ("sh", "bash", "zsh", "dash", "ksh", "fish", "env", "xargs", "timeout", "nice", "nohup", "time"):
-        inner = [word for part in argv[1:] for word in (_WORD.findall(part) if " " in part or ";" in part else [part])]
-        words += inner
-        program = next((word for word in inner if word in _READ_BY_ITSELF), program)
-    return words, program
+        inner = [
+            token for part in argv[1:] for token in (_TOKEN.findall(part) if " " in part or ";" in part else [part])
+        ]
+        tokens += inner
+        program = next((token for token in inner if token in _READ_BY_ITSELF), program)
+    return tokens, program
 
 
-def _spread(words: list[str], own: tuple[str, ...]) -> Iterator[str]:
-    """Each word as a path, the value of an option, a module, and the files its tool finds by itself."""
+def _spread(tokens: list[str], own: tuple[str, ...]) -> Iterator[str]:
+    """Each token as a path, the value of an option, a module, and the files its tool finds by itself."""
     yield from own
-    entered = [words[place] for place in range(1, len(words)) if words[place - 1] == "cd"]
-    for place, word in enumerate(words):
-        if place and _TO_MODULE.fullmatch(words[place - 1]):
-            yield from _module(word)
+    entered = [tokens[place] for place in range(1, len(tokens)) if tokens[place - 1] == "cd"]
+    for place, token in enumerate(tokens):
+        if place and _TO_MODULE.fullmatch(tokens[place - 1]):
+            yield from _module(token)
             continue
-        if not place and "/" not in word:
+        if not place and "/" not in token:
             continue
-        for value in _values(word) if place else (word,):
+        for value in _values(token) if place else (token,):
             yield value
             yield from (f"{folder}/{value}" for folder in entered if not value.startswith("/"))
             if place and own:
                 yield from (f"{value}/{name}" for name in own)
-        if (joined := _JOINED_MODULE.fullmatch(word)) is not None:
+        if (joined := _JOINED_MODULE.fullmatch(token)) is not None:
             yield from _module(joined[1])
 
 
-def _values(word: str) -> Iterator[str]:
-    """What a word may name: itself, or the value of an option, behind `=` or joined to letters as in `-fother.mk`."""
-    if not word.startswith("-"):
-        yield word
-    elif "=" in word or word.startswith("--"):
-        yield word.partition("=")[2]
+def _values(token: str) -> Iterator[str]:
+    """What a token may name: itself, or the value of an option, after `=` or joined to letters as in `-fother.mk`."""
+    if not token.startswith("-"):
+        yield token
+    elif "=" in token or token.startswith("--"):
+        yield token.partition("=")[2]
     else:
-        yield from (word[at:] for at in range(2, min(len(word), 2 + _MOST_LETTERS)))
+        yield from (token[at:] for at in range(2, min(len(token), 2 + _MOST_LETTERS)))
 
 
 def _module(name: str) -> Iterator[str]:
@@ -95,15 +97,15 @@ def _module(name: str) -> Iterator[str]:
     yield from (f"{place}.py", f"{place}/__main__.py", f"{place}/__init__.py")
 
 
-def _target(word: str, cwd: RootedPath, roots: Sequence[str]) -> str:
-    """What a word means as a target of this scope; empty for one that is no path in it."""
-    if not word or len(word) > 1000 or "\0" in word or "://" in word or word.startswith("~"):
+def _target(token: str, cwd: RootedPath, roots: Sequence[str]) -> str:
+    """A token as a target of this scope; empty for one that is no path in it."""
+    if not token or len(token) > 1000 or "\0" in token or "://" in token or token.startswith("~"):
         return ""
-    prefix, joined = cwd.prefix, "/".join((*cwd.parts, word))
-    if word.startswith("/"):
-        index = next((place for place, root in enumerate(roots) if word.startswith(root.rstrip("/") + "/")), None)
+    prefix, joined = cwd.prefix, "/".join((*cwd.parts, token))
+    if token.startswith("/"):
+        index = next((place for place, root in enumerate(roots) if token.startswith(root.rstrip("/") + "/")), None)
         if index is None:
             return ""
-        prefix, joined = f"@{index}/" if index else "", word[len(roots[index].rstrip("/")) + 1 :]
+        prefix, joined = f"@{index}/" if index else "", token[len(roots[index].rstrip("/")) + 1 :]
     normal = posixpath.normpath(joined)
     return "" if normal in (".", "..") or normal.startswith("../") else prefix + normal

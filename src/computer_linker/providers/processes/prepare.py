@@ -4,42 +4,43 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.errors import InvalidRequest, LinkError, NotFound, ProviderUnavailable
+from computer_linker.computer.facets.processes import ProcessLimits
+from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
-from computer_linker.model.scope import Scope
+from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import judge_access, judge_boundary, judge_command, judge_program
 from computer_linker.policy.engine import FolderAccess, folder_access
+from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import writers_of
 from computer_linker.providers.processes import environment
-from computer_linker.providers.processes.keeping import Keeping, kept_to, own_folders
-from computer_linker.providers.processes.limits import limits_of
-from computer_linker.providers.processes.open_door import OpenDoor
-from computer_linker.providers.processes.programs import Programs, trusted_program
-from computer_linker.providers.processes.writers import writers_of
+from computer_linker.providers.processes.confinement import ProgramAccess, confinement_for, own_folders
+from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
-from computer_linker.providers.sandbox.sandbox import Looked, Sandbox
+from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
+from computer_linker.services import Services
 
-_LOOK_AGAIN_S = 5.0
+_CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """What was asked for. `roots` are all the scope's roots, `cwd` lies in one of them."""
+    """A requested command. `roots` are all the scope's roots, `cwd` lies in one of them."""
 
     scope: Scope
     principal: Principal
-    """Who asks: the command sees the scope's folders with this caller's rights, not with the scope's."""
+    """The caller, whose rights, not the scope's, decide what the command can access."""
     roots: tuple[RootedPath, ...]
     cwd: RootedPath
     command: str | list[str]
     env: Mapping[str, str] = field(default_factory=dict)
     pty: bool = False
-    keeping: Keeping | None = None
+    program_access: ProgramAccess | None = None
 
     @property
     def access(self) -> FolderAccess:
@@ -49,7 +50,7 @@ class CommandRequest:
 
 @dataclass(slots=True)
 class Prepared:
-    """A command ready to spawn; `plan.release()` lets go of everything it holds."""
+    """A command ready to spawn; `plan.release()` releases everything it holds."""
 
     argv: list[str]
     plan: SpawnPlan
@@ -72,8 +73,8 @@ class _Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """The programs of one scope, and what they were found with."""
+class _CachedPrograms:
+    """The cached programs of one scope, and what they were resolved with."""
 
     at: float
     scopes: Sequence[Scope]
@@ -89,24 +90,24 @@ class Preparation:
         computer: Computer,
         sandbox: Sandbox,
         environ: Mapping[str, str] | None = None,
-        door: OpenDoor | None = None,
+        accepts_anyone_local: Callable[[], bool] = bool,
         scopes: Callable[[], Sequence[Scope]] = tuple,
     ) -> None:
         self._computer = computer
-        self._door = door
+        self._accepts_anyone_local = accepts_anyone_local
         self._sandbox = sandbox
-        # A copy: what the service's own environment becomes later is no business of commands.
+        # A copy, so that later changes of the service's environment do not affect commands.
         self._environ = dict(os.environ if environ is None else environ)
-        self._kept = environment.kept(self._environ)
+        self._kept = environment.inherited(self._environ)
         self._scopes = scopes
-        self._programs: dict[str, _Kept] = {}
+        self._programs: dict[str, _CachedPrograms] = {}
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(
             services.use(Computer),
             services.use(Sandbox),
-            door=services.use(OpenDoor),
+            accepts_anyone_local=lambda: services.accepts_anyone_local,
             scopes=lambda: services.config.scopes,
         )
 
@@ -116,15 +117,15 @@ class Preparation:
         return self._environ
 
     def locate(self, name: str) -> str | None:
-        """A program that no scope could have replaced, to be run by the service itself; None when there is none."""
-        return trusted_program(name, self._scopes(), self._environ)
+        """A program that no scope can replace, for the service itself to run; None when there is none."""
+        return find_program(name, self._environ.get("PATH", "").split(os.pathsep), writers_of(self._scopes()))
 
     async def boundary(self, scope: Scope) -> Boundary:
-        """What will hold around a command of this scope."""
+        """The boundary of a command of this scope."""
         return NO_BOUNDARY if scope.policy.sandbox == "off" else await self._sandbox.probe()
 
     async def judge(self, request: CommandRequest) -> None:
-        """Raise what `prepare` would raise of the scope's rules. Nothing is started or put in place."""
+        """Raise what `prepare` would raise for the scope's rules, without side effects."""
         held: list[int] = []
         try:
             await self._judged(request, held)
@@ -132,7 +133,7 @@ class Preparation:
             _close(held)
 
     async def why_refused(self, request: CommandRequest) -> str | None:
-        """Why the command would be refused; None when it would run."""
+        """The reason the command would be refused; None when it would run."""
         try:
             await self.judge(request)
         except LinkError as error:
@@ -142,27 +143,27 @@ class Preparation:
     async def prepare(self, request: CommandRequest) -> Prepared:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
         held: list[int] = []
-        looked = Looked()
+        scanned = Scanned()
         try:
             judged = await self._judged(request, held)
-            network = request.scope.policy.network if request.keeping is None else request.keeping.network
+            network = request.scope.policy.network if request.program_access is None else request.program_access.network
             confinement = Confinement(cwd=judged.where, cwd_fd=held[0] if held else None, network=network)
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
             else:
-                # Nothing confines it, but what it plants in the scope's folders is taken away.
+                # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
-            looked = await self._sandbox.look(confinement, judged.boundary)
+            scanned = await self._sandbox.scan(confinement, judged.boundary)
             plan, env = self._sandbox.wrap(
-                judged.argv, confinement, judged.env, boundary=judged.boundary, looked=looked, pty=request.pty
+                judged.argv, confinement, judged.env, boundary=judged.boundary, scanned=scanned, pty=request.pty
             )
         except BaseException:
-            if looked.planting is not None:
-                looked.planting.end(lambda: None)
+            if scanned.planting is not None:
+                scanned.planting.end(lambda: None)
             _close(held)
             raise
         plan.closes.extend(held)
-        plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
+        plan.client, plan.limits = request.principal.id, _limits_of(request.scope.policy)
         if plan.is_partial and request.scope.policy.sandbox == "required":
             plan.release()
             raise ProviderUnavailable(
@@ -174,11 +175,11 @@ class Preparation:
         return Prepared(judged.argv, plan, env, plan.boundary, warnings)
 
     async def _judged(self, request: CommandRequest, held: list[int]) -> "_Judged":
-        """The command as the scope's rules let it through; the folder it starts in is held first of all."""
+        """Apply the scope's rules to the command, with its working folder held first."""
         policy = request.scope.policy
         argv, is_shell = _argv(request)
         boundary = await self.boundary(request.scope)
-        if request.keeping is None:
+        if request.program_access is None:
             judge_access(request.access, boundary_holds=boundary.holds)
         where = self._where(request, held)
         programs = self._programs_for(request, boundary)
@@ -188,8 +189,12 @@ class Preparation:
         judge_program(program, request.principal)
         judge_command(policy, argv, program, programs.locate)
         judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
-        if self._door is not None and boundary.holds and policy.network and request.keeping is None:
-            self._door.refuse_network()
+        if boundary.holds and policy.network and request.program_access is None and self._accepts_anyone_local():
+            raise PermissionDenied(
+                "This scope gives commands the network, and the service answers everyone on this machine without a token: "
+                "a command could call it and use every scope. Make a token first: computer-linker token rotate",
+                rule="network",
+            )
         env = environment.build(
             self._kept,
             self._environ,
@@ -198,30 +203,32 @@ class Preparation:
             search_path=programs.search_path,
             boundary_holds=boundary.holds,
         )
-        if request.keeping is not None:
-            env |= request.keeping.env
-        through = () if request.keeping is None else request.keeping.through
+        if request.program_access is not None:
+            env |= request.program_access.env
+        through = () if request.program_access is None else request.program_access.through
         started = [program, *(programs.resolve(name, where) for name in through[:1])]
         for each in started[1:]:
             judge_program(each, request.principal)
         places = tuple(place for each in started for place in programs.places(each)) if boundary.holds else ()
-        # From here on the program is this file and no other, whatever the name may come to mean.
+        # From here on the program is exactly this file, whatever the name resolves to later.
         return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
 
     def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
-        """Where this scope's programs are found; looked at anew every few seconds, and when the config changed."""
+        """The program lookup of this scope; rebuilt every few seconds, and when the config changed."""
         now, scopes, scope = time.monotonic(), self._scopes(), request.scope
         kept = self._programs.get(scope.id)
-        if kept is None or now - kept.at > _LOOK_AGAIN_S or kept.scopes is not scopes or kept.scope is not scope:
-            others = writers_of(scopes, but=scope.id, boundary=boundary)
+        if kept is None or now - kept.at > _CACHED_S or kept.scopes is not scopes or kept.scope is not scope:
+            others = writers_of(scopes, but=scope.id, protects=boundary.protected)
             roots = tuple(root.root for root in request.roots)
-            kept = self._programs[scope.id] = _Kept(now, scopes, scope, Programs(roots, self._environ, others))
+            kept = self._programs[scope.id] = _CachedPrograms(
+                now, scopes, scope, Programs(roots, self._environ, others)
+            )
         return kept.programs
 
     def _where(self, request: CommandRequest, held: list[int]) -> str:
-        """The folder the command starts in, held; for a caller that may not read it an empty one of the sandbox's own."""
+        """The held working folder; for a caller that may not read it, an empty one of the sandbox."""
         if request.access == "hidden":
-            # Not even opened: whether the folder exists is not for this caller to know.
+            # Not even opened: this caller must not learn whether the folder exists.
             return _EMPTY_FOLDER
         return real_path(self._open(request.cwd, held), request.cwd.root)
 
@@ -235,13 +242,13 @@ class Preparation:
     ) -> Confinement:
         access = request.access
         if access == "hidden":
-            own = () if request.keeping is None else own_folders(request.keeping, held)
+            own = () if request.program_access is None else own_folders(request.program_access, held)
             return replace(place, programs=programs, own=own)
-        if request.keeping is not None:
+        if request.program_access is not None:
             cwd = request.cwd
             others = tuple(self._folder(root, held) for root in request.roots if cwd.parts or root.root != cwd.root)
             place = replace(place, programs=programs)
-            return kept_to(request.keeping, place, cwd, others, self._computer.files, held)
+            return confinement_for(request.program_access, place, cwd, others, self._computer.files, held)
         folders = tuple(self._folder(root, held) for root in request.roots)
         may_write = access == "writable"
         return replace(
@@ -250,14 +257,11 @@ class Preparation:
 
     def _folder(self, root: RootedPath, held: list[int]) -> Folder:
         fd = self._open(root, held)
-        real = real_path(fd, root.root)
-        return Folder(
-            fd, real, root.rules, alias=root.root.rstrip("/") if root.root.rstrip("/") not in (real, "") else ""
-        )
+        return Folder(fd, real_path(fd, root.root), root.rules)
 
 
 def real_path(fd: int, otherwise: str) -> str:
-    """Where a held folder lies; systems without /proc answer by its configured path."""
+    """The real path of a held folder; `otherwise` on systems without /proc."""
     try:
         return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # every command waits for this
     except OSError:
@@ -294,3 +298,12 @@ def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:
 def _close(held: list[int]) -> None:
     while held:
         os.close(held.pop())
+
+
+def _limits_of(policy: ScopePolicy) -> ProcessLimits:
+    """The limits of one command; the launcher's defaults apply where the policy has none."""
+    return ProcessLimits(
+        processes=policy.max_processes,
+        memory_bytes=None if policy.max_memory_mb is None else policy.max_memory_mb << 20,
+        file_bytes=policy.max_file_mb << 20,
+    )

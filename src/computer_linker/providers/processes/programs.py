@@ -1,14 +1,14 @@
-"""Which file a program's name means: found on a trusted search path, never in a place that a scope can write."""
+"""Resolves program names on a trusted search path, never in a folder that a scope can write."""
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
-from computer_linker.model.scope import Scope
 from computer_linker.policy.commands import Program
-from computer_linker.providers.processes.writers import Writer, could_be_replaced, is_below, writer_of, writers_of
+from computer_linker.policy.programs import is_program, planter_of
+from computer_linker.policy.writers import Writer, could_be_replaced, is_below, writer_of
 from computer_linker.providers.sandbox.places import SYSTEM, home, tool_folders
 
 _ALWAYS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -27,7 +27,7 @@ class Programs:
         self._real_folders = {folder: os.path.realpath(folder) for folder in self.search_path}
 
     def locate(self, name: str) -> str | None:
-        """The absolute file a rule's program means; None when there is none. Used to compare, not to run."""
+        """The absolute path of a rule's program; None when there is none. Used to compare, not to run."""
         if "/" in name:
             place = name if name.startswith("/") else f"{self._configured_roots[0]}/{name}" if self._roots else ""
             return self._normal(place) if place else None
@@ -37,9 +37,9 @@ class Programs:
         """The file this argv would execute. Raises NotFound when there is none."""
         if "/" in argv0:
             place = argv0 if argv0.startswith("/") else f"{cwd}/{argv0}"
-            found = self._normal(place) if _is_program(place) else None
+            found = self._normal(place) if is_program(place) else None
         else:
-            # A program that another scope could have put there is found last, so that the refusal can name that scope.
+            # A program that another scope could have written is found last, so that the refusal can name that scope.
             found = self.locate(argv0) or self._found_in(self._changeable, argv0)
         if found is None:
             raise NotFound(f"There is no program {argv0[:80]!r} here.", program=argv0[:80])
@@ -49,14 +49,14 @@ class Programs:
         if mode & (stat.S_ISUID | stat.S_ISGID) and not real.startswith("/usr/"):
             raise PermissionDenied("The program carries rights of another user.", rule="setuid")
         is_own = self._could_replace(found, real)
-        return Program(found, real, is_own, None if is_own else self._other_writer(found, real))
+        return Program(found, real, is_own, None if is_own else planter_of(found, self._others, self.search_path))
 
     def is_in_scope(self, program: Program) -> bool:
         """True for a program that lies in one of the scope's own folders."""
         return any(f"{place}/".startswith(self._inside) for place in (program.path, program.real))
 
     def places(self, program: Program) -> tuple[str, ...]:
-        """What must be readable for the program to start: its own file, and its home when it is on the search path."""
+        """Paths the program needs to start: its own file, and its install folder when it is on the search path."""
         wanted: list[str] = []
         for path in (program.path, program.real):
             folder = os.path.dirname(path)  # noqa: PTH120  # every command waits for this
@@ -76,23 +76,12 @@ class Programs:
 
     def _found_in(self, folders: Sequence[str], name: str) -> str | None:
         for folder in folders:
-            if _is_program(candidate := f"{folder}/{name}"):
+            if is_program(candidate := f"{folder}/{name}"):
                 return self._normal(candidate)
         return None
 
-    def _other_writer(self, path: str, real: str) -> str | None:
-        """Another scope that could have replaced the program, or the interpreter that its first line names."""
-        if not self._others:
-            return None
-        found = next((other.scope for other in self._others if other.could_replace(path, real)), None)
-        if found is not None or (interpreter := _interpreter(real)) is None:
-            return found
-        if "/" not in interpreter:
-            interpreter = self._found_in(self.search_path, interpreter) or ""
-        return writer_of(interpreter, self._others) if interpreter else None
-
     def _normal(self, path: str) -> str:
-        """Absolute, with the folder resolved and the last name kept: a multi-call program is told by its name."""
+        """Absolute, with the folder resolved and the last name kept: a multi-call program is identified by it."""
         folder, name = os.path.split(path)
         if name in ("", ".", ".."):
             raise InvalidRequest("The program's name is a folder.")
@@ -103,7 +92,7 @@ class Programs:
         return self._could_replace(path, os.path.realpath(path))
 
     def _could_replace(self, path: str, real: str) -> bool:
-        """True when the scope could change what this path, whose links lead to `real`, means."""
+        """True when the scope could change what this path, which resolves to `real`, refers to."""
         if not f"{path}/".startswith(self._inside) and not f"{real}/".startswith(self._inside):
             return False
         roots = [root for root in self._roots if is_below(real, (root,))]
@@ -111,39 +100,11 @@ class Programs:
         return any(could_be_replaced(place, root) for root in roots for place in (path, real))
 
 
-def trusted_program(name: str, scopes: Iterable[Scope], environ: Mapping[str, str]) -> str | None:
-    """A program on the search path that no scope could have replaced, for the service itself to run; None without one."""
-    programs = Programs((), environ, writers_of(scopes))
-    found = programs.locate(name)
-    return found if found is not None and programs.resolve(found, "/").writable_by is None else None
-
-
 def _prefix(folder: str) -> str:
-    """The folder a tool is installed in: the parent of its `bin`, unless that would show a whole home or disk."""
+    """The folder a tool is installed in: the parent of its `bin`, unless that would expose a whole home or disk."""
     above = str(Path(folder).parent)
     if Path(folder).name not in ("bin", "shims", "libexec"):
         return folder
     if above in ("/", home()) or home().startswith(above + "/") or Path(above).name == ".local":
         return folder
     return above
-
-
-def _is_program(path: str) -> bool:
-    try:
-        found = os.stat(path)  # noqa: PTH116  # every command waits for this
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISREG(found.st_mode) and os.access(path, os.X_OK)
-
-
-def _interpreter(path: str) -> str | None:
-    """The program that a script's first line names: a path, or the name that `env` would look for; None for no script."""
-    try:
-        with open(path, "rb") as file:  # every command waits for this
-            line = file.read(256).partition(b"\n")[0]
-    except OSError:
-        return None
-    words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
-    if not words or words[0].rpartition("/")[2] != "env":
-        return words[0] if words else None
-    return next((word for word in words[1:] if not word.startswith("-") and "=" not in word), None)

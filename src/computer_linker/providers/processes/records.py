@@ -1,4 +1,4 @@
-"""What is remembered of long-running processes when the service is gone: that they were, never what they said."""
+"""Records of long-running processes that survive the service: that they existed, never their output."""
 
 import json
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ _KEPT = 200
 
 
 class Record(Model):
-    """One process as `command.list` tells it. Arguments are never kept."""
+    """One process as `command.list` reports it. Arguments are never stored."""
 
     process_id: str
     scope: str
@@ -32,7 +32,7 @@ class Record(Model):
 
 
 class Records:
-    """One small file a process in the state folder."""
+    """Record files in the state folder, one per process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class Records:
         return self._folder
 
     def load(self) -> list[Record]:
-        """What an earlier service left. A process that ran when it died is `lost`: it ended with it, unseen."""
+        """Load the records of earlier services. A process that ran when one died is `lost`: it ended with it."""
         found: list[Record] = []
         for path in sorted(self._folder.glob("proc_*.json"), key=lambda file: file.stat().st_mtime)[-_KEPT:]:
             try:
@@ -58,7 +58,7 @@ class Records:
         return found
 
     def save(self, record: Record) -> None:
-        """Write the record whole or not at all."""
+        """Write the record atomically."""
         path = self._path(record.process_id)
         fresh = path.with_suffix(".new")
         fresh.write_text(json.dumps(record.to_wire()), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A command request as operations make it from their context."""
+"""Builds a command request from an operation's context."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from computer_linker.model.scope import Scope
 from computer_linker.providers.processes.prepare import CommandRequest
 
 
-class Asking(Protocol):
+class CallContext(Protocol):
     """The part of a running operation's context that names the scope, the caller and the paths."""
 
     scope: Scope
@@ -22,7 +22,7 @@ def request_of(
     ctx: Any, target: str, command: str | list[str], env: Mapping[str, str], *, pty: bool = False
 ) -> CommandRequest:
     """The request: the folder it starts in, and every root of the scope."""
-    asking: Asking = ctx
-    several = len(asking.scope.roots) > 1
-    roots = tuple(asking.path(f"@{index}" if several else ".") for index in range(len(asking.scope.roots)))
-    return CommandRequest(asking.scope, asking.principal, roots, asking.path(target or "."), command, env, pty)
+    call: CallContext = ctx
+    several = len(call.scope.roots) > 1
+    roots = tuple(call.path(f"@{index}" if several else ".") for index in range(len(call.scope.roots)))
+    return CommandRequest(call.scope, call.principal, roots, call.path(target or "."), command, env, pty)

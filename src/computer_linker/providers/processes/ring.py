@@ -1,4 +1,4 @@
-"""The newest output of a long-running process: a bounded ring in an unnamed file, read by cursors that never lie."""
+"""The newest output of a long-running process: a bounded ring in an unnamed file, read by stable cursors."""
 
 import os
 import tempfile
@@ -21,7 +21,7 @@ class Chunk(TypedDict):
 
 
 class Ring:
-    """Output of both streams in the order it came. A cursor is the number of bytes before a place, for ever.
+    """Output of both streams in order of arrival. A cursor is the number of bytes written before it.
 
     The file has no name, so nothing of it outlives the service. Pieces end on whole characters, so that no reader ever
     sees half of one.
@@ -36,14 +36,14 @@ class Ring:
         self.end = 0
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Add output; the oldest makes room."""
+        """Append output, dropping the oldest."""
         data = self._partial[stream] + data
         whole = whole_characters(data)
         self._partial[stream] = data[whole:]
         self._add(stream, data[:whole])
 
     def finish(self) -> None:
-        """Add what was held back of characters that will never be completed."""
+        """Append the buffered bytes of characters that will never be completed."""
         for stream in ("stdout", "stderr"):
             left, self._partial[stream] = self._partial[stream], b""
             self._add(stream, left)
@@ -68,7 +68,7 @@ class Ring:
             data = self._piece(at, end, room)
             if not data and chunks:
                 break
-            # A limit smaller than the next character gets that character all the same: a reader must advance.
+            # A limit smaller than the next character still returns that character: a reader must advance.
             data = data or self._piece(at, end, 4)
             at += len(data)
             room -= len(data)

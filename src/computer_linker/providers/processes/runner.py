@@ -1,25 +1,24 @@
-"""Runner: one command from start to end, with a time limit, bounded output, and nothing left behind."""
+"""Runs one command from start to end, with a time limit and bounded output, and kills what it leaves behind."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.processes import Ahead, Child, Ended, Launch, NamesChanged, PtySize, SyncsAhead
+from computer_linker.computer.facets.processes import Child, Ended, Launch, NamesChanged, PtySize
 from computer_linker.errors import Conflict, ExecutionFailed
-from computer_linker.model.unsynced import Unsynced
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams, drained
 from computer_linker.providers.sandbox.boundary import SpawnPlan
+from computer_linker.services import Services
 
 _GRACE_S = 2.0
 _KILLED_WITHIN_S = 15.0
 _PROGRESS_EVERY_S = 0.25
-_LOOKS = 3
+_ATTEMPTS = 3
 SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE",
             137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 153: "SIGXFSZ", 159: "SIGSYS"}  # fmt: skip
 
@@ -45,38 +44,24 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     """Limits it ran into."""
     refused: tuple[str, ...] = ()
-    """What was taken away again that the command made."""
+    """Planted names that were removed."""
 
 
 class Runner:
-    """Spawns by plan. A run that is cancelled is killed, with everything it started."""
+    """Spawns plans. A cancelled run is killed with its process tree."""
 
     def __init__(self, computer: Computer) -> None:
         self._computer = computer
-        # Asked once: to ask is dear, and every command would.
-        self._syncs_ahead = computer.processes if isinstance(computer.processes, SyncsAhead) else None
         self._ended: list[SpawnPlan] = []
-        """Plans whose process has ended, to be released once its outcome was told."""
+        """Plans whose process has ended, to be released once its outcome was returned."""
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services.use(Computer))
 
     async def aclose(self) -> None:
-        """Release what is left."""
+        """Release the remaining plans."""
         self._release_ended()
-
-    @contextmanager
-    def ahead(self, unsynced: Callable[[], Unsynced] | None, client: str) -> Iterator["Early | None"]:
-        """Have the process of the run that comes next make the intent durable while its plan is made; None where it cannot."""
-        early = (
-            None if unsynced is None or self._syncs_ahead is None else Early.begun(self._syncs_ahead, unsynced, client)
-        )
-        try:
-            yield early
-        finally:
-            if early is not None:
-                early.process.give_back()
 
     async def spawn(
         self,
@@ -85,7 +70,6 @@ class Runner:
         *,
         stdin: bool = False,
         pty: PtySize | None = None,
-        ahead: Ahead | None = None,
     ) -> Child:
         """Start the plan's process; it waits at its gate until `go()`. The plan is released by the caller."""
         launch = Launch(
@@ -99,7 +83,6 @@ class Runner:
             wrapped=plan.wrapped,
             kernel=plan.kernel,
             staging=plan.staging,
-            ahead=ahead,
             client=plan.client,
             limits=plan.limits,
         )
@@ -108,20 +91,19 @@ class Runner:
         return child
 
     async def _spawned(self, plan: SpawnPlan, launch: Launch) -> Child:
-        """Start it; where the names in its folders change while they are closed, look again and start another."""
+        """Spawn the process; where names in its folders change while they are being closed, rescan and retry."""
         promised = (plan.is_partial, plan.warnings)
-        for _ in range(_LOOKS):
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return await self._computer.processes.spawn(launch)
             except NamesChanged:
-                if plan.look_again is None:
+                if plan.rescan is None or attempt == _ATTEMPTS:
                     break
-                await plan.look_again()
+                await plan.rescan()
                 if (plan.is_partial, plan.warnings) != promised:
-                    # The caller was judged by what the first look could close.
+                    # The caller was judged by what the first scan could close.
                     break
-                # The process that was set to work ahead has ended, and had synced its file before.
-                launch = replace(launch, staging=plan.staging, ahead=None)
+                launch = replace(launch, staging=plan.staging)
         raise Conflict(
             "Names in the scope's folders kept changing while they were closed off for this command, so it was not started. "
             "Try again once what changes them has ended."
@@ -134,36 +116,32 @@ class Runner:
         limits: Limits,
         *,
         stdin: bytes | None = None,
-        early: "Early | None" = None,
         before_start: Callable[[], Awaitable[None]] | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> Outcome:
-        """Run to the end. `before_start` is awaited while the process waits at its gate, unless it sees to that itself."""
+        """Run to the end. `before_start` is awaited while the process waits at its gate."""
         try:
-            child = await self.spawn(plan, env, stdin=stdin is not None, ahead=None if early is None else early.process)
+            child = await self.spawn(plan, env, stdin=stdin is not None)
             run = _Run(child, limits, on_progress)
             try:
-                if early is None and before_start is not None:
+                if before_start is not None:
                     await before_start()
                 outcome = await run.to_the_end(stdin)
             finally:
                 run.close()
                 if not run.is_over:
-                    await _gone(child)
+                    await _killed(child)
         except BaseException:
             plan.release()
             raise
         refused = await self._settled(plan)
-        if early is not None:
-            # The program ran, so what had to be durable before it is.
-            early.unsynced.is_durable()
-        # In the next turn of the loop: after the answer, and before the next request.
+        # In the next iteration of the event loop: after the response, and before the next request.
         asyncio.get_running_loop().call_soon(self._release_ended)
         self._ended.append(plan)
         return replace(outcome, refused=tuple(refused)) if refused else outcome
 
     async def _settled(self, plan: SpawnPlan) -> list[str]:
-        """Take away what the command planted. Nothing of it runs any more."""
+        """Remove what the command planted. None of its processes run any more."""
         try:
             return await plan.settle_planting()
         except BaseException:
@@ -173,21 +151,6 @@ class Runner:
     def _release_ended(self) -> None:
         while self._ended:
             self._ended.pop().release()
-
-
-@dataclass(frozen=True, slots=True)
-class Early:
-    """A process at work before it is known what it will run."""
-
-    process: Ahead
-    unsynced: Unsynced
-
-    @classmethod
-    def begun(cls, processes: SyncsAhead, unsynced: Callable[[], Unsynced], client: str) -> Self | None:
-        """Have it sync the file; None when no process waits for work."""
-        file = unsynced()
-        process = processes.sync_ahead(file.fd, client)
-        return None if process is None else cls(process, file)
 
 
 class _Run:
@@ -250,20 +213,20 @@ class _Run:
 
 
 def limits_reached(ended: Ended) -> tuple[str, ...]:
-    """What to say of the limits a command ran into."""
-    told = [
+    """Warnings for the limits a command ran into."""
+    warnings = [
         f"The command reached its limit of {value} processes and threads; starting more failed."
         if name == "processes"
         else f"The command, or a part of it, was ended by its memory limit of {value >> 20} MB."
         for name, value in ended.reached
     ]
     if (ended.signal or SIGNALS.get(ended.exit_code)) == "SIGXFSZ":
-        told.append("The command was ended by its limit on the size of a file.")
-    return tuple(told)
+        warnings.append("The command was ended by its limit on the size of a file.")
+    return tuple(warnings)
 
 
 async def stopped(child: Child, grace_s: float, name: Any = "term") -> Ended:
-    """Stop a process gently, then firmly, and return how it ended."""
+    """Signal a process, kill it after the grace period, and return how it ended."""
     child.signal(name)
     ended = await _ended_within(child, grace_s)
     if ended is None:
@@ -275,24 +238,24 @@ async def stopped(child: Child, grace_s: float, name: Any = "term") -> Ended:
 
 
 async def _ended_within(child: Child, seconds: float) -> Ended | None:
-    """How the process ended; None when it runs on. By a bare timer: a scope around every command would be felt."""
+    """How the process ended; None when it still runs. Uses a bare timer, because a cancel scope per command is slow."""
     loop = asyncio.get_running_loop()
-    told: asyncio.Future[Ended | None] = loop.create_future()
+    exited: asyncio.Future[Ended | None] = loop.create_future()
 
-    def tell(ended: Ended | None) -> None:
-        if not told.done():
-            told.set_result(ended)
+    def notify(ended: Ended | None) -> None:
+        if not exited.done():
+            exited.set_result(ended)
 
-    timer = loop.call_later(seconds, tell, None)
-    child.when_ended(tell)
+    timer = loop.call_later(seconds, notify, None)
+    child.when_ended(notify)
     try:
-        return await told
+        return await exited
     finally:
         timer.cancel()
 
 
-async def _gone(child: Child) -> None:
-    """Make sure nothing of it runs on, whatever ended the run."""
+async def _killed(child: Child) -> None:
+    """Kill what still runs, whatever ended the run."""
     child.kill()
     with anyio.CancelScope(shield=True), anyio.move_on_after(5):
         await child.wait()

@@ -1,4 +1,4 @@
-"""Reading what processes print, with bounded memory whatever they print."""
+"""Reads the output of processes with bounded memory."""
 
 import asyncio
 import contextlib
@@ -15,10 +15,9 @@ _CHUNK = 1 << 20
 _buffer: bytearray | None = None
 _FLOOD_S = 0.0001
 _PAUSE_S = 0.00005
-"""A program that prints again within so short a time is let print a little more, and read once for many times: to be woken
-costs both of us more than the bytes do."""
+"""How long to let a program print more before reading: a wake-up costs both sides more than the bytes do."""
 _DRAIN_S = 0.25
-"""How long to wait for the end of the output once the process has ended: something else may hold the pipe."""
+"""How long to wait for the end of the output once the process has ended: an orphan may hold the pipe."""
 
 
 class HeadTail:
@@ -46,11 +45,11 @@ class HeadTail:
                 del self._tail[: len(self._tail) - self._tail_limit]
 
     def kept(self) -> int:
-        """How many bytes are held for the answer."""
+        """How many bytes are stored."""
         return len(self._head) + min(len(self._tail), self._tail_limit)
 
     def last_line(self) -> str:
-        """The newest line with something in it, for progress."""
+        """The newest non-empty line, for progress."""
         recent = bytes((self._tail or self._head)[-400:]).decode("utf-8", errors="replace")
         lines = [line.strip() for line in recent.splitlines() if line.strip()]
         return lines[-1][:200] if lines else ""
@@ -70,7 +69,7 @@ class HeadTail:
 
 
 class Pump:
-    """Moves what comes out of a descriptor to a sink, on the event loop; closes the descriptor at its end."""
+    """Copies a descriptor's data to a sink on the event loop; closes the descriptor at its end."""
 
     def __init__(self, fd: int, sink: Callable[[memoryview], None], on_end: Callable[[], None] | None = None) -> None:
         self._fd = fd
@@ -83,7 +82,7 @@ class Pump:
         try:
             self._loop.add_reader(fd, self._read)
         except NotImplementedError:
-            # The event loop of Windows watches no pipes, so a thread waits at this one.
+            # The event loop of Windows cannot watch pipes, so a thread reads this one.
             self._is_watched = False
             threading.Thread(target=self._read_aside, args=(fd,), daemon=True).start()
 
@@ -119,7 +118,7 @@ class Pump:
         except BlockingIOError:
             return
         except OSError:
-            # A pty's master fails so when the last process has closed it.
+            # A pty's master fails like this when the last process has closed the other end.
             count = 0
         if count == 0:
             self.close()
@@ -129,7 +128,7 @@ class Pump:
             self._read_at = time.monotonic() if count < _CHUNK // 2 else 0.0
 
     def _read_aside(self, fd: int) -> None:
-        """In a thread of its own: one piece at a time, and the next once this one was taken."""
+        """Read in a separate thread, one chunk at a time, waiting until each was consumed."""
         data = b"x"
         while data and self._fd >= 0:
             try:
@@ -140,7 +139,7 @@ class Pump:
             try:
                 self._loop.call_soon_threadsafe(self._take, data, taken)
             except RuntimeError:
-                # The loop has ended, and with it whoever wanted to read.
+                # The event loop has ended, and its readers with it.
                 break
             taken.wait()
         os.close(fd)
@@ -209,7 +208,7 @@ class Feed:
 
 
 async def collect(child: Child, limit: int) -> tuple[bytes, bytes, Ended]:
-    """Everything a small, trusted program prints, up to `limit` bytes a stream; it is ended if we are cancelled."""
+    """Everything a small, trusted program prints, up to `limit` bytes a stream; killed on cancellation."""
     out, err = HeadTail(2 * limit), HeadTail(2 * limit)
     pumps = [Pump(child.stdout, out.feed)]
     if child.stderr is not None:
@@ -234,7 +233,7 @@ async def drained(pumps: list[Pump]) -> None:
 
 
 def close_streams(pumps: list[Pump], feed: Feed | None, stdin: int | None) -> None:
-    """Let go of a process's pipes, that of its input too, whether or not something feeds it."""
+    """Close a process's pipes, its input included."""
     for pump in pumps:
         pump.close()
     if feed is not None:
@@ -265,7 +264,7 @@ def _cut_start(data: bytes) -> bytes:
 
 
 def close_quietly(fd: int | None) -> None:
-    """Close a descriptor that may be gone."""
+    """Close a descriptor that may be closed already."""
     if fd is not None:
         with contextlib.suppress(OSError):
             os.close(fd)

@@ -1,7 +1,7 @@
-"""The table of long-running processes: who may find which, and what became of them."""
+"""The table of long-running processes, their owners and their outcomes."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Self
 
 import anyio
 
@@ -14,11 +14,12 @@ from computer_linker.providers.processes.prepare import Prepared
 from computer_linker.providers.processes.records import Record, Records, now
 from computer_linker.providers.processes.runner import Runner
 from computer_linker.providers.sandbox.sandbox import Sandbox
+from computer_linker.services import Services
 
 _MAX_RUNNING = 256
 """In one scope at a time."""
 _MAX_ENDED = 64
-"""Ended processes whose output can still be read; older ones keep their record only."""
+"""Ended processes whose output can still be read; of older ones only the record remains."""
 _STOP_GRACE_S = 2.0
 
 
@@ -32,8 +33,8 @@ class ProcessTable:
         self._past: dict[str, Record] = {record.process_id: record for record in records.load()}
 
     @classmethod
-    def open(cls, services: Any) -> Self:
-        # Made first and so closed last: it looks at what processes planted once they have ended.
+    def open(cls, services: Services) -> Self:
+        # Created first and so closed last: it scans for planted names once the processes have ended.
         services.use(Sandbox)
         return cls(services.use(Runner), Records(services.home / "processes"))
 
@@ -81,7 +82,7 @@ class ProcessTable:
         return managed
 
     def find(self, process_id: str, principal: Principal, scope: str, kind: str = "command") -> Managed:
-        """The process of this id, if it is this caller's. Raises ProcessNotFound otherwise, and for one that is past."""
+        """The process of this id, if it is this caller's. Raises ProcessNotFound otherwise, and for a dropped one."""
         managed = self._managed.get(process_id)
         if managed is None or not _is_theirs(managed.record, principal, scope, kind):
             raise _not_found(self._past.get(process_id), principal, scope, kind)
@@ -89,25 +90,43 @@ class ProcessTable:
 
     def listed(self, principal: Principal, scope: str, kind: str = "command") -> list[Record]:
         """Records of this caller's processes, the newest first."""
-        records = [*self._past.values(), *(managed.record for managed in self._managed.values())]
-        return [record for record in reversed(records) if _is_theirs(record, principal, scope, kind)]
+        return [record for record in self.every() if _is_theirs(record, principal, scope, kind)]
+
+    def every(self) -> list[Record]:
+        """Records of all processes, the newest first, for the owner."""
+        return [*self._past.values(), *(managed.record for managed in self._managed.values())][::-1]
+
+    def beginning(self, text: str) -> Managed:
+        """The process whose id has this prefix, for the owner. Raises ProcessNotFound for none, several, and a dropped one."""
+        fitting = [record for record in self.every() if text and record.process_id.startswith(text)]
+        if len(fitting) != 1:
+            which = "no process" if not fitting else "more than one process"
+            raise ProcessNotFound(f"{which} begins with {text[:40]!r}", hint="computer-linker process list shows them")
+        managed = self._managed.get(fitting[0].process_id)
+        if managed is None:
+            raise ProcessNotFound(
+                f"{fitting[0].process_id} ended in an earlier run of the service ({fitting[0].status}); its output is gone."
+            )
+        return managed
 
     def running(self, process_id: str) -> Managed | None:
-        """The held process of an id that `listed` gave."""
+        """The process of an id that `listed` returned."""
         return self._managed.get(process_id)
 
     def is_busy(self) -> bool:
-        """True while something runs that a service which ends itself when idle would take along."""
+        """True while a process runs that a service's idle shutdown would end."""
         return any(managed.is_running for managed in self._managed.values())
 
-    async def end_of(self, principal: str) -> int:
-        """Stop what this caller left running; how many processes that were."""
-        theirs = [each for each in self._managed.values() if each.is_running and each.record.principal == principal]
+    async def end_of(self, principal: str | None) -> int:
+        """Stop the processes of one caller, or of all; returns how many."""
+        theirs = [
+            each for each in self._managed.values() if each.is_running and principal in (None, each.record.principal)
+        ]
         await _stop(theirs)
         return len(theirs)
 
     async def aclose(self) -> None:
-        """Stop everything; the records say so."""
+        """Stop everything and record it."""
         await _stop(list(self._managed.values()))
         with anyio.move_on_after(1):
             for managed in self._managed.values():
@@ -125,7 +144,7 @@ class ProcessTable:
             )
 
     def _retire(self) -> None:
-        """Let go of the output of processes that ended long ago."""
+        """Drop the output of the oldest ended processes."""
         ended = [managed for managed in self._managed.values() if not managed.is_running]
         for managed in ended[: max(0, len(ended) - _MAX_ENDED)]:
             self._past[managed.record.process_id] = managed.record

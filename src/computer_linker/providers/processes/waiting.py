@@ -1,8 +1,8 @@
-"""Waiting until a process has printed something that matches: by ripgrep's engine, whose time is linear."""
+"""Waits until a process's output matches a pattern, by ripgrep's linear-time engine."""
 
 import re
 import time
-from typing import Any, Self
+from typing import Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest, ProviderUnavailable
@@ -10,21 +10,22 @@ from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.runner import Limits, Runner
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 from computer_linker.providers.search.ripgrep import program
+from computer_linker.services import Services
 
-_LOOK_BACK = 262_144
+_MAX_TAIL = 262_144
 _PAUSE_S = 0.02
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78])")
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
 
 
 class Waiting:
-    """Matches output against a caller's pattern. A caller's pattern never runs in this process."""
+    """Matches output against a caller's pattern, which never runs in this process."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         services.use(Computer)
         return cls(services.use(Runner))
 
@@ -35,7 +36,7 @@ class Waiting:
         while True:
             if managed.ring.end != seen:
                 seen = managed.ring.end
-                if await self._matches(pattern, plain(managed.ring.tail(since, _LOOK_BACK))):
+                if await self._matches(pattern, plain(managed.ring.tail(since, _MAX_TAIL))):
                     return True
             left = deadline - time.monotonic()
             if left <= 0 or (not managed.is_running and managed.ring.end == seen):
@@ -57,5 +58,5 @@ class Waiting:
 
 
 def plain(data: bytes) -> bytes:
-    """Output without the sequences that only move a terminal's cursor or colour it."""
+    """Output without terminal escape sequences."""
     return _ESCAPES.sub(b"", data)

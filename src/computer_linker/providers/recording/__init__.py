@@ -1,1 +1,1 @@
-"""Recordings of the screen: masked frames over a bounded time, as a video where ffmpeg is there, and as a contact sheet."""
+"""Recordings of the screen: masked frames over a bounded time, as a video where ffmpeg is installed, and as a contact sheet."""

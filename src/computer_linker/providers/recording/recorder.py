@@ -1,4 +1,4 @@
-"""Recordings under way: one for each scope and caller, bounded in time and size, ended with the service."""
+"""Running recordings: one per scope and caller, bounded in time and size, ended with the service."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import anyio
 from anyio import to_thread
@@ -20,10 +20,12 @@ from computer_linker.errors import Conflict, LimitExceeded, LinkError, NotFound
 from computer_linker.model.artifact import Artifact
 from computer_linker.model.geometry import Rect
 from computer_linker.model.ids import new_handle
-from computer_linker.providers.child import find_program
+from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import writers_of
 from computer_linker.providers.recording.sheet import Sheet, needs_pillow
 from computer_linker.providers.recording.video import Video
 from computer_linker.providers.shots import Shot, shoot
+from computer_linker.services import Services
 
 log = logging.getLogger(__name__)
 MAX_RECORDINGS = 2
@@ -42,11 +44,13 @@ class Order:
     fps: float
     max_s: float
     max_width: int
+    is_allowed: Callable[[], bool]
+    """Checked before each frame: the owner may revoke the right meanwhile."""
 
 
 @dataclass(slots=True)
 class Recording:
-    """One recording: what it has so far, and how it ended."""
+    """One recording: its frames so far, and how it ended."""
 
     id: str
     order: Order
@@ -66,7 +70,7 @@ class Recording:
 
 
 class Recordings:
-    """Starts recordings and finds them again."""
+    """Starts recordings and looks them up."""
 
     def __init__(
         self, computer: Computer, broker: ArtifactBroker, folder: Path, find: Callable[[str], str | None] = find_program
@@ -80,14 +84,17 @@ class Recordings:
         shutil.rmtree(folder, ignore_errors=True)
 
     @classmethod
-    def open(cls, services: Any) -> Self:
-        return cls(services.use(Computer), services.use(ArtifactBroker), services.home / "recordings")
+    def open(cls, services: Services) -> Self:
+        def find(name: str) -> str | None:
+            return find_program(name, writers=writers_of(services.config.scopes))
+
+        return cls(services.use(Computer), services.use(ArtifactBroker), services.home / "recordings", find)
 
     def is_busy(self) -> bool:
         return bool(self._tasks)
 
     async def start(self, key: Key, order: Order) -> Recording:
-        """Begin. Returns once the first frame was taken, so that what cannot be recorded is told at once."""
+        """Start a recording. Returns once the first frame was captured, so that failures are reported at once."""
         there = self._all.get(key)
         if there is not None and there.ending is None:
             raise Conflict("A recording is running already; stop it first.")
@@ -107,7 +114,7 @@ class Recordings:
         return made
 
     async def stop(self, key: Key) -> Recording:
-        """End this caller's recording, or give the one that ended by itself."""
+        """Stop this caller's recording, or return the one that ended by itself."""
         made = self._all.pop(key, None)
         if made is None:
             raise NotFound("No recording of yours is running in this scope.")
@@ -115,15 +122,15 @@ class Recordings:
         await made.done.wait()
         return made
 
-    async def end_of(self, principal: str) -> int:
-        """End the recordings of a caller; how many ran. What they have is kept."""
-        theirs = [key for key, made in self._all.items() if key[1] == principal and made.ending is None]
+    async def end_of(self, principal: str | None) -> int:
+        """Stop the recordings of one caller, or of all, keeping their frames; returns how many ran."""
+        theirs = [key for key, made in self._all.items() if principal in (None, key[1]) and made.ending is None]
         for key in theirs:
             await self.stop(key)
         return len(theirs)
 
     async def aclose(self) -> None:
-        """End all of them; what they have is kept."""
+        """Stop all recordings, keeping their frames."""
         for made in self._all.values():
             made.ending = made.ending or "service"
             made.asked.set()
@@ -135,11 +142,11 @@ class Recordings:
             await asyncio.wait(self._tasks, timeout=5)
 
     async def _recorded(self, made: Recording, ffmpeg: str | None) -> None:
-        """The task of one recording. Its failures end here."""
-        tape = _Tape(made, ffmpeg, self._folder / f"{made.id}.webm")
+        """The task of one recording. Catches its failures."""
+        outputs = _Outputs(made, ffmpeg, self._folder / f"{made.id}.webm")
         try:
-            await self._filmed(made, tape)
-            await self._kept(made, tape)
+            await self._filmed(made, outputs)
+            await self._store_artifacts(made, outputs)
         except LinkError as error:
             made.ending, made.problem = "failed", error.message
         except Exception:
@@ -148,17 +155,20 @@ class Recordings:
         finally:
             made.ending = made.ending or "asked"
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(tape.drop)
+                await to_thread.run_sync(outputs.drop)
             made.first.set()
             made.done.set()
 
-    async def _filmed(self, made: Recording, tape: "_Tape") -> None:
+    async def _filmed(self, made: Recording, outputs: "_Outputs") -> None:
         order = made.order
         while not made.asked.is_set():
+            if not order.is_allowed():
+                made.problem = "the owner changed what this scope allows"
+                return
             shot = await shoot(self._computer, order.area, cursor=True, excluded=order.excluded)
             made.lasted_s = min(time.monotonic() - made.began, order.max_s)
             made.hidden, made.all_asked = max(made.hidden, shot.hidden), made.all_asked and shot.all_asked
-            if not await to_thread.run_sync(tape.add, shot):
+            if not await to_thread.run_sync(outputs.add, shot):
                 made.ending = "size"
                 return
             made.first.set()
@@ -169,22 +179,22 @@ class Recordings:
             with anyio.move_on_after(max(0.0, min(due, made.began + order.max_s) - time.monotonic())):
                 await made.asked.wait()
 
-    async def _kept(self, made: Recording, tape: "_Tape") -> None:
-        video, made.sheet_png = await to_thread.run_sync(tape.finish)
+    async def _store_artifacts(self, made: Recording, outputs: "_Outputs") -> None:
+        video, made.sheet_png = await to_thread.run_sync(outputs.finish)
         title = f"screen, {made.lasted_s:.1f} s"
         if video is not None:
             made.kept.append(await self._broker.keep(video, "video_recording", title, made.order.owner))
         made.kept.append(
             await self._broker.keep(made.sheet_png, "screenshot", f"contact sheet of {title}", made.order.owner)
         )
-        for frame in tape.sheet.frames if video is None else ():
+        for frame in outputs.sheet.frames if video is None else ():
             made.kept.append(
                 await self._broker.keep(frame.data, "screenshot", f"screen at {frame.at_s:.1f} s", made.order.owner)
             )
 
 
-class _Tape:
-    """What the frames of one recording go to. Blocking."""
+class _Outputs:
+    """The outputs of one recording. Blocking."""
 
     def __init__(self, made: Recording, ffmpeg: str | None, path: Path) -> None:
         self._made = made
@@ -195,7 +205,7 @@ class _Tape:
         self.sheet = Sheet(max(0.25, 1 / made.order.fps))
 
     def add(self, shot: Shot) -> bool:
-        """Take a frame for as long as it was on the screen; False once there is no more room or the screen is another."""
+        """Add a frame for its time on the screen; False once the size limit is reached or the screen's size changed."""
         made, frame = self._made, shot.pixmap
         if self._ffmpeg is not None and self._video is None:
             self._path.parent.mkdir(mode=0o700, exist_ok=True)

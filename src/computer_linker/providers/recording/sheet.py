@@ -1,4 +1,4 @@
-"""A contact sheet: frames spread evenly over a recording, however long it was, on one picture."""
+"""A contact sheet: frames spread evenly over a recording, in one image."""
 
 import io
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _COLUMNS, _CELL, _GAP, _CAPTION = 4, 320, 12, 18
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame kept, and when it was seen."""
+    """One stored frame, and its time."""
 
     at_s: float
     data: bytes
@@ -22,14 +22,14 @@ class Frame:
 
 
 class Sheet:
-    """Keeps at most 24 frames: when full, every second one goes and the distance doubles. Blocking."""
+    """Stores at most 24 frames: when full, every second one is dropped and the interval doubles. Blocking."""
 
     def __init__(self, every_s: float) -> None:
         self.frames: list[Frame] = []
         self._every_s = every_s
 
     def add(self, frame: Pixmap, at_s: float, *, is_last: bool = False) -> None:
-        """Take a frame, if it is time for one."""
+        """Add a frame, if one is due."""
         if not is_last and self.frames and at_s - self.frames[-1].at_s < self._every_s:
             return
         if is_last and self.frames and self.frames[-1].at_s == at_s:
@@ -40,7 +40,7 @@ class Sheet:
             self._every_s *= 2
 
     def picture(self) -> bytes:
-        """All frames in rows, each with its time, as a PNG."""
+        """All frames in rows, each labelled with its time, as a PNG."""
         from PIL import Image, ImageDraw
 
         pictures = [Image.open(io.BytesIO(frame.data)) for frame in self.frames]
@@ -60,7 +60,7 @@ class Sheet:
 
 
 def needs_pillow() -> None:
-    """Raise ProviderUnavailable, with the remedy, where pictures cannot be put together."""
+    """Raise ProviderUnavailable, with the remedy, where Pillow is missing."""
     from computer_linker.model.geometry import Rect
 
     to_image(Pixmap(1, 1, 4, b"\0\0\0\0", Rect(x=0, y=0, width=1, height=1)))

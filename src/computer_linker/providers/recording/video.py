@@ -1,4 +1,4 @@
-"""A video of frames: ffmpeg fed through a pipe, its file bounded, and ended when it stops taking frames."""
+"""Encodes frames as a video: by ffmpeg through a pipe, bounded in size, killed when it stops reading."""
 
 import os
 import select
@@ -13,7 +13,7 @@ _TAKES_S = 20.0
 
 
 class Video:
-    """One WebM file in the making. Blocking: used from a worker thread, one call at a time."""
+    """One WebM file being encoded. Blocking: used from a worker thread, one call at a time."""
 
     def __init__(self, ffmpeg: str, path: Path, first: Pixmap, fps: float, max_bytes: int, max_width: int) -> None:
         self._path = path
@@ -31,7 +31,7 @@ class Video:
             os.close(reader)
 
     def add(self, frame: Pixmap, times: int) -> None:
-        """Show a frame for so many pictures. Raises ExecutionFailed when ffmpeg no longer takes any."""
+        """Add a frame `times` times. Raises ExecutionFailed when ffmpeg stopped reading."""
         rows = frame.data
         if frame.stride != frame.width * 4:
             size = frame.width * 4
@@ -40,23 +40,21 @@ class Video:
             self._write(memoryview(rows))
 
     def finish(self) -> bytes:
-        """The whole file; ffmpeg has ended."""
+        """Wait for ffmpeg's end and return the file."""
         os.close(self._writer)
         self._writer = -1
-        code, said = self._child.finish()
+        code, err = self._child.finish()
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
             content = b""
         self.drop()
         if not content:
-            raise ExecutionFailed(
-                f"ffmpeg made no video (it ended with {code}): {said[-200:].decode(errors='replace')}"
-            )
+            raise ExecutionFailed(f"ffmpeg made no video (it ended with {code}): {err[-200:].decode(errors='replace')}")
         return content
 
     def drop(self) -> None:
-        """End ffmpeg and leave nothing behind; safe to call twice."""
+        """Kill ffmpeg and remove its files; safe to call twice."""
         if self._writer >= 0:
             os.close(self._writer)
             self._writer = -1

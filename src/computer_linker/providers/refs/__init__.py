@@ -1,1 +1,1 @@
-"""References to elements: bound to what an element is, never reused, refused when it is something else by now."""
+"""References to elements: bound to an element's identity, never reused, refused when it has changed."""

@@ -1,4 +1,4 @@
-"""How much an element is like one that was seen before: a score from 0 to 1."""
+"""The similarity of an element to one seen before: a score from 0 to 1."""
 
 from collections import Counter
 from itertools import pairwise
@@ -7,7 +7,7 @@ from computer_linker.computer.facets.accessibility import Element, ElementId
 from computer_linker.model.geometry import Rect
 
 ENOUGH = 0.5
-"""Below this a likeness is not worth offering."""
+"""The lowest score of a successor that is offered."""
 _ROLE, _NAME, _PATH, _TRAIL, _PLACE = 0.25, 0.35, 0.15, 0.1, 0.15
 Trail = tuple[str, ...]
 
@@ -30,7 +30,7 @@ def likeness(
 
 
 def relative(bounds: Rect | None, window: Rect | None) -> Rect | None:
-    """A rectangle as seen from its window's corner, so that a moved window changes nothing."""
+    """A rectangle relative to its window, so that moving the window changes nothing."""
     return bounds if bounds is None or window is None else bounds.moved(-window.x, -window.y)
 
 

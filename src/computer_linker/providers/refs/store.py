@@ -1,4 +1,4 @@
-"""The references this service has given out, a bounded number of them."""
+"""The references issued by this service, bounded in number."""
 
 import secrets
 from collections import OrderedDict
@@ -11,20 +11,21 @@ from computer_linker.computer.facets.accessibility import Application, Element, 
 from computer_linker.errors import ElementNotFound, LinkError, StaleReference
 from computer_linker.model.geometry import Rect
 from computer_linker.providers.refs.likeness import ENOUGH, Trail, likeness, relative
+from computer_linker.services import Services
 
 MAX_REFERENCES = 50_000
 _MAX_TRAIL = 6
 _TITLED = frozenset(
     {"frame", "dialog", "window", "alert", "document-web", "document-frame", "document-text", "application"}
 )
-"""Their names are titles, which change while they stay the same thing."""
+"""Their names are titles, which may change without a change of identity."""
 
 _Key = tuple[str, ElementId, str, str]
 
 
 @dataclass(slots=True)
 class Reference:
-    """What one reference stands for: the element as it was when last seen, its window and what lay above it."""
+    """The target of a reference: the element when last seen, its window and its ancestors."""
 
     ref: str
     scope: str
@@ -35,7 +36,7 @@ class Reference:
 
 
 class References:
-    """Gives each element a reference, the same one for as long as it is the same element, and never to another."""
+    """Issues references: a stable one for each element, never reused for another."""
 
     def __init__(self) -> None:
         self._series = "".join(secrets.choice("abcdefghjkmnpqrstvwxyz23456789") for _ in range(4))
@@ -44,7 +45,7 @@ class References:
         self._by_key: dict[_Key, str] = {}
 
     @classmethod
-    def open(cls, services: object) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls()
 
     def give(
@@ -52,7 +53,7 @@ class References:
     ) -> dict[ElementId, str]:
         """References for elements in reading order, parents before children.
 
-        `from_window=False` means that they begin somewhere below their window, which is then not known.
+        `from_window=False` means that they begin below their window, which is then unknown.
         """
         by_id = {one.id: one for one in elements}
         trails: dict[ElementId, Trail] = {}
@@ -70,7 +71,7 @@ class References:
         return refs
 
     def find(self, scope: str, ref: str) -> Reference:
-        """What a reference stands for, in the scope it was given in."""
+        """The target of a reference, in the scope it was issued in."""
         found = self._by_ref.get(ref)
         if found is None or found.scope != scope:
             raise StaleReference(
@@ -82,10 +83,10 @@ class References:
         return found
 
     async def resolve(self, scope: str, ref: str, computer: Computer) -> tuple[Reference, Element]:
-        """The reference and its element as it is now.
+        """The reference and its present element.
 
         Raises:
-            StaleReference: the element is gone or is another one by now; the details offer the likeliest successor.
+            StaleReference: the element is gone or different by now; the details offer the likeliest successor.
         """
         found = self.find(scope, ref)
         try:
@@ -137,7 +138,7 @@ class References:
             self._by_key[key] = ref
             known = None
         if known is None or one.bounds is not None:
-            # A reading without bounds must not forget where the element was.
+            # A read without bounds must not erase the known position.
             self._by_ref[ref] = Reference(ref, scope, one, app.name, window, trail)
         self._by_ref.move_to_end(ref)
         while len(self._by_ref) > MAX_REFERENCES:
@@ -147,7 +148,7 @@ class References:
 
 
 def difference(seen: Reference, now: Element, window: Element | None = None) -> str:
-    """Why `now` is not the element that was seen; empty when it is."""
+    """The reason `now` is not the same element; empty when it is."""
     before = seen.element
     if now.role != before.role:
         return f"it was a {before.role} and is a {now.role} now"

@@ -1,1 +1,1 @@
-"""The kernel boundary around commands: bubblewrap, else Landlock, else none and said so."""
+"""The kernel boundary around commands: bubblewrap, else Landlock, else none, which is reported."""

@@ -1,4 +1,4 @@
-"""What held around a command, as values: a boundary, a confinement that was asked for, and the plan to spawn in it."""
+"""Values of the sandbox: a probed boundary, a requested confinement, and the plan to spawn in it."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ Kind = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """What a probe saw the kernel refuse. `detail` says what was tried, or why there is none."""
+    """What the kernel refused during a probe. `detail` describes what was tried, or why there is no boundary."""
 
     kind: Kind
     files: bool = False
@@ -48,10 +48,10 @@ NO_BOUNDARY = Boundary("none")
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """One name below a folder that a command must not write, see or rename, with the identity the look saw it have."""
+    """One name below a folder that a command must not write, see or rename, with its identity at the scan."""
 
     parts: tuple[str, ...]
-    """The names from the folder down to it."""
+    """Path components below the folder."""
     how: Literal["held", "read_only", "hidden"]
     """`held`: writable, but it cannot be renamed or removed. `read_only`: held, and nothing in it can change. `hidden`: held, and
     neither its contents nor its names can be read."""
@@ -67,15 +67,13 @@ class Folder:
     fd: int
     path: str
     rules: PathRules = field(default_factory=PathRules)
-    alias: str = ""
-    """Another path that leads here, where the owner wrote one with links in it."""
     above: tuple[str, ...] = ()
-    """The names from the scope's root down to here; `rules` speak of paths from the root."""
+    """Path components from the scope's root down to here; `rules` match paths from the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What a command may touch. Everything not named here is out of its reach, the system's programs excepted."""
+    """What a command may touch. Everything else is inaccessible, except the system's programs."""
 
     writable: tuple[Folder, ...] = ()
     readable: tuple[Folder, ...] = ()
@@ -84,9 +82,9 @@ class Confinement:
     hidden: tuple[str, ...] = ()
     """Folders never shown even inside a root: the service's own state."""
     own: tuple[Folder, ...] = ()
-    """Folders the program keeps for itself, such as its login; writable, and above everything that closes names."""
+    """The program's own folders, such as its login; writable, and mounted over everything that closes names."""
     nests: bool = False
-    """The program makes a sandbox of its own inside this one."""
+    """The program creates its own sandbox inside this one."""
     network: bool = False
     cwd: str = "/"
     """Where the command starts, as a path inside."""
@@ -95,22 +93,22 @@ class Confinement:
 
 
 class Watch(Protocol):
-    """Removes the protected names that a process makes."""
+    """Removes the protected names that a process creates."""
 
     command: str
-    """The operation or process that they are kept under."""
+    """The operation or process that the removed names are stored under."""
 
     @property
     def refused(self) -> list[str]:
-        """A sentence for each name that was taken away."""
+        """A sentence for each removed name."""
         ...
 
     async def settle(self) -> list[str]:
-        """The process has ended: look a last time. Returns a sentence for each name that was taken away."""
+        """Scan once more after the process has ended. Returns a sentence for each removed name."""
         ...
 
     def end(self, then: Callable[[], None]) -> None:
-        """The same in the background; `then` is called afterwards."""
+        """Settle in the background; `then` is called afterwards."""
         ...
 
 
@@ -130,16 +128,16 @@ class SpawnPlan:
     limits: ProcessLimits = field(default_factory=ProcessLimits)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
-    """True where a root holds more than was looked at: secrets deep inside it are not closed."""
+    """True where a root holds more than was scanned: secrets deep inside it are not closed."""
     staging: Staging | None = None
     """The root to build for the process from held descriptors."""
-    look_again: Callable[[], Awaitable[None]] | None = None
-    """Plan the root anew, where a name in it changed after it was planned."""
+    rescan: Callable[[], Awaitable[None]] | None = None
+    """Plan the root again, where a name in it changed after planning."""
     closes: list[int] = field(default_factory=list)
-    """Descriptors that are of no more use once the process has its own."""
+    """Descriptors to close once the process has its own."""
     releases: list[Callable[[], None]] = field(default_factory=list)
     planting: Watch | None = None
-    """Takes away the protected names that the process makes."""
+    """Removes the protected names that the process creates."""
 
     def sent(self) -> None:
         """Close our descriptors: the process holds its own now."""
@@ -148,7 +146,7 @@ class SpawnPlan:
             os.close(fd)
 
     def release(self, then: Callable[[], None] = lambda: None) -> None:
-        """Undo what the plan put in place; safe to call twice. `then` is called once what it planted was taken away."""
+        """Undo what the plan put in place; safe to call twice. `then` is called once planted names were removed."""
         self.sent()
         releases, self.releases = self.releases, []
         for undo in releases:
@@ -160,7 +158,7 @@ class SpawnPlan:
             planting.end(then)
 
     async def settle_planting(self) -> list[str]:
-        """The process has ended: take away what it planted. Returns a sentence for each name."""
+        """Remove what the ended process planted. Returns a sentence for each name."""
         refused = [] if self.planting is None else await self.planting.settle()
         self.planting = None
         return refused

@@ -1,6 +1,7 @@
-"""A command inside bubblewrap: namespaces of its own, and a root that was staged for it from held descriptors."""
+"""Runs a command inside bubblewrap: own namespaces, and a root staged from held descriptors."""
 
 import os
+import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,14 @@ _ISOLATED = (
     "--cap-drop", "ALL", "--hostname", "sandbox",
 )  # fmt: skip
 _ROOT = ("--dev-bind", STAGED_PATH, "/", "--proc", "/proc")
-"""The staged root as a whole; bubblewrap resolves no other path in it than /proc, which stands at its top in memory."""
+"""The staged root as a whole; bubblewrap resolves no other path in it than /proc, which is created in the staged root's tmpfs."""
+
+_LOADS_CODE = re.compile(
+    "LD_.*|MALLOC_.*|GLIBC_TUNABLES|GCONV_PATH|GETCONF_DIR|HOSTALIASES|LOCALDOMAIN|LOCPATH|NIS_PATH|NLSPATH|RES_OPTIONS"
+    "|RESOLV_HOST_CONF|TZDIR"
+)
+"""Variables that the C library removes for setuid programs (glibc, sysdeps/generic/unsecvars.h)."""
+_SETTINGS = ("sys", "sysrq-trigger", "mtrr", "acpi", "scsi")
 
 
 def wrap(
@@ -23,28 +31,46 @@ def wrap(
     argv: tuple[str, ...],
     confinement: Confinement,
     masks: dict[Folder, Masks],
+    env: dict[str, str],
     *,
     pty: bool,
-    look: Callable[[Confinement], Awaitable[dict[Folder, Masks]]],
-) -> SpawnPlan:
-    """The plan that runs `argv` inside bubblewrap. The argv itself is passed on untouched."""
+    scan: Callable[[Confinement], Awaitable[dict[Folder, Masks]]],
+) -> tuple[SpawnPlan, dict[str, str]]:
+    """The plan that runs `argv` inside bubblewrap, and its environment. The argv itself is passed on untouched."""
     network = () if confinement.network else ("--unshare-net",)
-    # Inside its own user namespace root needs this one right to make another; it means nothing outside.
+    # Inside its own user namespace, root needs this capability to create another; it has no effect outside.
     nesting = ("--cap-add", "CAP_SETFCAP") if confinement.nests and os.geteuid() == 0 else ()
-    # A session of its own inside keeps the keys of a pty (Ctrl-C) from ending the sandbox program itself.
+    # Its own session inside keeps signals of the pty (Ctrl-C) from ending bubblewrap itself.
     session = (_setsid(), "--ctty") if pty and _setsid() else ()
     line = (
-        bwrap, *_ISOLATED, *nesting, *network, *_ROOT, "--chdir", confinement.cwd, "--block-fd", str(GATE_FD),
-        "--", *session, *argv,
+        bwrap, *_ISOLATED, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd, "--block-fd", str(GATE_FD),
+        *_set_inside(env), "--", *session, *argv,
     )  # fmt: skip
     plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=KernelRules(confine_signals=True))
 
-    async def look_again() -> None:
-        _plan_root(plan, new_root(confinement, await look(confinement)))
+    async def rescan() -> None:
+        _plan_root(plan, new_root(confinement, await scan(confinement)))
 
-    plan.look_again = look_again
+    plan.rescan = rescan
     _plan_root(plan, new_root(confinement, masks))
-    return plan
+    return plan, {name: value for name, value in env.items() if not _LOADS_CODE.fullmatch(name)}
+
+
+def _set_inside(env: dict[str, str]) -> tuple[str, ...]:
+    """Variables set only for the program: bubblewrap itself, which still sees the disk, would load code through them."""
+    given = (("--setenv", name, value) for name, value in env.items() if _LOADS_CODE.fullmatch(name))
+    return tuple(argument for arguments in given for argument in arguments)
+
+
+@lru_cache(maxsize=1)
+def _no_settings() -> tuple[str, ...]:
+    """Arguments that make /proc/sys read-only: it belongs to root, also where root exists only in this namespace.
+
+    bubblewrap treats a folder that is not writable itself as entirely read-only.
+    """
+    if os.geteuid() != 0:
+        return ()
+    return tuple(argument for name in _SETTINGS for argument in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}"))
 
 
 def _plan_root(plan: SpawnPlan, root: NewRoot) -> None:

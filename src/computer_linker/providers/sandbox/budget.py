@@ -1,7 +1,7 @@
-"""Budget: what to close instead when a root holds more closed names than one command can have mounts for.
+"""Chooses whole folders to close when a root holds more closed names than one command can have mounts.
 
 A folder that holds too many of them is closed whole: read-only where that is enough, hidden where it holds too many
-secrets. Nothing is left open, and as little as possible is closed: of several ways the one whose folders lie deepest.
+secrets. Nothing is left open, and as little as possible is closed: of several attempts the one whose folders lie deepest.
 """
 
 from collections.abc import Iterable
@@ -11,54 +11,54 @@ from typing import Literal
 from computer_linker.providers.sandbox.judge import Parts
 from computer_linker.providers.sandbox.pace import Pace
 
-Whole = dict[Parts, Literal["read_only", "hidden"]]
+ClosedFolders = dict[Parts, Literal["read_only", "hidden"]]
 _STEPS = (2, 4, 16)
 
 
 @dataclass(slots=True)
-class _Place:
+class _Node:
     """A name, and how it is closed."""
 
-    below: dict[str, "_Place"] = field(default_factory=dict)
+    below: dict[str, "_Node"] = field(default_factory=dict)
     how: Literal["read_only", "hidden"] | None = None
 
 
-def escalated(closed: Iterable[tuple[Parts, bool]], most: int) -> Whole:
-    """The folders to close whole, so that `most` mounts are enough. `closed` says of each name whether it is hidden."""
-    pace, top, ways = Pace(), _Place(), []
+def escalated(closed: Iterable[tuple[Parts, bool]], most: int) -> ClosedFolders:
+    """The folders to close whole, so that `most` mounts are enough. `closed` has each name and whether it is hidden."""
+    pace, top, attempts = Pace(), _Node(), []
     for parts, is_hidden in closed:
         pace.step()
-        place = top
+        node = top
         for name in parts:
-            place = place.below.setdefault(name, _Place())
-        place.how = "hidden" if is_hidden else "read_only"
+            node = node.below.setdefault(name, _Node())
+        node.how = "hidden" if is_hidden else "read_only"
     for step in _STEPS:
-        way = _Way(max(1, most // step), pace)
-        way.close_crowded(top, ())
-        ways.append(way.whole)
-    return max(ways, key=lambda whole: (min(map(len, whole), default=0), -len(whole)))
+        attempt = _Escalation(max(1, most // step), pace)
+        attempt.close_overfull(top, ())
+        attempts.append(attempt.whole)
+    return max(attempts, key=lambda whole: (min(map(len, whole), default=0), -len(whole)))
 
 
-class _Way:
-    """One way to stay within the limit: a folder that needs more mounts is closed whole, the deepest first."""
+class _Escalation:
+    """One attempt to stay within the limit: closes folders that need more mounts whole, the deepest first."""
 
     def __init__(self, limit: int, pace: Pace) -> None:
         self._limit = limit
         self._pace = pace
-        self.whole: Whole = {}
+        self.whole: ClosedFolders = {}
 
-    def close_crowded(self, place: _Place, parts: Parts) -> tuple[int, int]:
-        """How many mounts the name and what lies below it need then, and how many of those hide something."""
+    def close_overfull(self, node: _Node, parts: Parts) -> tuple[int, int]:
+        """Close overfull folders. Returns the mounts that this node and its descendants need, and how many of them hide."""
         self._pace.step()
         mounts = hidden = 0
-        for name, below in place.below.items():
+        for name, below in node.below.items():
             more_mounts, more_hidden = (
-                self.close_crowded(below, (*parts, name)) if below.below else (1, below.how == "hidden")
+                self.close_overfull(below, (*parts, name)) if below.below else (1, below.how == "hidden")
             )
             mounts, hidden = mounts + more_mounts, hidden + more_hidden
-        hidden += place.how == "hidden"
-        # What lies in a read-only folder is read-only with it.
-        mounts = 1 + hidden if place.how == "read_only" else mounts + bool(parts)
+        hidden += node.how == "hidden"
+        # A read-only mount covers everything below it.
+        mounts = 1 + hidden if node.how == "read_only" else mounts + bool(parts)
         if mounts <= self._limit:
             return mounts, hidden
         is_hidden = 1 + hidden > self._limit

@@ -1,4 +1,4 @@
-"""Judge: which entries of a folder matter to the boundary, and how each must be closed."""
+"""Classifies the entries of a folder: which matter to the boundary, and how each must be closed."""
 
 import fnmatch
 import os
@@ -11,7 +11,7 @@ from typing import Literal
 
 from computer_linker.model.paths import PathRules
 from computer_linker.policy import names
-from computer_linker.policy.names import folded, is_protected, is_sensitive
+from computer_linker.policy.names import folded, is_git_folder, is_protected, is_sensitive
 
 Parts = tuple[str, ...]
 How = Literal["read_only", "hidden", "socket", "link"]
@@ -19,7 +19,7 @@ How = Literal["read_only", "hidden", "socket", "link"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name that matters. `socket`: hidden where the network is cut. `link`: a protected name no mount can close."""
+    """A relevant name. `socket`: hidden where the network is cut. `link`: a protected name no mount can close."""
 
     name: str
     how: How
@@ -27,14 +27,14 @@ class Entry:
     device: int
     inode: int
     is_protected: bool = False
-    """It begins a protected place: made by a command, it is a planted name."""
+    """It begins a protected path: created by a command, it is a planted name."""
     target: str = ""
-    """Where a link leads."""
+    """The target of a link."""
 
 
 class Judge:
-    """Judges the entries of one open folder by the scope's rules. `place` is its path from the scope's root, and
-    `is_inside` says that it is protected, or lies in a folder that is."""
+    """Classifies the entries of one open folder by the scope's rules. `place` is its path from the scope's root, and
+    `is_inside` is true when it, or a folder above it, is protected."""
 
     def __init__(self, fd: int, place: Parts, rules: PathRules, *, is_inside: bool) -> None:
         self._fd = fd
@@ -44,20 +44,20 @@ class Judge:
         self._is_inside = is_inside
 
     def __call__(self, entry: os.DirEntry[str]) -> Entry | None:
-        """What the entry is to the boundary; None for the many that are nothing to it."""
+        """Classify the entry; None for an irrelevant one, as most are."""
         if self._denied is None and not may_matter(entry.name):
             return _socket(entry)
         parts = (*self._place, entry.name)
         is_closed = not self._rules.allow_sensitive and is_sensitive(parts)
         if not is_closed and self._denied is not None:
             is_closed = bool(self._denied.match("/".join(parts).casefold()))
-        # What lies in a protected folder is closed with it.
+        # The contents of a protected folder are closed with it.
         protected = not self._rules.allow_protected and not self._is_inside and is_protected(parts)
         if not is_closed and not protected:
             return _socket(entry)
         is_link = entry.is_symlink()
         if is_link and not protected:
-            # What a link leads to is judged by its own name; only a trusted name could be turned elsewhere.
+            # A link's target is classified by its own name; only a trusted name could be redirected.
             return None
         try:
             about = entry.stat(follow_symlinks=False)
@@ -70,13 +70,36 @@ class Judge:
 
 @lru_cache(maxsize=65_536)
 def may_matter(name: str) -> bool:
-    """True for a name that is closed alone, or that some rule on a longer path could end with."""
+    """True for a name that some rule closes by itself, or that can end a longer closed path."""
     return folded(name) in _vocabulary() or is_sensitive((name,)) or is_protected((name,))
 
 
 def begins_at(parts: Parts) -> int:
-    """Where the protected place that ends a path begins: 1 for `a/.git`, 0 for `.config/autostart`."""
+    """The index at which the protected path that ends `parts` begins: 1 for `a/.git`, 0 for `.config/autostart`."""
+    if not is_protected(parts):
+        # Of a repository without a `.git`.
+        return len(parts) - 1
     return next((at for at in range(len(parts) - 1, 0, -1) if is_protected(parts[at:])), 0)
+
+
+def of_bare_repository(fd: int, entries: dict[str, os.DirEntry[str]]) -> list[Entry]:
+    """Entries that git would execute or obey in an open folder that it treats as a repository.
+
+    Only `HEAD` counts as planted: without it the folder is no repository, and the others may exist for another reason.
+    """
+    if not is_git_folder(entries):
+        return []
+    found: list[Entry] = []
+    for name in sorted(entries.keys() - {"objects", "refs"}):
+        try:
+            about = entries[name].stat(follow_symlinks=False)
+            target = os.readlink(name, dir_fd=fd) if stat.S_ISLNK(about.st_mode) else ""
+        except OSError:
+            continue
+        how: How = "link" if target else "read_only"
+        is_folder = stat.S_ISDIR(about.st_mode)
+        found.append(Entry(name, how, is_folder, about.st_dev, about.st_ino, name == "HEAD", target))
+    return found
 
 
 def _socket(entry: os.DirEntry[str]) -> Entry | None:
@@ -91,18 +114,18 @@ def _socket(entry: os.DirEntry[str]) -> Entry | None:
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Every word in the tables of names: judging a path in full takes forty times as long as a look into a set."""
-    return frozenset(word for table in vars(names).values() for word in _words(table))
+    """Every name in the rule tables: a set lookup is forty times as fast as classifying a path in full."""
+    return frozenset(name for table in vars(names).values() for name in _names_in(table))
 
 
-def _words(table: object) -> Iterable[str]:
+def _names_in(table: object) -> Iterable[str]:
     if isinstance(table, str):
         yield table
     elif isinstance(table, frozenset | set | tuple | list):
         for part in table:
-            yield from _words(part)
+            yield from _names_in(part)
     elif isinstance(table, dict) and not any(key.startswith("__") for key in table if isinstance(key, str)):
-        yield from _words(list(table.items()))
+        yield from _names_in(list(table.items()))
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""A command under Landlock and seccomp: no private view of the disk, but the kernel refuses what was not granted."""
+"""Runs a command under Landlock and seccomp: no private view of the disk, but the kernel refuses what was not granted."""
 
 import os
 import shutil
@@ -6,13 +6,15 @@ import tempfile
 
 from computer_linker.computer.facets.processes import KernelRules
 from computer_linker.providers.sandbox.boundary import Confinement, SpawnPlan
-from computer_linker.providers.sandbox.places import SYSTEM, SYSTEM_FACTS, held_places, tool_folders
+from computer_linker.providers.sandbox.places import SYSTEM_FACTS, held_places, readable_system, tool_folders
 
-_READ = (*SYSTEM, *SYSTEM_FACTS, "/proc", "/dev")
+_READ = (*SYSTEM_FACTS, "/proc")
+_LISTED = ("/dev", "/etc")
+"""Of devices only the harmless ones can be opened: others are terminals, cameras, keyboards and disks."""
 
 
 def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, dict[str, str]]:
-    """The plan, and the variables that send temporary files to a private folder (it is gone afterwards)."""
+    """The plan, and the variables that send temporary files to a private folder, which is removed afterwards."""
     private = tempfile.mkdtemp(prefix="computer-linker-")
     tools = held_places((*tool_folders(), *confinement.programs))
     fds = [folder.fd for folder in (*confinement.writable, *confinement.own, *confinement.readable)] + tools
@@ -25,7 +27,8 @@ def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, di
         fds=tuple(fds),
         cwd_fd=cwd_fd,
         kernel=KernelRules(
-            read=_READ,
+            read=(*readable_system(), *_READ),
+            listed=_LISTED,
             write=(private,),
             root_fds=tuple(range(writable)),
             read_root_fds=tuple(range(writable, len(fds))),

@@ -1,4 +1,4 @@
-"""What must stay closed inside a root: protected names, secrets, sockets, denied and read-only parts, and what holds them."""
+"""What must stay closed inside a root: protected names, secrets, sockets, denied and read-only parts, and their parents."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from computer_linker.providers.sandbox.boundary import Closed, Folder
-from computer_linker.providers.sandbox.budget import Whole, escalated
+from computer_linker.providers.sandbox.budget import ClosedFolders, escalated
 from computer_linker.providers.sandbox.judge import Entry, Parts
 from computer_linker.providers.sandbox.pace import Pace
 from computer_linker.providers.sandbox.steps import open_below
@@ -22,18 +22,18 @@ _HOW: dict[str, _How] = {"read_only": "read_only", "hidden": "hidden", "socket":
 
 @dataclass(slots=True)
 class Masks:
-    """What to close in one root, shallow first, and what a caller should know of it."""
+    """What to close in one root, shallow first, with warnings for the caller."""
 
     closed: list[Closed] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
-    """True when the folder holds more than was looked at."""
+    """True when the folder holds more than was scanned."""
 
 
 def known_masks(
     folder: Folder, tree: Tree, *, is_writable: bool, hide_sockets: bool = True, most: int = MAX_CLOSED
 ) -> Masks:
-    """What the last look found that must stay closed; computed once for each version of the tree."""
+    """Masks from the last scan; computed once for each version of the tree."""
     key = (is_writable, hide_sockets, most)
     kept: tuple[int, Masks] | None = tree.kept.get(key)
     if kept is None or kept[0] != tree.version:
@@ -42,7 +42,7 @@ def known_masks(
 
 
 class _Closing:
-    """Works out the closed names of one root."""
+    """Computes the closed names of one root."""
 
     def __init__(self, folder: Folder, tree: Tree, is_writable: bool, hide_sockets: bool) -> None:
         self._folder = folder
@@ -80,14 +80,14 @@ class _Closing:
             self._closed[parts] = Closed(parts, how, entry.is_folder, entry.device, entry.inode)
 
     def _close(self, parts: Parts, how: _How) -> None:
-        """Close what lies at a path now, if it is a file or a folder."""
+        """Close the file or folder at a path, if there is one."""
         about = _stat(self._folder.fd, parts)
         if about is not None and (stat.S_ISDIR(about.st_mode) or stat.S_ISREG(about.st_mode)):
             is_folder = stat.S_ISDIR(about.st_mode)
             self._closed[parts] = Closed(parts, how, is_folder, about.st_dev, about.st_ino)
 
     def _close_named(self) -> None:
-        """Close what the owner names by a plain path, however deep it lies."""
+        """Close what the owner denies by a plain path, at any depth."""
         rules, size = self._folder.rules, len(self._folder.above)
         for pattern in rules.denied:
             plain = pattern.removesuffix("/**")
@@ -117,19 +117,19 @@ class _Closing:
                         self._close((*parts, name), "hidden")
 
     def _leave_out_the_inside(self) -> None:
-        """What lies in a hidden folder needs nothing more; mounted there, it would show its name."""
+        """Drop entries inside a hidden folder: a mount there would reveal its name."""
         closed = self._closed
         self._closed = {
             parts: each for parts, each in closed.items() if not _is_inside(parts, closed, each.how == "read_only")
         }
 
     def _hold_what_is_above(self) -> None:
-        """Hold every folder above a closed name: under another name its place would not be known."""
+        """Hold every folder above a closed name: a renamed parent would move the name out of the mount's path."""
         for parts in list(self._closed):
             for size in range(len(parts)):
                 above = self._closed.get(parts[:size])
                 if above is not None and above.how != "held":
-                    # In a read-only folder nothing can be renamed, and one that is held could be written.
+                    # In a read-only folder nothing can be renamed, whereas a held folder stays writable.
                     break
                 if above is None and size:
                     self._hold(parts[:size])
@@ -142,7 +142,7 @@ class _Closing:
             self._close(parts, "held")
 
     def _fit(self, most: int, masks: Masks) -> None:
-        whole, pace = self._whole(most), Pace()
+        whole, pace = self._folders_to_close(most), Pace()
         if not whole:
             return
         counts = dict.fromkeys(whole, 0)
@@ -158,8 +158,8 @@ class _Closing:
             self._close_whole(parts, how)
             masks.warnings.append(_too_many(parts, how, counts[parts]))
 
-    def _whole(self, most: int) -> Whole:
-        """Folders to close whole. A root that cannot be written needs nothing held."""
+    def _folders_to_close(self, most: int) -> ClosedFolders:
+        """Folders to close whole. A read-only root needs nothing held."""
         needed = {parts[:size] for parts in self._closed for size in range(1, len(parts) + 1)}
         if len(needed if self._is_writable else self._closed) <= most:
             return {}
@@ -174,7 +174,7 @@ class _Closing:
         self._closed[()] = Closed((), how, True, about.st_dev, about.st_ino)
 
     def _warn(self, masks: Masks) -> None:
-        missed = self._tree.not_looked_into()
+        missed = self._tree.partly_read()
         if missed:
             masks.is_partial = True
             masks.warnings.append(

@@ -1,4 +1,4 @@
-"""Measures what holds around a command: a program inside tries each thing, and what it could not do is held.
+"""Measures what the boundary around a command enforces: a program inside tries each thing and reports what it could do.
 
 `sandbox check` shows it, and a test compares SECURITY.md with it. The service itself needs less (see probe.py).
 """
@@ -89,8 +89,8 @@ _GONE_WITHIN_S = 10.0
 
 
 async def measured(sandbox: "Sandbox", boundary: Boundary) -> dict[str, bool]:
-    """What holds, by name: True where a program inside could not do it. The boundary must have been probed."""
-    with _ground() as place:
+    """Enforced restrictions by name: True where a program inside could not do it. The boundary must have been probed."""
+    with _test_files() as place:
         found = await _tried(sandbox, boundary, place, network=False)
         _lay(place["inside"])
         with_network = await _tried(sandbox, boundary, place, network=True)
@@ -104,11 +104,11 @@ async def measured(sandbox: "Sandbox", boundary: Boundary) -> dict[str, bool]:
 
 
 async def _tried(sandbox: "Sandbox", boundary: Boundary, place: dict[str, Any], *, network: bool) -> dict[str, bool]:
-    out = await _Inside(sandbox, boundary, place, network=network).output(_TRY, json.dumps(_told(place, boundary)))
+    out = await _Inside(sandbox, boundary, place, network=network).output(_TRY, json.dumps(_arguments(place, boundary)))
     could = json.loads(out)
-    # It may have written to a folder of the same name that is the sandbox's own.
+    # It may have written to a folder of the same name in the sandbox's own tmpfs.
     could["filesOutside"] |= could.pop("planted") and (place["outside"] / "planted").exists()
-    # It may make the name; what counts is that the name is gone when the command is over.
+    # It may create the name; what counts is that the name is gone when the command has ended.
     could["protectedMissing"] &= (place["inside"] / ".codex").exists()
     return {name: not each for name, each in could.items()}
 
@@ -133,7 +133,7 @@ class _Inside:
     async def output(self, program: str, *words: str) -> bytes:
         """What the program printed."""
         fd = os.open(self._place["inside"], os.O_PATH | os.O_DIRECTORY)
-        root = _told(self._place, self._boundary)["root"]
+        root = _arguments(self._place, self._boundary)["root"]
         confinement = Confinement(
             writable=(Folder(fd, root),),
             programs=interpreter_places(),
@@ -142,9 +142,9 @@ class _Inside:
             network=self._network,
         )
         argv = [interpreter(), "-I", "-S", "-c", program, *words]
-        looked = await self._sandbox.look(confinement, self._boundary)
+        scanned = await self._sandbox.scan(confinement, self._boundary)
         environ = {"PATH": "/usr/bin:/bin"}
-        plan, env = self._sandbox.wrap(argv, confinement, environ, boundary=self._boundary, looked=looked)
+        plan, env = self._sandbox.wrap(argv, confinement, environ, boundary=self._boundary, scanned=scanned)
         if plan.planting is not None:
             plan.planting.command = _MEASURE
         try:
@@ -168,15 +168,15 @@ class _Inside:
         return out, ended
 
 
-def _told(place: dict[str, Any], boundary: Boundary) -> dict[str, Any]:
+def _arguments(place: dict[str, Any], boundary: Boundary) -> dict[str, Any]:
     root = "/run/sandbox-measure" if boundary.kind == "bubblewrap" else str(place["inside"])
     return {**place, "inside": "", "root": root, "outside": str(place["outside"])}
 
 
 @contextmanager
-def _ground() -> Iterator[dict[str, Any]]:
-    """A folder to be inside of, and things outside that are not to be reached."""
-    # A short path, which fits into a socket's address however long the state folder's is.
+def _test_files() -> Iterator[dict[str, Any]]:
+    """A folder inside the boundary, and files and services outside that must be unreachable."""
+    # A short path, because a socket's address is limited to about a hundred bytes.
     base = Path(tempfile.mkdtemp(prefix="computer-linker-measure-", dir=os.path.realpath("/tmp")))  # noqa: S108
     inside, outside = base / "inside", base / "outside"
     with ExitStack() as stack:

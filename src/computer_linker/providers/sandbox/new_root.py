@@ -1,4 +1,4 @@
-"""The root a sandboxed command sees, as a list of mounts made from held descriptors: nothing is there that is not granted."""
+"""The root a sandboxed command sees, as a list of mounts from held descriptors. It contains only what is granted."""
 
 import os
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ _STRICTNESS = ("held", "read_only", "hidden")
 
 @dataclass(slots=True)
 class NewRoot:
-    """Mounts in the making: each has a rank, so that what lies deeper is mounted later, and later ones of a depth on top."""
+    """Collects ranked mounts: deeper paths are mounted later, and at equal depth in the order they were added."""
 
     mounts: list[tuple[int, int, Mount]] = field(default_factory=list)
     fds: list[int] = field(default_factory=list)
     opened: list[int] = field(default_factory=list)
-    """Descriptors of its own; those of the confinement's folders belong to the caller."""
+    """Descriptors it opened itself; those of the confinement's folders belong to the caller."""
     closed: dict[str, Mount] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
@@ -42,7 +42,7 @@ class NewRoot:
         self.add(rank, Mount("shown", path, index=len(self.fds) - 1, read_only=read_only))
 
     def close(self, path: str, closed: Closed) -> None:
-        """Close a name; of two rules for one name the stricter holds."""
+        """Close a name; of two rules for one name the stricter wins."""
         known = self.closed.get(path)
         if known is None or _STRICTNESS.index(known.kind) < _STRICTNESS.index(closed.how):
             self.closed[path] = Mount(closed.how, path, device=closed.device, inode=closed.inode)
@@ -54,7 +54,7 @@ class NewRoot:
 
 
 def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
-    """What the confinement grants, and what it closes inside that."""
+    """Build the mounts of what the confinement grants and of what it closes inside that."""
     root = NewRoot()
     try:
         _system(root, confinement)
@@ -82,12 +82,12 @@ def _system(root: NewRoot, confinement: Confinement) -> None:
     for path in ("/proc", "/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
         root.add(1, Mount("room", path))
     for path in (*secret_system_files(), *secret_system_folders()):
-        # No command can replace them, so they need no number.
+        # No command can replace them, so their identity need not be checked.
         root.add(2, Mount("hidden", path))
 
 
 def _tools(root: NewRoot, confinement: Confinement) -> None:
-    """The tools of the home and the program's own places; a link among them is shown as the link it is, and not followed."""
+    """Mount the tool folders of the home and the program's own paths; links among them are recreated, not followed."""
     links = (link for path in confinement.programs for link in _links_from(path))
     for path in dict.fromkeys((*tool_folders(), *confinement.programs, *links)):
         fd = hold(path)
@@ -102,7 +102,7 @@ def _tools(root: NewRoot, confinement: Confinement) -> None:
 
 
 def _links_from(path: str) -> list[str]:
-    """The links between a program's name and its file, as in `python -> python3 -> python3.11`; only links, nothing they show."""
+    """The links between a program's name and its file, as in `python -> python3 -> python3.11`; without the targets."""
     found: list[str] = []
     while len(found) < _MAX_LINKS:
         try:
@@ -110,7 +110,7 @@ def _links_from(path: str) -> list[str]:
         except OSError:
             break
         found.append(path)
-    # The last one is the file itself, which is a place of its own where it has to be shown.
+    # The last one is the file itself, which is mounted separately where needed.
     return found[:-1]
 
 
@@ -118,18 +118,16 @@ def _folder(root: NewRoot, folder: Folder, confinement: Confinement, masks: Mask
     root.warnings += masks.warnings
     root.is_partial = root.is_partial or masks.is_partial
     root.show(3, folder.fd, folder.path, read_only=folder in confinement.readable)
-    if folder.alias:
-        root.add(3, Mount("link", folder.alias, target=folder.path))
     own = tuple(f"{each.path}/" for each in confinement.own)
     for closed in masks.closed:
         path = "/".join((folder.path.rstrip("/"), *closed.parts))
-        # What a program keeps for itself stays open to it, even inside a closed name.
+        # A program's own folders stay writable to it, even inside a closed name.
         if not path.startswith(own):
             root.close(path, closed)
 
 
 def _hidden(root: NewRoot, path: str, confinement: Confinement) -> None:
-    """Hide a folder of the service's own, wherever it shows; as an empty one in memory if something is granted inside it."""
+    """Hide a folder of the service wherever it is visible; with an empty tmpfs if something inside it is granted."""
     try:
         found = os.stat(path, follow_symlinks=False)  # noqa: PTH116  # every command waits for this
     except OSError:
@@ -143,5 +141,5 @@ def _hidden(root: NewRoot, path: str, confinement: Confinement) -> None:
 
 @lru_cache(maxsize=1)
 def _room_bytes() -> int:
-    """How much a command may put into folders of its own, which is memory: what it fills, the machine lacks."""
+    """The size limit of a command's tmpfs folders, which use the machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8

@@ -1,4 +1,4 @@
-"""Pace: long work in a thread that lets the other threads of this interpreter go first."""
+"""Lets long work in a thread yield the interpreter lock to other threads."""
 
 import time
 
@@ -7,13 +7,13 @@ _PAUSE_S = 0.0001
 
 
 class Pace:
-    """Call `step` in a loop. The interpreter alone would let a waiting thread go on only every five milliseconds."""
+    """Call `step` in a loop. The interpreter alone would switch to a waiting thread only every five milliseconds."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + _WORK_S
 
     def step(self) -> None:
-        """Pause for a moment where the work went on for long enough."""
+        """Sleep briefly where the work has run for long enough."""
         if time.monotonic() > self._until:
             time.sleep(_PAUSE_S)
             self._until = time.monotonic() + _WORK_S

@@ -3,7 +3,7 @@
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -35,12 +35,12 @@ _SECRET_SYSTEM_FOLDERS = (
     "/etc/sudoers.d", "/etc/ssl/private", "/etc/wireguard", "/etc/NetworkManager/system-connections",
 )  # fmt: skip
 
-_LOOK_AGAIN_S = 10.0
+_CACHED_S = 10.0
 
 
 @lru_cache(maxsize=1)
 def home() -> str:
-    """The home folder of whoever runs the service."""
+    """The home folder of the service's user."""
     return os.path.realpath(Path.home())
 
 
@@ -57,8 +57,8 @@ def secret_system_folders() -> tuple[str, ...]:
 
 
 def system_folders() -> tuple[tuple[str, str], ...]:
-    """The system's folders that exist, and where those that are links lead; looked at anew every few seconds."""
-    return _system_folders(int(time.monotonic() / _LOOK_AGAIN_S))
+    """The existing system folders, with the targets of those that are links; cached for a few seconds."""
+    return _system_folders(int(time.monotonic() / _CACHED_S))
 
 
 @lru_cache(maxsize=1)
@@ -67,9 +67,31 @@ def _system_folders(_moment: int) -> tuple[tuple[str, str], ...]:
     return tuple((path, link) for path, link in links if link or Path(path).exists())
 
 
+def readable_system() -> tuple[str, ...]:
+    """The system folders; one that holds secrets readable by this user is replaced by its other entries."""
+    return _readable_system(int(time.monotonic() / _CACHED_S))
+
+
+@lru_cache(maxsize=1)
+def _readable_system(_moment: int) -> tuple[str, ...]:
+    secrets = frozenset((*secret_system_files(), *secret_system_folders()))
+    return tuple(each for path in SYSTEM for each in _without(path, secrets))
+
+
+def _without(path: str, secrets: frozenset[str]) -> Iterator[str]:
+    if path in secrets:
+        return
+    if not any(secret.startswith(f"{path}/") for secret in secrets):
+        yield path
+        return
+    with os.scandir(path) as entries:
+        for entry in entries:
+            yield from _without(entry.path, secrets)
+
+
 def tool_folders() -> tuple[str, ...]:
-    """The tool folders that exist in the home; looked at anew every few seconds."""
-    return _tool_folders(int(time.monotonic() / _LOOK_AGAIN_S))
+    """The existing tool folders in the home; cached for a few seconds."""
+    return _tool_folders(int(time.monotonic() / _CACHED_S))
 
 
 @lru_cache(maxsize=1)
@@ -78,7 +100,7 @@ def _tool_folders(_moment: int) -> tuple[str, ...]:
 
 
 def hold(path: str) -> int | None:
-    """Hold a folder, file or link, reached without following any link; None when that cannot be."""
+    """Open a folder, file or link without following any link on the path; None when that fails."""
     fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     for name in path.strip("/").split("/"):
         above = fd
@@ -92,7 +114,7 @@ def hold(path: str) -> int | None:
 
 
 def held_places(paths: Iterable[str]) -> list[int]:
-    """Descriptors of the folders and files among these; a link would lead wherever it was turned."""
+    """Descriptors of the folders and files among these; links are skipped because they can be redirected."""
     held = [fd for path in dict.fromkeys(paths) if (fd := hold(path)) is not None]
     for fd in [fd for fd in held if stat.S_ISLNK(os.fstat(fd).st_mode)]:
         held.remove(fd)
@@ -101,5 +123,5 @@ def held_places(paths: Iterable[str]) -> list[int]:
 
 
 def depth(path: str) -> int:
-    """How many names a path has."""
+    """The number of components of a path."""
     return 0 if path == "/" else path.rstrip("/").count("/")

@@ -1,14 +1,14 @@
-"""Planted names: a protected name that a command made in a folder that was there before is taken away again.
+"""Removes planted names: protected names that a command created in a folder that existed before.
 
-No mount can close a name that does not exist without showing something there. So the folders are looked at again when
+No mount can close a name that does not exist without showing something there. So the folders are scanned again when
 a command has ended, and several times a second while it runs.
 
-The rule. A command is started after a look. A protected name is planted when, for a command that still runs or has just
-ended, that look saw the folder (by its path) in which the protected place begins, and not the name. In a folder that
-appeared afterwards, such as a clone or a new project, everything stays.
+The rule. A command is started after a scan. A protected name is planted when, for a command that still runs or has just
+ended, that scan saw the folder in which the protected place begins, by its path or under another one, and not the name. In
+a folder that appeared afterwards, such as a clone or a new project, everything stays.
 
-Who made a name cannot be known: the owner has the same user id. What the owner makes while a command runs may therefore be
-taken, too. Nothing is lost: it is moved to `refused` in the service's state, and the result says so.
+The creator of a name cannot be determined: the owner has the same user id. What the owner creates while a command runs may
+therefore be removed, too. Nothing is lost: it is moved to `refused` in the service's state, and the result reports it.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from computer_linker.model.ids import new_handle
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.judge import Entry, Parts, begins_at
 from computer_linker.providers.sandbox.refused import Refused, put_link
-from computer_linker.providers.sandbox.steps import open_below
-from computer_linker.providers.sandbox.tree import Tree
+from computer_linker.providers.sandbox.steps import made_at, reached
+from computer_linker.providers.sandbox.tree import Identity, Tree
 
 log = logging.getLogger(__name__)
 
 _EVERY_S = 0.25
 _SHARE = 20
-"""Without watches a look asks every folder; it may take at most one twentieth of a processor."""
+"""Without watches a scan stats every folder; it may take at most one twentieth of a processor."""
 _ORPHANS_S = 0.3
-"""How long what a command left behind may live on where no process namespace ends it."""
+"""How long orphaned processes of a command may live on where no process namespace ends them."""
 _NAMED = 20
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Ground:
+class WatchedRoot:
     """A folder that a command may write."""
 
     folder: Folder
@@ -50,29 +50,30 @@ class Ground:
 
 @dataclass(eq=False, slots=True)
 class Planting:
-    """One command that runs, and what was taken away that it planted."""
+    """One running command, and the planted names removed so far."""
 
-    grounds: list[Ground]
+    roots: list[WatchedRoot]
     owner: "Plantings"
     leaves_orphans: bool = False
-    """True where something it started may outlive it for a moment."""
+    """True where processes it started may outlive it for a moment."""
     command: str = field(default_factory=lambda: new_handle("cmd"))
     """The operation or process that `refused` names."""
     refused: list[str] = field(default_factory=list)
-    """A sentence for each name that was taken away."""
+    """A sentence for each removed name."""
     is_over: bool = False
+    started_ns: int = field(default_factory=time.time_ns)
 
     async def settle(self) -> list[str]:
-        """The command has ended: look once more. Returns a sentence for each name that was taken away."""
+        """Scan once more after the command has ended. Returns a sentence for each removed name."""
         return await self.owner.settle(self)
 
     def end(self, then: Callable[[], None]) -> None:
-        """The same in the background."""
+        """Settle in the background."""
         self.owner.end(self, then)
 
 
 class Plantings:
-    """The commands that run now, by the folders they may write."""
+    """The running commands, by the folders they may write."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
@@ -85,11 +86,11 @@ class Plantings:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
-    def begin(self, grounds: list[tuple[Folder, Tree]], *, leaves_orphans: bool) -> Planting:
-        """Watch over a command that is about to start; its folders have just been looked at."""
+    def begin(self, roots: list[tuple[Folder, Tree]], *, leaves_orphans: bool) -> Planting:
+        """Start watching a command that is about to start; its folders have just been scanned."""
         planting = Planting([], self, leaves_orphans)
-        for folder, tree in grounds:
-            planting.grounds.append(Ground(folder, tree))
+        for folder, tree in roots:
+            planting.roots.append(WatchedRoot(folder, tree))
             if tree not in self._fds:
                 self._fds[tree] = os.dup(folder.fd)
             tree.running[planting] = tree.number
@@ -98,9 +99,9 @@ class Plantings:
         return planting
 
     async def settle(self, planting: Planting) -> list[str]:
-        """Look once more at the folders of a command that has ended."""
-        for ground in planting.grounds:
-            await self._check(ground)
+        """Scan the folders of an ended command once more."""
+        for root in planting.roots:
+            await self._check(root)
         if planting.leaves_orphans and not planting.is_over:
             self._start(self._settle_later(planting))
         else:
@@ -108,8 +109,8 @@ class Plantings:
         return planting.refused
 
     def end(self, planting: Planting, then: Callable[[], None]) -> None:
-        """The same without waiting for it: at once where nothing changed, else in a task."""
-        trees = [ground.tree for ground in planting.grounds]
+        """Settle without waiting: at once where nothing changed, else in a task."""
+        trees = [root.tree for root in planting.roots]
         is_quiet = not planting.leaves_orphans and all(not tree.lock.locked() and _is_settled(tree) for tree in trees)
         if planting.is_over or self._is_closed or is_quiet:
             self._forget(planting)
@@ -118,14 +119,16 @@ class Plantings:
 
         async def finish() -> None:
             try:
-                await self.settle(planting)
+                # No result reports them: the process ended by itself, or its caller already has the response.
+                for sentence in await self.settle(planting):
+                    log.warning("%s: %s", planting.command, sentence)
             finally:
                 then()
 
         self._start(finish())
 
     async def aclose(self) -> None:
-        """Look a last time; the commands have ended."""
+        """Scan a last time; the commands have ended."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -139,7 +142,7 @@ class Plantings:
             self._forget(planting)
 
     async def _settle_later(self, planting: Planting) -> None:
-        """What a command left behind has been ended by now: look again."""
+        """Scan again once the orphans of a command have been ended."""
         before = len(planting.refused)
         await anyio.sleep(_ORPHANS_S)
         planting.leaves_orphans = False
@@ -153,11 +156,11 @@ class Plantings:
         planting.is_over = True
         with contextlib.suppress(ValueError):
             self._running.remove(planting)
-        for ground in planting.grounds:
-            ground.tree.running.pop(planting, None)
-            if not ground.tree.running:
-                os.close(self._fds.pop(ground.tree))
-                self._due.pop(ground.tree, None)
+        for root in planting.roots:
+            root.tree.running.pop(planting, None)
+            if not root.tree.running:
+                os.close(self._fds.pop(root.tree))
+                self._due.pop(root.tree, None)
         if not self._running and self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -169,11 +172,11 @@ class Plantings:
     def _tick(self) -> None:
         self._timer = None
         now = time.monotonic()
-        for ground in {ground.tree: ground for planting in self._running for ground in planting.grounds}.values():
-            tree = ground.tree
+        for root in {root.tree: root for planting in self._running for root in planting.roots}.values():
+            tree = root.tree
             if self._due.get(tree, 0.0) <= now and not tree.lock.locked() and not _is_settled(tree):
                 self._due[tree] = now + max(_EVERY_S, tree.took_s * _SHARE)
-                self._start(self._check(ground))
+                self._start(self._check(root))
         if self._running:
             self._tick_later()
 
@@ -185,62 +188,57 @@ class Plantings:
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a look for planted names failed", exc_info=error)
+            log.error("a scan for planted names failed", exc_info=error)
 
-    async def _check(self, ground: Ground) -> None:
-        """Look at the folder again, away from the event loop, and take away what was planted."""
-        async with ground.tree.lock:
-            held = self._fds.get(ground.tree)
-            if held is None or _is_settled(ground.tree):
+    async def _check(self, root: WatchedRoot) -> None:
+        """Scan the folder in a worker thread and remove what was planted."""
+        async with root.tree.lock:
+            held = self._fds.get(root.tree)
+            if held is None or _is_settled(root.tree):
                 return
-            # The folder is closed with its last command, and the thread may still be at work.
+            # The folder's descriptor is closed with its last command, while the thread may still run.
             fd = os.dup(held)
             try:
-                await anyio.to_thread.run_sync(self.look, ground.folder, ground.tree, fd)
+                await anyio.to_thread.run_sync(self.scan, root.folder, root.tree, fd)
             finally:
                 os.close(fd)
 
-    def look(self, folder: Folder, tree: Tree, fd: int) -> None:
-        """Look at the folder, and take away what the commands that run in it planted. In a worker thread."""
-        tree.look(fd)
+    def scan(self, folder: Folder, tree: Tree, fd: int) -> None:
+        """Scan the folder and remove what the commands that run in it planted. Blocking."""
+        tree.scan(fd)
         fresh, tree.fresh = tree.fresh, []
         newest = None
         for parts, before in fresh:
-            planters = _planters(tree, parts, replaced=before is not None)
+            planters = _planters(tree, fd, parts, replaced=before is not None)
             if planters and not self._is_ours(folder, parts):
                 newest = planters[0].command
                 sentence = self._take(tree, fd, parts, before, newest)
                 for planting in planters if sentence else ():
-                    _tell(planting, sentence)
+                    _report(planting, sentence)
         if newest is not None:
             self._refused.tidy(newest)
 
     def _take(self, tree: Tree, fd: int, parts: Parts, before: Entry | None, command: str) -> str:
-        """Take one planted name away. Returns what to say about it; nothing when it is gone already."""
+        """Remove one planted name. Returns a sentence about it; empty when it is gone already."""
         shown, seen = "/".join(parts), tree.folders.get(parts[:-1])
         try:
-            parent = open_below(fd, parts[:-1])
-        except OSError:
-            return ""
-        try:
-            about = os.fstat(parent)
-            if seen is None or (about.st_dev, about.st_ino) != (seen.device, seen.inode):
-                # Another folder stands there by now, which the next look will judge.
-                return ""
-            kept = self._refused.take(parent, parts, command)
-            tree.has_lost(parts)
-            if before is not None:
-                put_link(parent, parts[-1], before.target)
-        except FileNotFoundError:
+            with reached(fd, parts[:-1]) as parent:
+                about = os.fstat(parent)
+                if seen is None or (about.st_dev, about.st_ino) != (seen.device, seen.inode):
+                    # Another folder is there by now, which the next scan will classify.
+                    return ""
+                kept = self._refused.take(parent, parts, command)
+                tree.has_lost(parts)
+                if before is not None:
+                    put_link(parent, parts[-1], before.target)
+        except (FileNotFoundError, NotADirectoryError):
             return ""
         except OSError as error:
             return f"{shown} is a protected name that was made meanwhile, and it could not be taken away: {error.strerror}."
-        finally:
-            os.close(parent)
         return f"{shown} is a protected name that was made meanwhile. It was taken away and is kept in {kept}."
 
     def _is_ours(self, folder: Folder, parts: Parts) -> bool:
-        """True for what the service itself makes, where its state lies in the folder."""
+        """True for the service's own files, where its state lies in the folder."""
         state = Path(os.path.realpath(self._state))
         return state.is_relative_to(folder.path) and Path(folder.path, *parts).is_relative_to(state)
 
@@ -249,7 +247,7 @@ def _is_settled(tree: Tree) -> bool:
     return not tree.fresh and tree.is_quiet()
 
 
-def _planters(tree: Tree, parts: Parts, *, replaced: bool) -> list[Planting]:
+def _planters(tree: Tree, fd: int, parts: Parts, *, replaced: bool) -> list[Planting]:
     """The running commands for which the name is planted, the oldest first."""
     place = tree.place(parts)
     begins = max(0, begins_at(place) - (len(place) - len(parts)))
@@ -257,14 +255,60 @@ def _planters(tree: Tree, parts: Parts, *, replaced: bool) -> list[Planting]:
     if folder is None or name is None:
         return []
     gone, back = tree.absent.get(parts, (0, 0))
+    is_moved = _Moved(tree, fd, parts, begins)
     return [
         planting
-        for planting, look in tree.running.items()
-        if isinstance(planting, Planting) and folder <= look and (look < name or gone <= look < back or replaced)
+        for planting, scan in tree.running.items()
+        if isinstance(planting, Planting)
+        and (
+            (scan < name or gone <= scan < back or replaced)
+            if folder <= scan
+            else is_moved.folder_of(planting) and not is_moved.name_of(planting)
+        )
     ]
 
 
-def _tell(planting: Planting, sentence: str) -> None:
+class _Moved:
+    """Determines whether a folder and the protected name in it existed under another path when a command started.
+
+    The inode of a removed folder may be reused by a new one, so the birth time must be earlier, too.
+    """
+
+    def __init__(self, tree: Tree, fd: int, parts: Parts, begins: int) -> None:
+        self._tree = tree
+        self._fd = fd
+        self._parts = parts
+        self._begins = begins
+
+    def folder_of(self, planting: Planting) -> bool:
+        seen = self._tree.folders.get(self._parts[: self._begins])
+        return seen is not None and bool(self._first_paths(planting, (seen.device, seen.inode), self._begins))
+
+    def name_of(self, planting: Planting) -> bool:
+        """True for a protected name that was moved together with its folder."""
+        holder = self._tree.folders.get(self._parts[:-1])
+        found = () if holder is None else holder.found
+        entry = next((entry for entry in found if entry.name == self._parts[-1]), None)
+        if entry is None:
+            return True
+        tail = self._parts[self._begins :]
+        paths = self._first_paths(planting, (entry.device, entry.inode), len(self._parts))
+        return any(path[-len(tail) :] == tail for path in paths)
+
+    def _first_paths(self, planting: Planting, identity: Identity, size: int) -> list[Parts]:
+        """Its paths in the command's roots when the command started."""
+        found = [
+            path
+            for root in planting.roots
+            for scan, path in [root.tree.known.get(identity, (self._tree.number + 1, ()))]
+            if scan <= root.tree.running.get(planting, -1)
+        ]
+        if found and (born_ns := made_at(self._fd, self._parts[:size])) is not None and born_ns > planting.started_ns:
+            return []
+        return found
+
+
+def _report(planting: Planting, sentence: str) -> None:
     if len(planting.refused) < _NAMED:
         planting.refused.append(sentence)
     elif len(planting.refused) == _NAMED:

@@ -1,4 +1,4 @@
-"""The probe: a small program inside the boundary tries to cross it, and what it could not do is what holds."""
+"""Probes a boundary: a small program inside tries to cross it, and only what it could not do is claimed."""
 
 import json
 import os
@@ -61,7 +61,7 @@ _NAMES_HELD = {
 
 
 async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
-    """The boundary as it was seen to hold, or none with the reason."""
+    """The boundary as probed, or none with the reason."""
     place = _set_out(sandbox.state)
     try:
         return await _crossed(sandbox, claimed, place)
@@ -72,27 +72,27 @@ async def crossed(sandbox: "Sandbox", claimed: Boundary) -> Boundary:
 async def _crossed(sandbox: "Sandbox", claimed: Boundary, place: Path) -> Boundary:
     inside, outside = place / "inside", place / "outside"
     try:
-        told = await _attempt(sandbox, claimed, inside, place / "canary", outside)
+        attempt = await _attempt(sandbox, claimed, inside, place / "canary", outside)
     except LinkError as error:
         return Boundary("none", detail=error.message)
     except NamesChanged:
         return Boundary("none", detail="the probe's folder changed while it was tried")
     except TimeoutError:
         return Boundary("none", detail="the probe did not answer in time")
-    if not told.get("runs") or not told.get("write_root"):
-        return Boundary("none", detail=str(told.get("error") or "a command cannot run inside it")[:300])
+    if not attempt.get("runs") or not attempt.get("write_root"):
+        return Boundary("none", detail=str(attempt.get("error") or "a command cannot run inside it")[:300])
     return replace(
         claimed,
-        files=not told["read_outside"] and not told["write_outside"] and not outside.exists(),
-        network=not told["network"],
-        processes=not told["signal"],
-        protected=_is_kept(inside),
+        files=not attempt["read_outside"] and not attempt["write_outside"] and not outside.exists(),
+        network=not attempt["network"],
+        processes=not attempt["signal"],
+        protected=_is_protected(inside),
         detail=f"a program inside tried to read, write, connect, signal and plant; {_NAMES_HELD[claimed.kind]}",
     )
 
 
 def _set_out(state: Path) -> Path:
-    """A new place for one probe: a folder that may be written, and a file that must not be read."""
+    """Create the files of one probe: a writable folder, and a file that must not be readable."""
     place = Path(tempfile.mkdtemp(prefix="sandbox-probe-", dir=os.path.realpath(state)))
     (place / "inside" / ".codex").mkdir(parents=True, mode=0o700)
     (place / "inside" / ".codex" / "config.toml").write_text("kept", encoding="utf-8")
@@ -101,18 +101,18 @@ def _set_out(state: Path) -> Path:
 
 
 def interpreter_places() -> tuple[str, ...]:
-    """Folders the running interpreter needs, to run it inside a boundary."""
+    """Folders that the running interpreter needs inside a boundary."""
     return tuple(dict.fromkeys(os.path.realpath(place) for place in (sys.prefix, sys.base_prefix)))
 
 
 def interpreter() -> str:
-    """This interpreter by a path without links in its folder, as the folder is shown inside."""
+    """This interpreter's path without links in its folder, as it is mounted inside."""
     folder, name = os.path.split(sys.executable)
     return f"{os.path.realpath(folder)}/{name}"
 
 
-def _is_kept(inside: Path) -> bool:
-    """True when a protected name was not changed, and one that was made was taken away."""
+def _is_protected(inside: Path) -> bool:
+    """True when a protected name was not changed, and a planted one was removed."""
     text = (inside / ".codex" / "config.toml").read_text(encoding="utf-8")
     return text == "kept" and not (inside / ".vscode").exists()
 
@@ -134,9 +134,9 @@ async def _attempt(
                 cwd=script[2],
                 cwd_fd=fd,
             )
-            looked = await sandbox.look(confinement, claimed)
+            scanned = await sandbox.scan(confinement, claimed)
             environ = {"PATH": "/usr/bin:/bin"}
-            plan, env = sandbox.wrap(argv, confinement, environ, boundary=claimed, looked=looked)
+            plan, env = sandbox.wrap(argv, confinement, environ, boundary=claimed, scanned=scanned)
             if plan.planting is not None:
                 plan.planting.command = _PROBE
             try:

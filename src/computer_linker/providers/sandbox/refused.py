@@ -1,4 +1,4 @@
-"""Refused: where a planted name is kept after it was taken out of the owner's folder. Nothing is deleted at once."""
+"""Stores planted names after their removal from the owner's folder. Nothing is deleted at once."""
 
 import contextlib
 import errno
@@ -8,6 +8,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from computer_linker.computer.local.portable.openat2 import RENAME_NOREPLACE, rename
@@ -20,53 +21,59 @@ _MAX_COPIED_BYTES = 64 << 20
 _MAX_COPIED = 10_000
 _MAX_DEPTH = 64
 """Each level takes two descriptors while it is copied."""
+_BLOCK = 512
+_SHARE = 4
 _SAME_NAME = 1_000
 _MAX_NAMES = 100_000
 
 
 class Refused:
-    """A folder a command below the service's state, and in it one for each name.
+    """One folder per command below the service's state, and in it one for each name.
 
-    Kept for 30 days, and up to 200 commands or 1 GiB.
+    Stored for 30 days, and up to 200 commands or 1 GiB. One command gets a quarter of that, so that it cannot evict all
+    others; anything larger stays in its folder under another name.
     """
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, max_bytes: int = _MAX_BYTES) -> None:
         self._place = place
+        self._max_bytes = max_bytes
         self._bytes: dict[str, int] = {}
         self._next: dict[str, int] = {}
         self._tidying = threading.Lock()
 
     def take(self, parent_fd: int, parts: Parts, command: str) -> str:
-        """Take an entry of an open folder away, whatever it is. Returns where it is kept; raises OSError when it stays.
+        """Remove an entry of an open folder. Returns where it is stored; raises OSError when it cannot be removed.
 
-        A link is kept as a link. Nothing that is there already is replaced. No folder is ever moved into the state: a command
-        that stays in it would come along, and by `..` into the folders around it.
+        A link is stored as a link. Nothing existing is replaced. No folder is ever moved into the state: a process whose
+        working folder it is would be moved along, and could reach the folders around it by `..`.
         """
         with _movable(parent_fd, parts[-1]):
-            return self._taken(parent_fd, parts, command)
+            return self._store(parent_fd, parts, command)
 
-    def _taken(self, parent_fd: int, parts: Parts, command: str) -> str:
+    def _store(self, parent_fd: int, parts: Parts, command: str) -> str:
         try:
-            folder = self._fresh(command) / "/".join(parts[:-1])
+            folder = self._new_folder(command) / "/".join(parts[:-1])
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             return _aside(parent_fd, parts, command)
+        left = self._max_bytes // _SHARE - (self._bytes.get(command) or self._measured(self._place / command))
+        room = _Room(left)
         try:
-            return _copied(parent_fd, parts, command, folder, fd)
+            return _copied(parent_fd, parts, command, folder, fd, room)
         finally:
             os.close(fd)
-            self._bytes.pop(command, None)
+            self._bytes[command] += left - room.disk
 
     def tidy(self, newest: str) -> None:
-        """Delete what is too old or too much, the oldest first; never the newest."""
-        # Looks at different roots run in threads of their own and end here.
+        """Delete what exceeds the limits of age and size, the oldest first; never the newest."""
+        # Scans of different roots call this from several threads.
         with self._tidying:
             kept = _by_age(self._place)
             sizes = [self._bytes.get(each.name) or self._measured(each) for _, each in kept]
             total, left, oldest = sum(sizes), len(kept), time.time() - _KEPT_S
             for (changed, each), size in zip(kept, sizes, strict=True):
-                if each.name == newest or not (changed < oldest or left > _MAX_KEPT or total > _MAX_BYTES):
+                if each.name == newest or not (changed < oldest or left > _MAX_KEPT or total > self._max_bytes):
                     continue
                 total, left = total - size, left - 1
                 self._bytes.pop(each.name, None)
@@ -77,8 +84,8 @@ class Refused:
         size = self._bytes[place.name] = _size_of(place)
         return size
 
-    def _fresh(self, command: str) -> Path:
-        """A new folder for one name. What was kept before may hold links that lead anywhere, so nothing is put beside it."""
+    def _new_folder(self, command: str) -> Path:
+        """Create a folder for one name. Earlier entries may hold links to anywhere, so nothing is put beside them."""
         for place in (self._place, self._place / command):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(self._next.get(command, 0) + 1, _MAX_NAMES):
@@ -91,14 +98,29 @@ class Refused:
 
 
 class _TooMuchError(Exception):
-    """More than is copied."""
+    """More than is stored."""
 
 
-def _copied(parent_fd: int, parts: Parts, command: str, folder: Path, fd: int) -> str:
-    """Out of the way first, then copied and removed if it is not too much."""
+@dataclass(slots=True)
+class _Room:
+    """The remaining budget for one name."""
+
+    disk: int
+    """Bytes on disk."""
+    copied: int = _MAX_COPIED_BYTES
+    entries: int = _MAX_COPIED
+
+    def take(self, *, disk: int = 0, copied: int = 0, entries: int = 0) -> None:
+        self.disk, self.copied, self.entries = self.disk - disk, self.copied - copied, self.entries - entries
+        if min(self.disk, self.copied, self.entries) < 0:
+            raise _TooMuchError
+
+
+def _copied(parent_fd: int, parts: Parts, command: str, folder: Path, fd: int, room: _Room) -> str:
+    """Rename it first, then copy and remove it if it fits the limits."""
     aside = _moved(parent_fd, parts[-1], _aside_name(parts[-1], command))
     try:
-        name = _copy(parent_fd, aside, fd, parts[-1])
+        name = _copy(parent_fd, aside, fd, parts[-1], room)
     except (OSError, _TooMuchError):
         return "/".join((*parts[:-1], aside))
     _remove(parent_fd, aside)
@@ -112,7 +134,7 @@ def put_link(parent_fd: int, name: str, target: str) -> None:
 
 
 def _moved(fd: int, source: str, name: str) -> str:
-    """Give an entry a name that is free."""
+    """Rename an entry to an unused name."""
     for number in range(1, _SAME_NAME):
         wanted = name if number == 1 else f"{name}.{number}"
         try:
@@ -139,13 +161,13 @@ def _aside(parent_fd: int, parts: Parts, command: str) -> str:
 
 
 def _aside_name(name: str, command: str) -> str:
-    # Without its dot, so that it is seen, and no protected name itself.
+    # Without its dot, so that it is visible, and no protected name itself.
     return f"{name.lstrip('.')[:100]}.refused-{command}"
 
 
 @contextlib.contextmanager
 def _movable(parent_fd: int, name: str) -> Iterator[None]:
-    """A command may have taken away the right to move what it made; the owner has the right to give it back."""
+    """Make an entry movable: a command may have removed the permission, which the owner may restore."""
     mode = stat.S_IMODE(os.fstat(parent_fd).st_mode)
     is_shut = mode & 0o300 != 0o300
     if is_shut:
@@ -171,23 +193,24 @@ def _make_movable(parent_fd: int, name: str) -> None:
                 os.close(fd)
 
 
-def _copy(source_fd: int, source: str, fd: int, name: str) -> str:
-    """Make folders anew, and give all else in them a second name there, or a copy where the disk is another one."""
-    room = [_MAX_COPIED_BYTES, _MAX_COPIED]
+def _copy(source_fd: int, source: str, fd: int, name: str, room: _Room) -> str:
+    """Recreate folders, and hard-link everything else there, or copy it across file systems."""
+    before = room.disk
     while _lexists(fd, name):
         name += ".2"
     try:
         _copy_entry(source_fd, source, fd, name, room, 0)
     except BaseException:
         _remove(fd, name)
+        room.disk = before
         raise
     return name
 
 
-def _copy_entry(source_fd: int, source: str, fd: int, name: str, room: list[int], depth: int) -> None:
+def _copy_entry(source_fd: int, source: str, fd: int, name: str, room: _Room, depth: int) -> None:
     about = os.stat(source, dir_fd=source_fd, follow_symlinks=False)
-    room[1] -= 1
-    if room[1] < 0 or depth > _MAX_DEPTH:
+    room.take(disk=about.st_blocks * _BLOCK, entries=1)
+    if depth > _MAX_DEPTH:
         raise _TooMuchError
     if not stat.S_ISDIR(about.st_mode) and _linked(source_fd, source, fd, name):
         return
@@ -210,7 +233,7 @@ def _copy_entry(source_fd: int, source: str, fd: int, name: str, room: list[int]
 
 
 def _linked(source_fd: int, source: str, fd: int, name: str) -> bool:
-    """Give a second name; no system gives one to a folder, whatever stands there by now."""
+    """Hard-link an entry; the kernel refuses folders, so a swapped entry cannot be followed."""
     try:
         os.link(source, name, src_dir_fd=source_fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError:
@@ -218,16 +241,14 @@ def _linked(source_fd: int, source: str, fd: int, name: str) -> bool:
     return True
 
 
-def _copy_file(source_fd: int, source: str, fd: int, name: str, room: list[int]) -> None:
-    # Without waiting: a pipe put there meanwhile would wait for a writer.
+def _copy_file(source_fd: int, source: str, fd: int, name: str, room: _Room) -> None:
+    # O_NONBLOCK: the open of a pipe put there meanwhile would wait for a writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     with open(os.open(source, flags, dir_fd=source_fd), "rb") as data:
         made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=fd)
         with open(made, "wb") as copy:
             while piece := data.read(1 << 20):
-                room[0] -= len(piece)
-                if room[0] < 0:
-                    raise _TooMuchError
+                room.take(copied=len(piece))
                 copy.write(piece)
 
 
@@ -264,5 +285,6 @@ def _size_of(place: Path) -> int:
             break
         for name in files:
             with contextlib.suppress(OSError):
-                total += os.stat(name, dir_fd=fd, follow_symlinks=False).st_size
+                # Blocks in use: a sparse file may claim any size.
+                total += os.stat(name, dir_fd=fd, follow_symlinks=False).st_blocks * _BLOCK
     return total

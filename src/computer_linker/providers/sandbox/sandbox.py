@@ -1,4 +1,4 @@
-"""Sandbox: the one provider of the kernel boundary, probed once by trying to cross it."""
+"""The provider of the kernel boundary, probed once by trying to cross it."""
 
 import os
 import shutil
@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Self
 
 import anyio
 
 from computer_linker.computer.base import Computer
 from computer_linker.config.own_places import own_programs
-from computer_linker.config.schema import Config
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.model.scope import Scope
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
@@ -25,19 +24,20 @@ from computer_linker.providers.sandbox.boundary import (
     SpawnPlan,
     Watch,
 )
-from computer_linker.providers.sandbox.looks import Looks
 from computer_linker.providers.sandbox.masks import MAX_CLOSED, Masks, known_masks
 from computer_linker.providers.sandbox.places import SYSTEM
 from computer_linker.providers.sandbox.planted import Plantings
 from computer_linker.providers.sandbox.tree import Tree
+from computer_linker.providers.sandbox.tree_cache import TreeCache
+from computer_linker.services import Services
 
 
-def kinds_here(computer: Computer) -> tuple[Kind, ...]:
+def available_kinds(computer: Computer) -> tuple[Kind, ...]:
     """The boundaries this system could have, best first."""
     match _backend(computer):
         case "launcher":
             return ("bubblewrap", "landlock")
-        case "portable" if seatbelt.is_here():
+        case "portable" if seatbelt.is_available():
             return ("seatbelt",)
         case _:
             return ()
@@ -51,27 +51,16 @@ _PROBE_AGAIN_S = 60.0
 _JOB_OBJECT = "a job object ends a command with all it started; it confines neither files nor network"
 
 
-class Parts(Protocol):
-    """What a long-lived part asks of the service."""
-
-    home: Path
-
-    @property
-    def config(self) -> Config: ...
-
-    def use(self, kind: Any) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What a look at the folders of a command found: what to close in each, and who takes away what it plants."""
+class Scanned:
+    """The result of scanning a command's folders: what to close in each, and the watch for planted names."""
 
     masks: dict[Folder, Masks] = field(default_factory=dict)
     planting: Watch | None = None
 
 
 class Sandbox:
-    """Wraps commands in the best boundary this machine can give."""
+    """Wraps commands in the best boundary this machine supports."""
 
     def __init__(
         self,
@@ -83,27 +72,27 @@ class Sandbox:
         self.state = state
         self._scopes = scopes
         self.computer = computer
-        self._kinds = kinds_here(computer) if kinds is None else tuple(kinds)
+        self._kinds = available_kinds(computer) if kinds is None else tuple(kinds)
         self.probe_again_s = _PROBE_AGAIN_S
         self._boundary: Boundary | None = None
         self._failed_at: float | None = None
         self._probing = anyio.Lock()
-        self._looks = Looks()
+        self._trees = TreeCache()
         self._plantings = Plantings(state)
         self._bwrap: str | None = None
         self._checked_for: Sequence[Scope] | None = None
 
     @classmethod
-    def open(cls, services: Parts) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services.use(Computer), services.home, scopes=lambda: services.config.scopes)
 
     @property
     def known(self) -> Boundary | None:
-        """What the probe found, where it has run."""
+        """The probed boundary; None before the first probe."""
         return self._boundary
 
     async def probe(self) -> Boundary:
-        """The boundary that holds here, measured on first use by trying to cross it; a failure is measured again later."""
+        """The boundary of this machine, probed on first use; a failure is probed again later."""
         if self._boundary is None or self._is_due():
             async with self._probing:
                 if self._boundary is None or self._is_due():
@@ -111,38 +100,38 @@ class Sandbox:
         return self._boundary
 
     def _is_due(self) -> bool:
-        """True when a boundary that should hold did not, a while ago: something may have disturbed the probe."""
+        """True when a probe failed a while ago: something temporary may have disturbed it."""
         return self._failed_at is not None and time.monotonic() - self._failed_at > self.probe_again_s
 
-    async def look(self, confinement: Confinement, boundary: Boundary) -> Looked:
-        """Look at the folders of a command that is about to start, away from the event loop.
+    async def scan(self, confinement: Confinement, boundary: Boundary) -> Scanned:
+        """Scan the folders of a command that is about to start, in a worker thread.
 
-        From here on protected names that appear in them are taken away, until the plan is settled or released.
+        From here on protected names that appear in them are removed, until the plan is settled or released.
         """
         if os.scandir not in os.supports_fd:
-            return Looked()
-        # Landlock and no boundary at all close no names inside a root; there only what is planted is looked for.
+            return Scanned()
+        # Landlock and no boundary close no names inside a root; there the scan only finds planted names.
         closes_names = boundary.kind not in ("landlock", "none")
         planted = [folder for folder in confinement.writable if not folder.rules.allow_protected]
         masks = await self._masks(confinement, only=None if closes_names else planted)
-        trees = [(folder, self._looks.tree(folder)) for folder in planted]
+        trees = [(folder, self._trees.tree(folder)) for folder in planted]
         orphans = boundary.kind != "bubblewrap"
-        return Looked(masks, self._plantings.begin(trees, leaves_orphans=orphans) if trees else None)
+        return Scanned(masks, self._plantings.begin(trees, leaves_orphans=orphans) if trees else None)
 
     async def _masks(self, confinement: Confinement, only: Sequence[Folder] | None = None) -> dict[Folder, Masks]:
-        """What to close in each folder (or in some) as it is now."""
+        """What to close in each folder, or in `only` some."""
         masks: dict[Folder, Masks] = {}
         folders = (*confinement.readable, *confinement.writable)
         most = MAX_CLOSED // max(1, len(folders))
         for folder in folders if only is None else only:
-            tree = self._looks.tree(folder)
+            tree = self._trees.tree(folder)
             is_writable = folder in confinement.writable
             async with tree.lock:
-                found = _Finding(folder, tree, is_writable, hide_sockets=not confinement.network, most=most)
-                # Where nothing changed this takes microseconds; all else is done by a thread.
+                found = _FolderScan(folder, tree, is_writable, hide_sockets=not confinement.network, most=most)
+                # Where nothing changed this takes microseconds; otherwise a worker thread scans.
                 known = found.known()
                 if known is None:
-                    known = await anyio.to_thread.run_sync(found.look, self._plantings, self._looks)
+                    known = await anyio.to_thread.run_sync(found.scan, self._plantings, self._trees)
                 masks[folder] = known
         return masks
 
@@ -153,12 +142,12 @@ class Sandbox:
         env: dict[str, str],
         *,
         boundary: Boundary,
-        looked: Looked,
+        scanned: Scanned,
         pty: bool = False,
     ) -> tuple[SpawnPlan, dict[str, str]]:
-        """The plan and the environment that run exactly `argv` inside the boundary, by what `look` found."""
-        plan, env = self._wrapped(argv, confinement, env, boundary, looked, pty=pty)
-        plan.planting = looked.planting
+        """The plan and the environment that run exactly `argv` inside the boundary, by the result of `scan`."""
+        plan, env = self._wrapped(argv, confinement, env, boundary, scanned, pty=pty)
+        plan.planting = scanned.planting
         return plan, env
 
     def _wrapped(
@@ -167,7 +156,7 @@ class Sandbox:
         confinement: Confinement,
         env: dict[str, str],
         boundary: Boundary,
-        looked: Looked,
+        scanned: Scanned,
         *,
         pty: bool,
     ) -> tuple[SpawnPlan, dict[str, str]]:
@@ -176,13 +165,15 @@ class Sandbox:
                 assert self._bwrap is not None
                 self._refuse_replaceable(self._bwrap)
                 confinement = self._without_state(confinement)
-                plan = bubblewrap.wrap(self._bwrap, tuple(argv), confinement, looked.masks, pty=pty, look=self._masks)
+                plan, env = bubblewrap.wrap(
+                    self._bwrap, tuple(argv), confinement, scanned.masks, env, pty=pty, scan=self._masks
+                )
             case "landlock":
                 self._refuse_state_inside(confinement)
                 plan, private = landlock.wrap(tuple(argv), confinement)
                 env = {**env, **private}
             case "seatbelt":
-                plan, private = seatbelt.wrap(tuple(argv), self._without_state(confinement), looked.masks)
+                plan, private = seatbelt.wrap(tuple(argv), self._without_state(confinement), scanned.masks)
                 env = {**env, **private}
             case _:
                 return SpawnPlan(argv=tuple(argv), cwd_fd=confinement.cwd_fd), env
@@ -190,7 +181,7 @@ class Sandbox:
         return plan, env
 
     def _refuse_state_inside(self, confinement: Confinement) -> None:
-        """Landlock takes nothing away from what a root gives, so neither the state nor the program must lie in one."""
+        """Refuse a root that holds the state or the program: Landlock cannot exclude parts of a granted folder."""
         state = os.path.realpath(self.state)
         for folder in (*confinement.writable, *confinement.readable):
             if state == folder.path or state.startswith(folder.path.rstrip("/") + "/"):
@@ -212,7 +203,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         await self._plantings.aclose()
-        await anyio.to_thread.run_sync(self._looks.close)
+        await anyio.to_thread.run_sync(self._trees.close)
 
     async def _best(self) -> Boundary:
         from computer_linker.providers.sandbox.probe import crossed
@@ -231,8 +222,8 @@ class Sandbox:
         return Boundary("none", detail="; ".join(reasons) or NO_BOUNDARY.detail)
 
     def _has_bubblewrap(self) -> bool:
-        """Find it in a folder of the system, where no scope could replace it; a staged root shows it no other."""
-        from computer_linker.providers.processes.writers import writer_of, writers_of
+        """Find bubblewrap in a system folder, where no scope could replace it."""
+        from computer_linker.policy.writers import writer_of, writers_of
 
         folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
         found = [os.path.realpath(path) for folder in folders if (path := shutil.which("bwrap", path=folder))]
@@ -242,8 +233,8 @@ class Sandbox:
         return self._bwrap is not None
 
     def _refuse_replaceable(self, bwrap: str) -> None:
-        """The config may have changed since the probe, and a scope may reach the program now."""
-        from computer_linker.providers.processes.writers import writer_of, writers_of
+        """Refuse a program that a scope can write: the config may have changed since the probe."""
+        from computer_linker.policy.writers import writer_of, writers_of
 
         scopes = self._scopes()
         if scopes is self._checked_for:
@@ -258,8 +249,8 @@ class Sandbox:
 
 
 @dataclass(slots=True)
-class _Finding:
-    """A look at one folder, and what to close in it."""
+class _FolderScan:
+    """Scans one folder for what to close in it."""
 
     folder: Folder
     tree: Tree
@@ -268,19 +259,19 @@ class _Finding:
     most: int
 
     def known(self) -> Masks | None:
-        """What the last look found, where it still holds and was worked out."""
+        """The cached masks, if nothing changed since the last scan."""
         if not self.tree.is_quiet() or self.tree.fresh:
             return None
         kept = self.tree.kept.get((self.is_writable, self.hide_sockets, self.most))
         return self._masks() if kept is not None and kept[0] == self.tree.version else None
 
-    def look(self, plantings: Plantings, looks: Looks) -> Masks:
-        """Look, in a worker thread."""
-        looks.sweep()
-        plantings.look(self.folder, self.tree, self.folder.fd)
+    def scan(self, plantings: Plantings, trees: TreeCache) -> Masks:
+        """Scan and compute the masks; blocking."""
+        trees.sweep()
+        plantings.scan(self.folder, self.tree, self.folder.fd)
         if not self.tree.is_quiet():
-            # Something was taken away just now.
-            self.tree.look(self.folder.fd)
+            # Something was removed just now.
+            self.tree.scan(self.folder.fd)
         return self._masks()
 
     def _masks(self) -> Masks:

@@ -1,4 +1,4 @@
-"""A command under macOS's own sandbox: a profile that denies everything and then opens what the scope gives.
+"""Runs a command under macOS's sandbox: a profile that denies everything, then allows what the scope grants.
 
 Unproven: written after Apple's profile language and tested as text, never yet run on a Mac. The probe tries to cross it
 there like every other boundary, and what it finds open is not claimed.
@@ -44,15 +44,15 @@ _NETWORK = (
 _SPECIAL = re.compile(r"[.^$*+?()\[\]{}|\\]")
 
 
-def is_here() -> bool:
-    """True on a system that has it."""
+def is_available() -> bool:
+    """True where sandbox-exec is available."""
     return Path(PROGRAM).exists()
 
 
 def wrap(
     argv: tuple[str, ...], confinement: Confinement, masks: Mapping[Folder, Masks] | None = None
 ) -> tuple[SpawnPlan, dict[str, str]]:
-    """The plan, and the variables that send temporary files to a private folder (it is gone afterwards)."""
+    """The plan, and the variables that send temporary files to a private folder, which is removed afterwards."""
     private = str(Path(tempfile.mkdtemp(prefix="computer-linker-")).resolve())
     cwd_fd = confinement.cwd_fd
     if cwd_fd is None:
@@ -67,7 +67,7 @@ def wrap(
 
 
 def profile(confinement: Confinement, private: str, masks: Mapping[Folder, Masks]) -> str:
-    """The profile. Of several rules that fit, the last one holds: what is closed inside a root comes after the root."""
+    """The profile. The last matching rule wins, so rules that close parts of a root follow the root's own."""
     lines = [*_ALWAYS, *(_NETWORK if confinement.network else ())]
     readable = (*_SYSTEM, *tool_folders(), *confinement.programs, *(folder.path for folder in confinement.readable))
     lines.append(f"(allow file-read* {_subpaths(readable)})")
@@ -85,7 +85,7 @@ def profile(confinement: Confinement, private: str, masks: Mapping[Folder, Masks
 
 
 def protected_names(folder: Folder) -> str:
-    """A regular expression over paths in the folder: a protected name at any depth, in any case, and all below it."""
+    """A regular expression over paths in the folder: a protected name at any depth, in any letter case, and all below it."""
     names = "|".join(_any_case(name) for name in sorted(PROTECTED_NAMES))
     return f"^{_literal(folder.path.rstrip('/'))}/(.*/)?({names})(/.*)?$"
 
@@ -117,5 +117,5 @@ def _any_case(name: str) -> str:
 
 
 def _literal(text: str) -> str:
-    # Nothing in the profile's raw text can stand for a quote, so a dot does: it closes more, never less.
+    # The profile's raw text cannot escape a quote, so a dot matches it: that closes more, never less.
     return "".join("." if char == '"' or not char.isprintable() else _SPECIAL.sub(r"\\\g<0>", char) for char in text)

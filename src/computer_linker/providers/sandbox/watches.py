@@ -1,4 +1,4 @@
-"""Watches: the kernel's reports (inotify) of which folders of a root changed, so that they need not all be asked."""
+"""inotify watches that report which folders of a root changed, so that a scan need not stat them all."""
 
 import ctypes
 import os
@@ -14,11 +14,11 @@ _OVERFLOW, _UNMOUNTED, _IGNORED = 0x4000, 0x2000, 0x8000
 _EVENT = struct.Struct("iIII")
 _READ = 65_536
 _MOST_READS = 32
-"""What a busy root reports in one look; beyond it, asking every folder is quicker."""
+"""Reads of events per scan; beyond that, checking every folder is faster."""
 _LOCAL_DISKS = frozenset({0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x2FC12FC1, 0xF2F52010, 0xCA451A4E, 0x858458F6})
-"""ext, xfs, btrfs, tmpfs, zfs, f2fs, bcachefs, ramfs: every change to them passes this kernel. Others may change unseen."""
+"""ext, xfs, btrfs, tmpfs, zfs, f2fs, bcachefs, ramfs: every change to them causes an event. Others may change without one."""
 _SHARE = 4
-"""A quarter of the user's watches at most: editors live on the rest."""
+"""At most a quarter of the user's watches: editors need the rest."""
 
 
 _taken = 0
@@ -26,7 +26,7 @@ _counting = threading.Lock()
 
 
 class Watches:
-    """One inotify descriptor, and one on the table of mounts: a folder mounted over changes without an event."""
+    """One inotify descriptor, and one on the mount table: mounting over a folder causes no inotify event."""
 
     def __init__(self, fd: int, mounts: int) -> None:
         self._fd = fd
@@ -40,7 +40,7 @@ class Watches:
 
     @classmethod
     def open(cls) -> "Watches | None":
-        """Watches for one root; None where the system has none to give."""
+        """Watches for one root; None where the system has none left."""
         if not hasattr(os, "O_PATH") or _most() == 0:
             return None
         fd = _libc().inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -52,12 +52,12 @@ class Watches:
             os.close(fd)
             return None
         found = cls(fd, mounts)
-        # The first answer reports everything before it was opened.
+        # The first poll reports everything from before it was opened.
         found._poll.poll(0)
         return found
 
     def add(self, folder_fd: int, device: int) -> int | None:
-        """Watch an open folder; None when there are no more watches, or its disk may change unseen."""
+        """Watch an open folder; None when there are no more watches, or its file system may change without an event."""
         if device not in self._local:
             self._local[device] = _is_local(folder_fd)
         if not self._local[device] or _taken >= _most():
@@ -75,14 +75,14 @@ class Watches:
         self._lost(watch)
 
     def is_quiet(self) -> bool:
-        """True when nothing was reported since `changed` was last asked. Takes microseconds."""
+        """True when nothing was reported since the last call of `changed`. Takes microseconds."""
         ready = dict(self._poll.poll(0))
         # Polling it once makes it quiet again.
         self._remounted = self._remounted or self._mounts in ready
         return not ready and not self._remounted
 
     def changed(self) -> tuple[set[int], set[int]] | None:
-        """The watches whose folders changed, and those that are no more; None when every folder has to be asked."""
+        """The watches whose folders changed, and those that ended; None when every folder has to be checked."""
         found: set[int] = set()
         gone: set[int] = set()
         is_quiet = self.is_quiet()
@@ -116,7 +116,7 @@ class Watches:
 
 
 def _count(more: int) -> None:
-    global _taken  # the user's watches are one store for all roots
+    global _taken  # the limit of watches is per user, so all roots share it
     with _counting:
         _taken += more
 

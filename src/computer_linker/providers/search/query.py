@@ -1,4 +1,4 @@
-"""What is asked of a search, what it answers, and the cursor that continues it."""
+"""Search queries, result pages, and the cursor that continues a search."""
 
 import base64
 import binascii
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from computer_linker.errors import InvalidRequest
 
-Place = tuple[tuple[bytes, ...], int]
-"""A path as bytes, name by name, and a line in it: the order in which answers come."""
+Position = tuple[tuple[bytes, ...], int]
+"""A path as byte components, and a line in it: the order of results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breadth:
-    """Which files are looked at."""
+    """Which files are searched."""
 
     glob: str | None = None
     include_hidden: bool = False
@@ -59,65 +59,59 @@ class Hit:
     after: list[str] = field(default_factory=list)
 
     @property
-    def place(self) -> Place:
-        return place_of(self.path, self.line)
+    def position(self) -> Position:
+        return position_of(self.path, self.line)
 
 
 @dataclass(slots=True)
 class TextPage:
-    """One page of hits in order, and where the next one starts."""
+    """One ordered page of hits, and where the next one starts."""
 
     hits: list[Hit]
-    engine: str
-    next_place: Place | None = None
+    next_position: Position | None = None
     binary_files: list[bytes] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class NamePage:
-    """One page of paths in order, and where the next one starts."""
+    """One ordered page of paths, and where the next one starts."""
 
     paths: list[bytes]
-    engine: str
-    next_place: Place | None = None
+    next_position: Position | None = None
 
 
-class LinesTooLong(Exception):
-    """ripgrep ran out of its memory allowance: some file has a line that cannot be held."""
+class Unreadable(Exception):
+    """ripgrep failed on the tree: a line too long for memory, or a .gitignore that is endless or a pipe."""
 
 
-class StoodStill(Exception):
-    """ripgrep waited for something that never answers, such as a pipe that is called .gitignore."""
-
-
-def place_of(path: bytes, line: int) -> Place:
+def position_of(path: bytes, line: int) -> Position:
     return tuple(path.split(b"/")), line
 
 
 def shown(path: bytes) -> str:
-    """A path for an answer; bytes that are not UTF-8 are shown escaped."""
+    """A path for results; bytes that are not UTF-8 are escaped."""
     return path.decode("utf-8", "backslashreplace")
 
 
-def to_cursor(place: Place, digest: str) -> str:
+def to_cursor(position: Position, digest: str) -> str:
     """An opaque token that continues after `place`, for the same query only."""
-    path = b"/".join(place[0]).decode("utf-8", "surrogateescape")
-    raw = json.dumps([path, place[1], digest]).encode()
+    path = b"/".join(position[0]).decode("utf-8", "surrogateescape")
+    raw = json.dumps([path, position[1], digest]).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def from_cursor(cursor: str | None, digest: str) -> Place | None:
-    """The place a cursor names. Raises InvalidRequest for one that is not of this query."""
+def from_cursor(cursor: str | None, digest: str) -> Position | None:
+    """The position of a cursor. Raises InvalidRequest for one of another query."""
     if cursor is None:
         return None
     try:
         path, line, given = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        place = place_of(os.fsencode(path), int(line))
+        position = position_of(os.fsencode(path), int(line))
     except (ValueError, TypeError, AttributeError, binascii.Error, RecursionError) as error:
         raise InvalidRequest("The cursor is not one of this service.", field="cursor") from error
     if given != digest:
         raise InvalidRequest("The cursor belongs to another query; leave it out to start again.", field="cursor")
-    return place
+    return position
 
 
 def _digest(*parts: object) -> str:

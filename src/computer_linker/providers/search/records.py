@@ -1,4 +1,4 @@
-"""The JSON lines of a search, read as they come: only what is needed is decoded, and no line is held whole that is too long."""
+"""Parses ripgrep's JSON lines as a stream: only needed fields are decoded, and overlong lines are not buffered."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 _MAX_RECORD = 1 << 20
 _HEAD = 1 << 14
-# A quote inside JSON text is always escaped, so these can only be the end of a text.
+# A quote inside a JSON string is always escaped, so these can only end a string.
 _AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+),')
 _AFTER_MATCH = re.compile(rb'"\},"start":(\d+),"end":(\d+)')
 _OVERLAP = 64
@@ -27,25 +27,25 @@ class Record:
     start: int = 0
     is_binary: bool = False
     is_cut: bool = False
-    column: int = 0
-    """Given where the text is a part of a line too long to hold."""
 
 
 def records(read: Callable[[], bytes]) -> Iterator[Record]:
-    """Every match, context line and end of file, in the order they come."""
+    """Every match, context line and end of file, in order of arrival."""
     pending = b""
     while piece := read():
         pending += piece
-        if b"\n" in piece:
+        has_line = b"\n" in piece
+        if not has_line and len(pending) > _MAX_RECORD:
+            record, pending = _long_record(pending, read)
+            has_line = True
+            if record is not None:
+                yield record
+        if has_line:
             *lines, pending = pending.split(b"\n")
             for line in lines:
                 record = _record(line)
                 if record is not None:
                     yield record
-        if len(pending) > _MAX_RECORD:
-            record, pending = _long_record(pending, read)
-            if record is not None:
-                yield record
 
 
 def _record(line: bytes) -> Record | None:
@@ -54,11 +54,7 @@ def _record(line: bytes) -> Record | None:
         data = value["data"]
         found = data["submatches"]
         start = found[0]["start"] if found else 0
-        column = data.get("column", 0)
-        text = _bytes(data["lines"])
-        return Record(
-            value["type"], _path(data["path"]), data["line_number"], text, start, is_cut=bool(column), column=column
-        )
+        return Record(value["type"], _path(data["path"]), data["line_number"], _bytes(data["lines"]), start)
     if line.startswith(b'{"type":"end"'):
         data = json.loads(line)["data"]
         return Record("end", _path(data["path"]), is_binary=data["binary_offset"] is not None)
@@ -66,7 +62,7 @@ def _record(line: bytes) -> Record | None:
 
 
 def _long_record(pending: bytes, read: Callable[[], bytes]) -> tuple[Record | None, bytes]:
-    """A record too long to hold: its head, its line number and its first match, the rest passed over."""
+    """Parse an overlong record: its head, line number and first match; the rest is skipped."""
     head = pending[:_HEAD]
     line, rest = _seek(_AFTER_TEXT, pending, read)
     start, rest = (None, b"") if line is None else _seek(_AFTER_MATCH, rest, read)

@@ -1,9 +1,9 @@
-"""Text search: hits gathered from an engine's records into ordered pages."""
+"""Text search: collects hits from an engine's records into ordered pages."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from computer_linker.providers.search.query import Hit, Place, place_of
+from computer_linker.providers.search.query import Hit, Position, position_of
 from computer_linker.providers.search.records import Record
 
 _PREVIEW = 300
@@ -13,7 +13,7 @@ _MAX_KEPT_CHARS = 4_000_000
 
 @dataclass(slots=True)
 class Gathered:
-    """What one run of an engine gave."""
+    """The result of one engine run."""
 
     hits: list[Hit] = field(default_factory=list)
     binary_files: list[bytes] = field(default_factory=list)
@@ -25,10 +25,10 @@ class Gatherer:
     """Collects visible hits after `after` until there are `most`, with their context lines."""
 
     visible: Callable[[bytes], bool]
-    after: Place | None
+    after: Position | None
     most: int
     most_in_file: int | None
-    """Where the engine was told to stop in a file: that many mean there may be more."""
+    """The engine's limit of hits per file: a file that reaches it may have more."""
     before_lines: int
     after_lines: int
     _found: Gathered = field(default_factory=Gathered)
@@ -38,7 +38,7 @@ class Gatherer:
     _chars: int = 0
 
     def gather(self, records: Iterator[Record]) -> Gathered:
-        """Read until the engine ends or there is enough; `is_complete` says which."""
+        """Read until the engine ends (`is_complete`) or there are enough hits."""
         for record in records:
             if record.kind == "end":
                 self._end_file(is_binary=record.is_binary, path=record.path)
@@ -59,7 +59,7 @@ class Gatherer:
             self._found.is_complete = False
         column, preview = _preview(record)
         self._keep_line(record.line, preview)
-        if self.after is None or place_of(record.path, record.line) > self.after:
+        if self.after is None or position_of(record.path, record.line) > self.after:
             self._chars += len(preview)
             self._hits.append(Hit(record.path, record.line, column, preview))
 
@@ -102,10 +102,6 @@ def _preview(record: Record) -> tuple[int, str]:
     text = record.text.rstrip(b"\r\n")
     before = text[: record.start].decode("utf-8", "replace")
     column = len(before) + 1
-    if record.column:
-        first = max(0, record.start - _LEAD)
-        opens = "…" if first or record.column > column else ""
-        return record.column, f"{opens}{_cut(text[first:])}…".replace("……", "…")
     if record.is_cut and record.start > len(text):
         return record.start + 1, _cut(text) + "…"
     line = text.decode("utf-8", "replace")

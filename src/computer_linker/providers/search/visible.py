@@ -1,4 +1,4 @@
-"""Which of the engine's answers may be given: the scope's rules and the caller's breadth, asked again for every path."""
+"""Filters the engine's results by the scope's rules and the caller's breadth, checked again for every path."""
 
 import os
 from contextlib import suppress
@@ -9,8 +9,9 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import is_hidden_by
 from computer_linker.providers.held import Held
 from computer_linker.providers.search.globs import escaped
-from computer_linker.providers.search.ignores import Ignores, rules_above
-from computer_linker.providers.search.query import Breadth, Place
+from computer_linker.providers.search.ignores import Ignores
+from computer_linker.providers.search.query import Breadth, Position
+from computer_linker.providers.search.ripgrep import Fallback
 
 _MAX_DONE = 2000
 _MAX_BESIDE = 10_000
@@ -18,7 +19,7 @@ _MAX_BESIDE = 10_000
 
 @dataclass(slots=True)
 class Visible:
-    """Judges paths relative to the folder searched; remembers what it said of folders."""
+    """Checks paths relative to the searched folder; caches the results for folders."""
 
     base: RootedPath
     breadth: Breadth
@@ -26,12 +27,10 @@ class Visible:
     _known: dict[bytes, bool] = field(default_factory=dict)
 
     @classmethod
-    def within(cls, folder: Held, breadth: Breadth) -> "Visible":
-        # A glob makes ripgrep answer ignored and hidden files that match it, so both are asked again here.
-        ignores = None
-        if breadth.gitignore and breadth.glob is not None:
-            ignores = Ignores(folder.fd, rules_above(real_path(folder)))
-        return cls(folder.path, breadth, ignores)
+    def within(cls, folder: Held, breadth: Breadth, fallback: Fallback = Fallback.NONE) -> "Visible":
+        # A glob makes ripgrep return matching ignored and hidden files, so both are checked again here.
+        checks_ignores = breadth.gitignore and (breadth.glob is not None or fallback is not Fallback.NONE)
+        return cls(folder.path, breadth, Ignores(folder.fd, real_path(folder)) if checks_ignores else None)
 
     def __call__(self, path: bytes) -> bool:
         known = self._known.get(path)
@@ -52,34 +51,20 @@ class Visible:
 
 
 def real_path(folder: Held) -> str:
-    """The folder's path in the file system, for looking at what lies above it."""
+    """The folder's path in the file system, to examine its parents."""
     return "/".join((folder.path.root.rstrip("/"), *folder.path.parts))
-
-
-def ignore_files_above(folder: Held) -> list[str] | None:
-    """The .gitignore files above a folder, up to the top of its repository; None where it lies in no repository."""
-    path = real_path(folder)
-    found: list[str] = []
-    while True:
-        if os.path.lexists(path + "/.git"):
-            return found
-        path, _, name = path.rpartition("/")
-        if not name:
-            return None
-        if os.path.isfile(path + "/.gitignore"):  # noqa: PTH113 - a path in the making
-            found.append(path + "/.gitignore")
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Of the files that were found: how many have other names, and which are another name of one that stays closed."""
+    """Hard links among the found files: how many have other names, and which are names of a closed file."""
 
     count: int
     closed: set[bytes]
 
 
 def shared(place: Held, paths: set[bytes]) -> Shared:
-    """Look for hard links among what was found; one beside a closed name, or with one at the root's top, is closed too."""
+    """Find hard links among the results; a link to a closed file beside it, or at the root's top, is closed too."""
     numbers = {path: number for path in paths if (number := _shared_number(place, path)) is not None}
     known: dict[tuple[str, ...], set[int]] = {}
     closed: set[bytes] = set()
@@ -109,8 +94,8 @@ def _closed_numbers(path: RootedPath, parts: tuple[str, ...]) -> set[int]:
     return set()
 
 
-def already_answered(folder: int, after: Place | None) -> tuple[str, ...]:
-    """Globs of what sorts before `after`, so that a continued search need not read it again; empty when too many."""
+def already_answered(folder: int, after: Position | None) -> tuple[str, ...]:
+    """Globs of what sorts before `after`, so that a continued search skips it; empty when too many."""
     if after is None:
         return ()
     globs: list[str] = []

@@ -1,1 +1,1 @@
-"""Definitions in source files: found by ripgrep, proved by tree-sitter, remembered by content."""
+"""Definitions in source files: found by ripgrep, verified by tree-sitter, cached by content."""

@@ -63,7 +63,7 @@ def symbols_in(content: bytes, language: str) -> list[Symbol]:
     root = rules.parser.parse(content).root_node
     found: dict[int, tuple[Any, str, str]] = {}
     for node, name, kind in _captured(rules, root):
-        # An arrow function bound to a name is found both as a function and as a variable; the first kind stands.
+        # An arrow function bound to a name matches both as a function and as a variable; the first kind wins.
         if name and node.id not in found and len(found) < _MAX_SYMBOLS:
             found[node.id] = (node, name, kind)
     return sorted(

@@ -1,4 +1,4 @@
-"""What was parsed before, by content: a file that has not changed, or was renamed, is not parsed again."""
+"""Cache of parsed symbols by content: an unchanged or renamed file is not parsed again."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ Mark = tuple[str, int, int, int, int, int]
 
 
 def digest_of(content: bytes, language: str) -> bytes:
-    """The key of a content in a language, under the present tables."""
+    """The cache key of a content in a language, for the present tables."""
     return hashlib.blake2b(content, digest_size=16, salt=f"{VERSION}:{language}".encode()[:16]).digest()
 
 
 class Index:
-    """A table in the state folder; losing it costs time only."""
+    """A table in the state folder; its loss only costs time."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ class Index:
         self._table = self._opened()
 
     def seen(self, mark: Mark) -> bytes | None:
-        """The digest of a file in exactly this state, where it was read before."""
+        """The digest of a file in exactly this state, if it was read before."""
         with self._lock:
             return self._seen.get(mark)
 
@@ -56,7 +56,7 @@ class Index:
         return found
 
     def store(self, parsed: dict[bytes, list[Symbol]]) -> None:
-        """Keep what was parsed."""
+        """Store parsed symbols."""
         now = int(time.time())
         rows = [(digest, encoded(symbols), now) for digest, symbols in parsed.items()]
         with self._lock, self._table:
@@ -76,7 +76,7 @@ class Index:
         try:
             return self._connected()
         except sqlite3.DatabaseError:
-            # A damaged index is worth nothing, and everything in it can be found again.
+            # A damaged index is discarded, because everything in it can be parsed again.
             self._path.unlink(missing_ok=True)
             return self._connected()
 

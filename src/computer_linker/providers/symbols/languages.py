@@ -1,9 +1,9 @@
-"""What each language's grammar calls a definition. A node kind that a grammar does not know is left out."""
+"""The node kinds of definitions in each language's grammar. Kinds unknown to a grammar are skipped."""
 
 from dataclasses import dataclass, field
 
 VERSION = 3
-"""Raised when the tables change, so that remembered answers of an older table are not used."""
+"""Increment when the tables change, so that cached results of older tables are not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Language:
     definitions: dict[str, str]
     function: str = "language"
     containers: dict[str, str] = field(default_factory=dict)
-    """Nodes that are no definition themselves but contain some, with the field that names them."""
+    """Nodes that contain definitions without being one, with the field of their name."""
     patterns: tuple[tuple[str, str], ...] = ()
     """Further definitions as queries with the captures @definition and @name, and their kind."""
 

@@ -1,11 +1,11 @@
-"""Parses many contents in a child process, and goes on when one of them ends it."""
+"""Parses many contents in a child process, and continues when one of them crashes it."""
 
 import json
 import sys
 from dataclasses import dataclass
 
 from computer_linker.errors import Aborted
-from computer_linker.providers.child import Leash, Spec
+from computer_linker.providers.child import ProcessGroup, Spec
 from computer_linker.providers.fences import fenced
 from computer_linker.providers.symbols.extract import Symbol
 
@@ -25,36 +25,36 @@ class Source:
 
 @dataclass(slots=True)
 class Parsed:
-    """What came of it; `missing` are languages without a grammar here."""
+    """The results; `missing` are languages without an installed grammar."""
 
     symbols: dict[bytes, list[Symbol]]
     missing: set[str]
     failed: int = 0
 
 
-def parse(sources: list[Source], leash: Leash) -> Parsed:
+def parse(sources: list[Source], group: ProcessGroup) -> Parsed:
     """The symbols of each source. One that crashes or stalls its grammar counts as failed and has none."""
     done = Parsed({}, set())
     left = list(sources)
     while left and done.failed < _MAX_DEATHS:
-        answered = _batch(left, leash, done)
+        answered = _batch(left, group, done)
         if answered < len(left):
-            if leash.is_pulled:
+            if group.is_cancelled:
                 raise Aborted("The caller no longer waits for this.")
             done.failed += 1
-            # Remembered as empty, so that it is not tried again at every query.
+            # Cached as empty, so that it is not parsed again at every query.
             done.symbols[left[answered].digest] = []
             answered += 1
         left = left[answered:]
     return done
 
 
-def _batch(sources: list[Source], leash: Leash, done: Parsed) -> int:
+def _batch(sources: list[Source], group: ProcessGroup, done: Parsed) -> int:
     """Feed a child until it ends; the number of sources it answered."""
     stream = b"".join(_framed(source) for source in sources)
     argv = [sys.executable, "-I", "-m", "computer_linker.providers.symbols.worker"]
     answered = 0
-    with leash.running(fenced(Spec(argv, "/", _ENVIRONMENT, stdin=stream, max_memory=_MEMORY))) as child:
+    with group.running(fenced(Spec(argv, "/", _ENVIRONMENT, stdin=stream, max_memory=_MEMORY))) as child:
         pending = b""
         while piece := child.read():
             *lines, pending = (pending + piece).split(b"\n")

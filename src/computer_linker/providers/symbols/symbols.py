@@ -1,4 +1,4 @@
-"""Symbols of a tree and of a file: ripgrep names the files that may have them, the index or a parse proves them."""
+"""Symbols of a tree or a file: ripgrep finds candidate files, the index or a parse verifies them."""
 
 import os
 from collections.abc import Iterator
@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
 
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied, ProviderUnavailable
 from computer_linker.extras import remedy
 from computer_linker.model.paths import RootedPath
-from computer_linker.providers.child import Leash, on_leash
+from computer_linker.providers.child import ProcessGroup, in_process_group
 from computer_linker.providers.held import Held, held
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.visible import shared
@@ -19,16 +18,11 @@ from computer_linker.providers.symbols.extract import Symbol
 from computer_linker.providers.symbols.index import Index, Mark, decoded, digest_of
 from computer_linker.providers.symbols.languages import BY_NAME, language_of
 from computer_linker.providers.symbols.parsing import Source, parse
+from computer_linker.services import Services
 
 _MAX_CANDIDATES = 20_000
 _MAX_FILE = 2 << 20
 _BATCH_BYTES = 32 << 20
-
-
-class HasHome(Protocol):
-    """What this part asks of the service."""
-
-    home: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +57,14 @@ class FoundSymbols:
 
 
 class Symbols:
-    """The symbol queries of one service, with what was parsed before."""
+    """The symbol queries of one service, with their index."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._index: Index | None = None
 
     @classmethod
-    def open(cls, services: HasHome) -> "Symbols":
+    def open(cls, services: Services) -> "Symbols":
         return cls(services.home / "index")
 
     async def aclose(self) -> None:
@@ -78,11 +72,11 @@ class Symbols:
             self._index.close()
 
     async def search(self, search: Search, folder: Held, query: SymbolQuery) -> FoundSymbols:
-        """Definitions below a folder whose name has the text in it."""
+        """Definitions below a folder whose name contains the text."""
         _check_parser()
         files, more = await search.holding(folder, query.text, ignore_case=query.ignores_case, most=_MAX_CANDIDATES)
         paths = [os.fsdecode(path) for path in sorted(files)]
-        found = await on_leash(partial(self._search, folder, paths, query))
+        found = await in_process_group(partial(self._search, folder, paths, query))
         found.is_cut = found.is_cut or more
         return found
 
@@ -91,17 +85,17 @@ class Symbols:
         _check_parser()
         if language_of(path.name) is None:
             raise InvalidRequest(f"{path.shown} is not in a language this service knows.", languages=sorted(BY_NAME))
-        found = await on_leash(partial(self._outline, path))
+        found = await in_process_group(partial(self._outline, path))
         if found.missing:
             raise ProviderUnavailable(f"The grammar for {', '.join(found.missing)} is not installed. {remedy('code')}")
         return found
 
-    def _search(self, folder: Held, paths: list[str], query: SymbolQuery, leash: Leash) -> FoundSymbols:
+    def _search(self, folder: Held, paths: list[str], query: SymbolQuery, group: ProcessGroup) -> FoundSymbols:
         found = FoundSymbols()
         wanted = [path for path in paths if _is_wanted(path, query)]
         needle = query.text.encode("utf-8", "replace")
         hits: list[tuple[int, str, Symbol]] = []
-        for path, raw in self._raw(folder, wanted, found, leash):
+        for path, raw in self._raw(folder, wanted, found, group):
             if needle not in (raw.lower() if query.ignores_case else raw):
                 continue
             hits += [(query.rank(symbol), path, symbol) for symbol in decoded(raw) if query.fits(symbol)]
@@ -112,7 +106,7 @@ class Symbols:
         found.symbols = [(path, symbol) for _, path, symbol in hits[: query.most]]
         return found
 
-    def _outline(self, path: RootedPath, leash: Leash) -> FoundSymbols:
+    def _outline(self, path: RootedPath, group: ProcessGroup) -> FoundSymbols:
         found = FoundSymbols()
         with held(path.parent) as folder, held(path) as file:
             if file.is_folder:
@@ -122,11 +116,13 @@ class Symbols:
             if shared(file, {os.fsencode(path.name)}).closed:
                 why = f"{path.shown} is a hardlink to something this scope does not open."
                 raise PermissionDenied(why, path=path.shown, rule="hardlink")
-            for _, raw in self._raw(folder, [path.name], found, leash):
+            for _, raw in self._raw(folder, [path.name], found, group):
                 found.symbols = [(path.shown, symbol) for symbol in decoded(raw)]
         return found
 
-    def _raw(self, folder: Held, paths: list[str], found: FoundSymbols, leash: Leash) -> Iterator[tuple[str, bytes]]:
+    def _raw(
+        self, folder: Held, paths: list[str], found: FoundSymbols, group: ProcessGroup
+    ) -> Iterator[tuple[str, bytes]]:
         """The stored symbols of each file, parsed first where they are not known."""
         index = self._index = self._index or Index(self._folder)
         digests = {path: digest for path in paths if (digest := self._known_digest(index, folder, path)) is not None}
@@ -143,7 +139,7 @@ class Symbols:
                 if keys[path] not in stored
             }
             if sources:
-                done = parse(list(sources.values()), leash)
+                done = parse(list(sources.values()), group)
                 index.store(done.symbols)
                 found.missing |= done.missing
                 found.failed += done.failed

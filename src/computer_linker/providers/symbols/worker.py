@@ -1,6 +1,6 @@
-"""The child that parses: grammars are native code and sources may be hostile, so neither meets the service itself.
+"""The parsing child process: grammars are native code and sources may be hostile, so neither runs in the service.
 
-On stdin come a line of JSON (`language`, `size`) and that many bytes, again and again; on stdout goes one line of JSON each.
+stdin has a line of JSON (`language`, `size`) and that many bytes per source; stdout gets one line of JSON for each.
 """
 
 import json
@@ -13,7 +13,7 @@ _SECONDS_A_FILE = 5
 
 
 def main() -> int:
-    """Answer until the input ends. A file that takes too long ends this process; the service goes on with the next."""
+    """Parse until the input ends. A file that takes too long ends this process; the service continues with the next."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while header := source.readline():
         request = json.loads(header)

@@ -1,1 +1,1 @@
-"""Seeing and using the controls of applications: routes, selectors, outlines, aims, acts and what came of them."""
+"""Reading and operating the controls of applications: routes, selectors, outlines, aims, acts and their effects."""

@@ -1,4 +1,4 @@
-"""Aims: what an act is meant for, found afresh, and the point at which a click would reach it."""
+"""Aims: the target of an act, resolved anew, and the point at which a click reaches it."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -17,16 +17,16 @@ from computer_linker.model.scope import Scope
 from computer_linker.providers.frames import Frames
 from computer_linker.providers.refs.store import References
 from computer_linker.providers.shots import is_excluded
-from computer_linker.providers.ui.look import pick_one
 from computer_linker.providers.ui.presses import Presses
 from computer_linker.providers.ui.route import PERSONS_OWN, Route, is_out_of_reach
 from computer_linker.providers.ui.selector import Selector
+from computer_linker.providers.ui.view import pick_one
 
 _FOCUS_S = 0.5
 _STEP_S = 0.01
 _FRAME_S = 0.017
 _STILL_S = 0.04
-"""Two frames and a bit: an animation moves a window with every frame."""
+"""A little more than two frames: an animation moves a window with every frame."""
 _RESTORED_S = 0.25
 _MOVES_S = 2.0
 _TRIES = 3
@@ -59,7 +59,7 @@ class AimAt(Model):
 
 @dataclass(slots=True)
 class Aim:
-    """What was found. `element` is None for a bare point."""
+    """A resolved target. `element` is None for a bare point."""
 
     element: Element | None = None
     app: Application | None = None
@@ -69,7 +69,7 @@ class Aim:
     point: Point | None = None
     name: str = ""
     seen: tuple[str, Point] | None = None
-    """The frame in which a bare point was seen, and where in its picture."""
+    """The captured frame of a bare point, and its position in that image."""
 
     @property
     def app_id(self) -> str | None:
@@ -78,7 +78,7 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Aiming:
-    """Finds aims for one request."""
+    """Resolves aims for one request."""
 
     computer: Computer
     scope: Scope
@@ -87,10 +87,10 @@ class Aiming:
     presses: Presses = field(default_factory=Presses)
 
     async def take(self, at: AimAt | str) -> Aim:
-        """What a request means, as it is now.
+        """Resolve the target of a request.
 
         Raises:
-            StaleReference: the reference or the frame no longer holds.
+            StaleReference: the reference or the frame is outdated.
             ElementNotFound, Conflict: the selector fits none, or several.
             PermissionDenied: it belongs to an application the scope keeps out of reach.
         """
@@ -114,7 +114,7 @@ class Aiming:
         return Aim(now, app, reference.ref, title, name=now.name)
 
     async def focused(self) -> Aim | None:
-        """The element with the keyboard focus; None where nothing tells, for keys need no more than a focused window.
+        """The element with the keyboard focus; None where none is reported, since keys only need a focused window.
 
         Raises:
             PermissionDenied: the keyboard is in an application the scope keeps out of reach, or may be.
@@ -135,13 +135,13 @@ class Aiming:
         """A point at which a click reaches the aim, its window brought to the front when something covers it.
 
         Raises:
-            Conflict: it shows nowhere, or another window stays in front of it.
+            Conflict: it is not visible, or another window stays in front of it.
         """
         if aim.point is not None:
             return aim.point
         own = await self.window(aim)
         if own is not None and not own.is_visible:
-            # Restored: a window manager may take a quarter of a second to move it to its place, and says so nowhere.
+            # Restored: a window manager may take a quarter of a second to position it, and sends no event for that.
             await self._to_front(aim)
             await self._stand_still(aim, _RESTORED_S)
         elif await self._covered_by(aim, await self._visible_middle(aim)) is not None:
@@ -154,7 +154,7 @@ class Aiming:
         return place
 
     async def still_there(self, aim: Aim, place: Point) -> bool:
-        """Whether a click at this place would reach the aim at this moment: asked right before every act.
+        """Whether a click at this point would reach the aim now; checked right before every act.
 
         Raises:
             StaleReference: what was seen at a bare point is no longer there.
@@ -171,7 +171,7 @@ class Aiming:
         """The point to act at, checked once more after `ready` prepared the act there.
 
         Raises:
-            Conflict: the aim keeps moving away.
+            Conflict: the aim keeps moving.
         """
         for _ in range(_TRIES):
             place = await self.point(aim)
@@ -181,16 +181,16 @@ class Aiming:
         raise Conflict("The element keeps moving, so nothing was pressed.", ref=aim.ref)
 
     async def bring_to_front(self, aim: Aim) -> None:
-        """Give the aim's window the keyboard."""
+        """Focus the aim's window."""
         window = await self.window(aim)
         if window is not None and not window.is_focused:
             await self.computer.windows.focus(window.id)
 
     async def give_focus(self, aim: Aim) -> None:
-        """Give the element the keyboard: by asking, and by a click when asking did not do it.
+        """Focus the element: by accessibility, and by a click when that failed.
 
         Raises:
-            Conflict: it did not take it.
+            Conflict: it did not take the focus.
         """
         one = aim.element
         assert one is not None
@@ -231,10 +231,10 @@ class Aiming:
             await self.computer.windows.focus(window.id)
 
     async def _stand_still(self, aim: Aim, seconds: float) -> None:
-        """Wait until neither the element nor its window has moved for so long.
+        """Wait until neither the element nor its window has moved for `seconds`.
 
         Raises:
-            Conflict: they never stood still.
+            Conflict: they kept moving.
         """
         assert aim.element is not None
         deadline, since, was = time.monotonic() + _MOVES_S, time.monotonic(), None
@@ -254,14 +254,14 @@ class Aiming:
         one = aim.element
         assert one is not None
         if one.bounds is None:
-            # Bounds are read only of what shows; it may be scrolled out of view.
+            # Bounds are known only for visible elements; this one may be scrolled out of view.
             one = aim.element = await self.computer.accessibility.element(one.id)
         shown = await self._shown_part(one)
         if shown.is_empty:
             await self.computer.accessibility.scroll_to(one.id)
         deadline = time.monotonic() + _FOCUS_S
         while shown.is_empty and time.monotonic() < deadline:
-            # A layout under way, or the scrolling just asked for, takes a moment.
+            # A running layout, or the scrolling just requested, takes a moment.
             await anyio.sleep(_STEP_S)
             one = aim.element = await self.computer.accessibility.element(one.id)
             shown = await self._shown_part(one)
@@ -283,7 +283,7 @@ class Aiming:
         return [display.bounds for display in await self.computer.screen.displays()]
 
     async def _covered_by(self, aim: Aim, place: Point) -> Window | None:
-        """The window of another application at that place."""
+        """The window of another application at that point."""
         if aim.app is None or aim.app.pid is None or not self.computer.capabilities().has("windows"):
             return None
         try:
@@ -293,7 +293,7 @@ class Aiming:
         if there is None or there.pid is None or there.pid != aim.app.pid:
             return there or None
         own = await self.window(aim)
-        # A menu or tooltip of the same application may well be what is meant; another of its windows is not.
+        # A menu or tooltip of the same application may belong to the aim; another of its windows does not.
         is_other = (
             own is not None and there.id != own.id and there.title != aim.title and there.title in _titles(aim.app)
         )

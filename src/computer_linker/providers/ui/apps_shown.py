@@ -1,4 +1,4 @@
-"""What a person is shown of an act on an application: its name, its windows, and the files it is started with."""
+"""Previews of acts on an application: its name, its windows, and the files it is started with."""
 
 import hashlib
 import os
@@ -10,27 +10,27 @@ from anyio.to_thread import run_sync
 from computer_linker.computer.base import Computer
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.app_choice import running_app
-from computer_linker.providers.ui.shown import Seen
+from computer_linker.providers.ui.shown import SeenElement
 
 _MAX_READ = 20_000_000
 _MAX_LINE = 300
 
 
-async def seen_app(computer: Computer, name: str, excluded: Sequence[str]) -> Seen:
-    """A running application and its windows, which an act on it reaches all at once."""
+async def seen_app(computer: Computer, name: str, excluded: Sequence[str]) -> SeenElement:
+    """The preview of a running application and all its windows, which an act on it affects."""
     app = await running_app(computer, name, excluded)
     windows = await computer.windows.list() if computer.capabilities().has("windows") else []
     own = sorted((one.id, one.title) for one in windows if one.id in app.windows)
-    seen = Seen([f"the application {app.name} ({app.id})", *(f'its window "{title}"' for _, title in own[:20])])
+    seen = SeenElement([f"the application {app.name} ({app.id})", *(f'its window "{title}"' for _, title in own[:20])])
     seen.holds["application"] = digest_of_parts(app.id, app.name, repr(sorted(app.pids)))
     seen.holds["windows"] = digest_of_parts(*sorted(app.windows), *(part for one in own for part in one))
     return seen
 
 
-async def seen_start(computer: Computer, name: str, arguments: Sequence[str]) -> Seen:
-    """What would be started. Files among the arguments are held to what is in them now."""
+async def seen_start(computer: Computer, name: str, arguments: Sequence[str]) -> SeenElement:
+    """The preview of a start. Files among the arguments are bound to their present content."""
     known = [app for app in await computer.apps.list() if name.lower() in (app.id.lower(), app.name.lower())]
-    seen = Seen([f"start {', '.join(f'{app.name} ({app.id})' for app in known) or name}"])
+    seen = SeenElement([f"start {', '.join(f'{app.name} ({app.id})' for app in known) or name}"])
     seen.holds["application"] = digest_of_parts(*(part for app in known for part in (app.id, app.name)))
     for given in arguments:
         path = given.removeprefix("file://")
@@ -42,7 +42,7 @@ async def seen_start(computer: Computer, name: str, arguments: Sequence[str]) ->
 
 
 def _file(path: str) -> tuple[str, str]:
-    """What a file is, in words and as a digest."""
+    """A file's description and digest."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

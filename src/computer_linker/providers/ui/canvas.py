@@ -1,4 +1,4 @@
-"""The pixels around an act: what changed there with it, and does not change by itself."""
+"""Detects pixels that changed with an act, ignoring those that change by themselves."""
 
 import time
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import LinkError
 from computer_linker.model.geometry import Rect
-from computer_linker.providers.ui.pixels import Tiles, apart, changed_tiles, tiles_of
+from computer_linker.providers.ui.pixels import Tiles, changed_tiles, tiles_of, unconnected
 from computer_linker.providers.ui.restless import Restless
 
 _STILL_S = 0.4
@@ -30,7 +30,7 @@ class Canvas:
     before: Pixmap | None = None
 
     async def begin(self) -> None:
-        """Keep the area as it is, once it stands still or has not for a while; what moves meanwhile moves by itself."""
+        """Capture the area once it is still, or after a while; what changes meanwhile changes by itself."""
         deadline = time.monotonic() + _STILL_S
         seen = await self._capture()
         while seen is not None and time.monotonic() < deadline:
@@ -43,21 +43,21 @@ class Canvas:
         self.before = seen
 
     async def changed(self, own: Sequence[Rect]) -> bool | None:
-        """Whether something outside these controls looks different for good; None when that cannot be decided."""
+        """Whether something outside these controls changed permanently; None when that cannot be decided."""
         after = await self._capture()
         tiles = None if self.before is None or after is None else changed_tiles(self.before, after)
         if tiles is None or after is None or self.area is None:
             return None
         for bounds in own:
-            # A pointer over a control, or the focus on it, changes its looks.
+            # Hovering or focusing a control changes its appearance.
             tiles -= tiles_of(after, bounds, _HOVER_MARGIN)
-        if not apart(tiles, self.restless.tiles(self.area)):
+        if not unconnected(tiles, self.restless.tiles(self.area)):
             return None if tiles else False
         await self._watch(after)
-        return True if apart(tiles, self.restless.tiles(self.area)) else None
+        return True if unconnected(tiles, self.restless.tiles(self.area)) else None
 
     async def _watch(self, seen: Pixmap) -> None:
-        """Learn what goes on changing: a clock ticks again by then."""
+        """Learn what keeps changing: a clock ticks again by then."""
         deadline = time.monotonic() + _WATCH_S
         while time.monotonic() < deadline:
             await anyio.sleep(_STEP_S)

@@ -1,4 +1,4 @@
-"""Writing one cell of a table: in the cell's own editor, so that no key ever reaches the table around it."""
+"""Writing one cell of a table: in the cell's own editor, so that no key reaches the table around it."""
 
 import time
 from functools import partial
@@ -54,7 +54,7 @@ async def _entered(aiming: Aiming, text: str, holds: Check, *, is_full: bool) ->
         if is_full:
             await computer.keyboard.press(["delete"])
         return "keys"
-    # A paste is exact: typing would be completed from the column, and a line break would leave the cell.
+    # A paste is exact: typed text would be autocompleted from the column, and a line break would leave the cell.
     can_paste = computer.capabilities().has("clipboard")
     if not can_paste and any(mark in text for mark in "\n\t\r"):
         await computer.keyboard.press(["escape"])
@@ -63,7 +63,7 @@ async def _entered(aiming: Aiming, text: str, holds: Check, *, is_full: bool) ->
 
 
 async def _editor(reader: Accessibility, cell: Element) -> Element | None:
-    """The text field that opened in the place of the cell and has the keyboard."""
+    """The text field that opened at the cell and has the focus."""
     deadline = time.monotonic() + _OPENS_S
     while time.monotonic() < deadline:
         one = await reader.focused(cell.id.app)
@@ -80,7 +80,7 @@ def _lies_in(editor: Element, cell: Element) -> bool:
 
 
 async def _text(reader: Accessibility, editor: Element) -> str:
-    """What the editor holds; LibreOffice has one element a line."""
+    """The editor's text; LibreOffice has one element per line."""
     if editor.role != "paragraph" or editor.parent is None:
         return await reader.text(editor.id) or ""
     tree = await reader.tree(editor.parent, _PARAGRAPHS)
@@ -92,7 +92,7 @@ async def _holds(reader: Accessibility, app: str, wanted: str) -> Known:
     deadline = time.monotonic() + _STILL_S
     while True:
         try:
-            # The focused one is asked for afresh: a new line is a new element.
+            # The focused one is read again: a new line is a new element.
             one = await reader.focused(app)
             if one is not None and is_field(one) and await _text(reader, one) == wanted:
                 return "confirmed"
@@ -104,7 +104,7 @@ async def _holds(reader: Accessibility, app: str, wanted: str) -> Known:
 
 
 async def _until_selected(reader: Accessibility, editor: Element, *, is_all: bool) -> None:
-    """Wait until the selection, or the caret, is where the keys put it: LibreOffice drops a key that follows too soon."""
+    """Wait until the keys have moved the selection or caret: LibreOffice drops a key that follows too soon."""
     length = await reader.text_length(editor.id)
     deadline = time.monotonic() + _OPENS_S
     while length and time.monotonic() < deadline:
@@ -114,7 +114,7 @@ async def _until_selected(reader: Accessibility, editor: Element, *, is_all: boo
 
 
 async def _committed(reader: Accessibility, cell: Element, wanted: str) -> Known:
-    """Whether the cell shows the text. A number or a formula may come out in the cell's own format: then `partial`."""
+    """Whether the cell shows the text. `partial` for a number or formula that the cell formats differently."""
     deadline = time.monotonic() + _STILL_S
     while True:
         if await _shown(reader, cell) == wanted:
@@ -125,7 +125,7 @@ async def _committed(reader: Accessibility, cell: Element, wanted: str) -> Known
 
 
 async def _shown(reader: Accessibility, cell: Element) -> str | None:
-    """The cell's text as its table gives it now: LibreOffice has a new element for a cell that was written."""
+    """The cell's text, read from its table: LibreOffice creates a new element for a written cell."""
     if cell.parent is None:
         return await reader.text(cell.id)
     tree = await reader.tree(cell.parent, _BESIDE)

@@ -6,7 +6,7 @@ from computer_linker.computer.facets.keys import MODIFIERS, key_name
 from computer_linker.errors import InvalidRequest, PermissionDenied
 
 _PRIMARY = frozenset({"cmd", "command", "primary", "mod"})
-"""The modifier of shortcuts, named as on other systems: it is ctrl here."""
+"""Other systems' names of the shortcut modifier, which is ctrl here."""
 _NEVER = frozenset({"print_screen", "pause", "scroll_lock", "caps_lock", "num_lock"})
 _WITH_ALT = frozenset({"up", "down", "left", "right", "home", "enter", "backspace"})
 _NOT_WITH_CTRL = frozenset({"escape"})
@@ -18,7 +18,7 @@ def chord(keys: Sequence[str]) -> list[str]:
     """The chord's key names, modifiers first.
 
     Raises:
-        InvalidRequest: it is no chord.
+        InvalidRequest: it is not a chord.
         PermissionDenied: the desktop or the system, not an application, would act on it.
     """
     names = [_name(key) for key in keys]

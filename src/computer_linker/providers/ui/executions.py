@@ -1,4 +1,4 @@
-"""Executions under way, so that desktop.abort can end one."""
+"""Running executions, so that desktop.abort can end one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,13 +8,14 @@ from typing import Self
 import anyio
 
 from computer_linker.errors import Aborted, Conflict, InvalidRequest, TimedOut
+from computer_linker.services import Services
 
 _ENDS_S = 5.0
 
 
 @dataclass(slots=True)
 class Execution:
-    """One desktop operation that is running."""
+    """One running desktop operation."""
 
     scope: str
     principal: str
@@ -24,18 +25,18 @@ class Execution:
 
 
 class Executions:
-    """The desktop operations that are running now, by their execution id."""
+    """The running desktop operations by execution id."""
 
     def __init__(self) -> None:
         self._running: dict[str, Execution] = {}
 
     @classmethod
-    def open(cls, services: object) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls()
 
     @contextmanager
     def running(self, execution_id: str, scope: str, principal: str) -> Iterator[None]:
-        """Let the body be ended from outside.
+        """Run the body so that `abort` can cancel it.
 
         Raises:
             Aborted: desktop.abort ended it.
@@ -54,11 +55,11 @@ class Executions:
             raise Aborted("The execution was aborted.", executionId=execution_id)
 
     async def abort(self, execution_id: str | None, scope: str, principal: str) -> list[str]:
-        """End one execution of this caller, or all of them, and return once they press nothing more; which they were.
+        """Cancel one execution of this caller, or all, and return their ids once they have stopped acting.
 
         Raises:
             InvalidRequest: no execution of this id is running for this caller; it may have ended.
-            TimedOut: one was told to end and has not yet.
+            TimedOut: one was cancelled and has not ended yet.
         """
         own = [name for name, one in self._running.items() if (one.scope, one.principal) == (scope, principal)]
         ended = own if execution_id is None else [name for name in own if name == execution_id]

@@ -1,4 +1,4 @@
-"""Text fields: which elements take text, and which of them select-all keys stay inside."""
+"""Text fields: which elements accept text, and in which of them select-all is limited to the element."""
 
 from computer_linker.computer.facets.accessibility import Accessibility, Element
 from computer_linker.errors import Conflict
@@ -12,7 +12,7 @@ _NEVER = frozenset(
 
 
 def is_field(one: Element) -> bool:
-    """True for an element that holds editable text itself; a table of editable cells does not."""
+    """True for an element with editable text of its own; a table of editable cells has none."""
     if one.role in _NEVER or "manages-descendants" in one.states or "read-only" in one.states:
         return False
     is_editable = "editable" in one.states or "EditableText" in one.interfaces
@@ -20,11 +20,11 @@ def is_field(one: Element) -> bool:
 
 
 async def refuse_uncleared(reader: Accessibility, one: Element) -> None:
-    """Raise Conflict unless select-all keys would select the text of this element, which has the focus, and no more."""
+    """Raise Conflict unless select-all would select exactly the text of this focused element."""
     now = await reader.element(one.id)
     is_sure = is_field(now) and "focused" in now.states
     if is_sure and now.role not in _FIELDS and now.role != "combo-box":
-        # A paragraph of a document: select-all would take the whole document.
+        # A paragraph of a document: select-all would select the whole document.
         is_sure = not any("editable" in above.states for above in await reader.ancestors(one.id))
     if not is_sure:
         raise Conflict(
@@ -35,7 +35,7 @@ async def refuse_uncleared(reader: Accessibility, one: Element) -> None:
 
 
 def refuse_unwritable(one: Element) -> None:
-    """Raise Conflict for an element that takes no text."""
+    """Raise Conflict for an element that accepts no text."""
     if (
         not ({"EditableText"} & one.interfaces or "editable" in one.states or one.role in TEXTS)
         or "read-only" in one.states

@@ -1,4 +1,4 @@
-"""Elements as they travel: plain objects, cheap to make by the thousand, without empty fields."""
+"""Elements in wire form: plain dicts, cheap to create by the thousand, without empty fields."""
 
 from typing import NotRequired
 
@@ -30,7 +30,7 @@ class Node(TypedDict):
 
 
 def node_of(line: Line, refs: dict[ElementId, str]) -> Node:
-    """A line of an outline as it travels."""
+    """A line of an outline in wire form."""
     one = line.element
     node: Node = {
         "ref": refs[one.id],

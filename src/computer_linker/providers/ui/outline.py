@@ -1,4 +1,4 @@
-"""An outline of a tree: what a reader needs, without the containers that say nothing."""
+"""An outline of an accessibility tree without uninformative containers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _NAMED_BY_CONTENT = frozenset(
 _INTERESTING = frozenset({"focused", "checked", "selected", "editable", "expanded", "checkable"})
 _MAX_VALUE = 500
 _JOINERS = "\u200c\u200d"
-"""They join letters and emoji; nothing can hide behind them."""
+"""They join letters and emoji, and cannot hide text."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Line:
 
     @property
     def actions(self) -> list[str]:
-        """What can be done to it, in the words of the operations: press, set_text, set_value, focus."""
+        """The supported operations: press, set_text, set_value, focus."""
         one = self.element
         able = []
         if one.role in PRESSED and "Action" in one.interfaces:
@@ -68,7 +68,7 @@ def outline(
     while stack:
         one, parent, depth, parent_name = stack.pop()
         line = _line(app, one, parent, depth, kids)
-        kept = one is root or not compact or _says_something(line, parent_name)
+        kept = one is root or not compact or _is_informative(line, parent_name)
         below_parent, below_depth, below_name = parent, depth, parent_name
         if kept:
             if not hidden and not line.is_showing and one is not root:
@@ -94,7 +94,7 @@ def _line(
     app: Application, one: Element, parent: ElementId | None, depth: int, kids: dict[ElementId, list[Element]]
 ) -> Line:
     is_enabled = "sensitive" in one.states or "enabled" in one.states
-    is_showing = "showing" in one.states or (_says_little(app) and "visible" in one.states)
+    is_showing = "showing" in one.states or (_omits_showing(app) and "visible" in one.states)
     states = [state for state in one.states if state not in _NOISE]
     if is_enabled and "enabled" not in states:
         states.append("enabled")
@@ -103,15 +103,15 @@ def _line(
     if is_showing and "showing" not in states:
         states.append("showing")
     name = one.name
-    if one.role in _NAMED_BY_CONTENT and (not name or _says_little(app)):
+    if one.role in _NAMED_BY_CONTENT and (not name or _omits_showing(app)):
         content = _content_name(one, kids)
-        # GTK 4 names such a control by its label twice over.
+        # GTK 4 repeats the label in such a control's name.
         name = content if not name or name == f"{content} {content}" else name
     return Line(one, parent, depth, shown_text(name, kept=""), tuple(states), is_showing)
 
 
-def _says_little(app: Application) -> bool:
-    """GTK 4 says `showing` only of its windows."""
+def _omits_showing(app: Application) -> bool:
+    """True for GTK 4, which reports `showing` only for its windows."""
     return app.toolkit.lower() == "gtk" and app.toolkit_version.startswith("4")
 
 
@@ -121,7 +121,7 @@ def _content_name(one: Element, kids: dict[ElementId, list[Element]]) -> str:
     while pending and len(words) < 4:
         kid = pending.pop()
         if one.role in PRESSED and kid.role in PRESSED:
-            # A button around a button: the inner one is what people mean.
+            # A button around a button: the inner one is the control.
             return ""
         if kid.role in LABELS and kid.name:
             words.append(kid.name)
@@ -130,7 +130,7 @@ def _content_name(one: Element, kids: dict[ElementId, list[Element]]) -> str:
     return " ".join(words)[:200]
 
 
-def _says_something(line: Line, parent_name: str) -> bool:
+def _is_informative(line: Line, parent_name: str) -> bool:
     one = line.element
     if one.value and not line.name:
         return True

@@ -1,10 +1,10 @@
-"""Which parts of the same area differ between two captures."""
+"""Compares two captures of the same area."""
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.model.geometry import Rect
 
 Tiles = frozenset[tuple[int, int]]
-"""Squares of the area by column and row, so that a clock in one corner does not hide or feign a change in another."""
+"""Squares of the area by column and row, so that a clock in one corner neither hides nor fakes a change in another."""
 TILE = 16
 _NEAR = (-2, -1, 0, 1, 2)
 
@@ -38,8 +38,8 @@ def tiles_of(pixmap: Pixmap, bounds: Rect, margin: int) -> Tiles:
     return frozenset((column, row) for column in columns for row in rows)
 
 
-def apart(tiles: Tiles, restless: Tiles) -> Tiles:
-    """Those squares that do not hang together with restless ones: what moves across the screen is elsewhere each time."""
+def unconnected(tiles: Tiles, restless: Tiles) -> Tiles:
+    """The squares not connected to restless ones: what moves across the screen is elsewhere each time."""
     left, spreading = set(tiles), list(restless)
     while spreading and left:
         column, row = spreading.pop()

@@ -1,4 +1,4 @@
-"""Clicking, dragging and scrolling at an aim, by the way that is safe for its toolkit."""
+"""Clicking, dragging and scrolling at an aim, by the method that is safe for its toolkit."""
 
 import time
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Click:
 
 
 async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
-    """Click the aim. GTK 3 gets the pointer: there an accessibility action that opens a dialog freezes the application."""
+    """Click the aim. GTK 3 gets pointer events: an accessibility action that opens a dialog freezes the application."""
     refuse_disabled(aim)
     await _unfolded(aiming, aim)
     number = await _press_action(aiming, aim) if how.is_plain else None
@@ -59,7 +59,7 @@ async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
             return "action"
 
     async def ready(place: Point) -> None:
-        # The pointer first: what it is over looks different, and that is no effect.
+        # Move the pointer first: hovering changes the appearance, which is no effect of the click.
         await aiming.computer.pointer.move(place)
         await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
         await aiming.presses.let_pass(aim.element, aim.app)
@@ -100,7 +100,7 @@ async def scroll(aiming: Aiming, aim: Aim, dx: int, dy: int, modifiers: Sequence
 
 
 async def area_of(aiming: Aiming, aim: Aim) -> Rect | None:
-    """The part of the desktop whose pixels can tell what came of an act: the aim's window."""
+    """The part of the desktop whose pixels can show an act's effect: the aim's window."""
     window = await aiming.window(aim)
     if window is not None:
         return window.bounds
@@ -120,7 +120,7 @@ def refuse_disabled(aim: Aim) -> None:
 
 
 async def _unfolded(aiming: Aiming, aim: Aim) -> None:
-    """Wait until an entry of an open Chromium list shows: it says so a moment after the list opened."""
+    """Wait until an entry of an open Chromium list is reported as showing, a moment after the list opened."""
     one, app = aim.element, aim.app
     if one is None or app is None or app.toolkit.lower() != "chromium" or one.role not in ENTRIES:
         return
@@ -133,7 +133,7 @@ async def _unfolded(aiming: Aiming, aim: Aim) -> None:
 
 
 async def _press_action(aiming: Aiming, aim: Aim) -> int | None:
-    """The number of the action that is a press; None where the pointer must do it."""
+    """The index of the press action; None where the pointer must be used."""
     one, app = aim.element, aim.app
     if one is None or app is None or not _may_perform(one, app):
         return None
@@ -145,6 +145,6 @@ async def _press_action(aiming: Aiming, aim: Aim) -> int | None:
 
 def _may_perform(one: Element, app: Application) -> bool:
     if app.toolkit.lower() in _LEAVE_OPEN and one.role in ENTRIES and one.has("showing"):
-        # They do the entry's action but leave its menu or list open, where the next click is lost.
+        # Their action leaves the menu or list open, where the next click is lost.
         return False
     return one.role in PRESSED and "Action" in one.interfaces and not app.is_gtk3

@@ -1,17 +1,18 @@
-"""What changes by itself on a desktop, learnt before, between and after acts, so that it is no evidence for one."""
+"""Learns what changes by itself on a desktop, so that it is not taken as evidence for an act."""
 
 import asyncio
 import time
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.accessibility import Change, Changes
 from computer_linker.errors import LinkError
 from computer_linker.model.geometry import Rect
 from computer_linker.providers.ui.pixels import Tiles
+from computer_linker.services import Services
 
 Key = tuple[str, str]
 """An application and one of its elements."""
@@ -19,7 +20,7 @@ _KEPT = 2_000
 _AREAS = 64
 _BETWEEN_S = 20.0
 _LATE_S = 1.5
-"""So long after an act, a change may still be its effect."""
+"""For this long after an act, a change may still be its effect."""
 _APART_S = 0.25
 _OFTEN = 2
 _ENOUGH_S = 4.0
@@ -30,8 +31,8 @@ def key_of(change: Change) -> Key:
 
 
 @dataclass(slots=True)
-class _Ear:
-    """Listening that goes on for a while after an act."""
+class _Subscription:
+    """A subscription that continues for a while after an act."""
 
     context: AbstractAsyncContextManager[Changes]
     changes: Changes
@@ -40,33 +41,33 @@ class _Ear:
 
 
 class Restless:
-    """Elements and parts of the screen that change although nothing was done, and elements known to keep still."""
+    """Elements and screen areas that change without an act, and elements known to stay unchanged."""
 
     def __init__(self, own: Computer | None = None) -> None:
         self._own = own
         self._talkers: dict[Key, tuple[int, float]] = {}
         self._calm: dict[Key, None] = {}
         self._quiet_s = 0.0
-        """How long was listened while nothing was done."""
+        """How long events were observed without an act."""
         self._tiles: dict[Rect, Tiles] = {}
-        self._ears: dict[Computer, _Ear] = {}
+        self._ears: dict[Computer, _Subscription] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services.use(Computer))
 
     async def listen(self, computer: Computer) -> Changes | None:
-        """Events from now on; those since the last act are learnt. None where no application sends any."""
+        """Subscribe to events and learn from those since the last act. None where no application sends any."""
         ear = self._ears.get(computer)
         if ear is None:
             if not computer.capabilities().has("accessibility"):
                 return None
             context = computer.accessibility.changes()
             try:
-                ear = self._ears[computer] = _Ear(context, await context.__aenter__())
+                ear = self._ears[computer] = _Subscription(context, await context.__aenter__())
             except LinkError:
-                # No accessibility bus: pixels are all there is.
+                # No accessibility bus: only pixels are available.
                 return None
         if ear.ends is not None:
             ear.ends.cancel()
@@ -77,7 +78,7 @@ class Restless:
         return ear.changes
 
     async def rest(self, computer: Computer) -> None:
-        """An act has ended: go on listening for a while on this machine, to learn what changes without one."""
+        """Continue listening for a while after an act, to learn what changes without one."""
         ear = self._ears.get(computer)
         if ear is not None and computer is not self._own:
             await self._close(computer)
@@ -86,7 +87,7 @@ class Restless:
             ear.ends = asyncio.get_running_loop().call_later(_BETWEEN_S, self._end, computer)
 
     def saw(self, changes: Iterable[Change]) -> None:
-        """Learn of changes that no act caused. Once is chance; what changes again and again is restless."""
+        """Learn changes that no act caused. A single one is ignored; repeated ones make an element restless."""
         for change in changes:
             key = key_of(change)
             times, last = self._talkers.pop(key, (0, 0.0))
@@ -94,7 +95,7 @@ class Restless:
         _bound(self._talkers, _KEPT)
 
     def trust(self, key: Key) -> None:
-        """Learn that an element changed with an act and then kept still."""
+        """Learn that an element changed with an act and then stayed unchanged."""
         self._calm[key] = None
         _bound(self._calm, _KEPT)
 
@@ -102,7 +103,7 @@ class Restless:
         return self._talkers.get(key, (0, 0.0))[0] >= _OFTEN
 
     def is_calm(self, key: Key) -> bool:
-        """True for one that kept still after an act, or was never heard in enough time without one."""
+        """True for an element that stayed unchanged after an act, or sent no event in enough time without one."""
         is_known = key in self._calm or (self._quiet_s >= _ENOUGH_S and key not in self._talkers)
         return is_known and not self.is_restless(key)
 

@@ -1,4 +1,4 @@
-"""Role names as people and other systems say them, and what each role is for."""
+"""Role names of people and other systems, and groups of roles."""
 
 _FAMILIES: dict[str, str] = {
     "button": "push-button toggle-button push-button-menu",
@@ -45,22 +45,21 @@ STRUCTURAL = frozenset(
     "root-pane html-container paragraph block-quote landmark article header footer extended internal-frame table-row "
     "list-item-marker static-container page content-deletion content-insertion mark".split()
 )
-"""Containers that say nothing unless they have a name."""
+"""Containers that are uninformative unless named."""
 PRESSED = frozenset(
     "push-button toggle-button check-box radio-button menu-item check-menu-item radio-menu-item menu link page-tab combo-box "
     "push-button-menu".split()
 )
-"""Roles whose accessibility action is what a click means. A text field's action is Enter, so it is not among them."""
-CHECKED = frozenset("check-box radio-button toggle-button check-menu-item radio-menu-item".split())
+"""Roles whose accessibility action equals a click. A text field's action is Enter, so it is not among them."""
 TEXTS = frozenset("text entry password-text spin-button terminal autocomplete combo-box document-text".split())
 LABELS = frozenset("label static".split())
 
 
-def roles_called(said: str) -> frozenset[str]:
-    """The roles a word stands for: an exact role, a family such as `button`, or another system's name such as `AXButton`."""
-    word = said.strip()
-    if word.startswith("AX"):
-        word = word[2:]
-    exact = "-".join(word.lower().replace("_", " ").replace("-", " ").split())
+def roles_called(name: str) -> frozenset[str]:
+    """The roles of a name: an exact role, a family such as `button`, or another system's name such as `AXButton`."""
+    name = name.strip()
+    if name.startswith("AX"):
+        name = name[2:]
+    exact = "-".join(name.lower().replace("_", " ").replace("-", " ").split())
     family = _FAMILIES.get(exact.replace("-", ""))
     return frozenset((family or "").split()) | {exact} if family else frozenset({exact})

@@ -1,4 +1,4 @@
-"""Routes: which application or window a request is about, and what a scope keeps out of reach."""
+"""Routes: which application or window a request is about, and which ones a scope excludes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from computer_linker.model.geometry import Window
 from computer_linker.model.scope import Scope
 from computer_linker.providers.shots import is_excluded
 
-Words = Annotated[str, Field(min_length=1, max_length=300)]
+Text = Annotated[str, Field(min_length=1, max_length=300)]
 
 
 class Route(Model):
-    """An application, a window, or both. Nothing means the focused window."""
+    """An application, a window, or both. An empty route is the focused window."""
 
-    app: Annotated[Words | None, Field(description="The application's name, without regard to case.")] = None
-    window: Annotated[Words | None, Field(description="A window id, or a part of its title.")] = None
+    app: Annotated[Text | None, Field(description="The application's name, without regard to case.")] = None
+    window: Annotated[Text | None, Field(description="A window id, or a part of its title.")] = None
     pid: Annotated[int | None, Field(ge=1, description="The application's process id.")] = None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a route leads: an application, and one of its windows when the route named one."""
+class WindowRoute:
+    """A resolved route: an application, and one of its windows when the route named one."""
 
     app: Application
     window: Element | None
@@ -43,16 +43,16 @@ class Place:
 
 
 PERSONS_OWN = ("xdg-desktop-portal-gnome", "xdg-desktop-portal-kde", "*polkit*", "gcr-prompter", "pinentry*")
-"""Where a person says yes to more rights, or types a password to get them: no client answers in their place."""
+"""Dialogs in which a person grants rights or types a password for them: no client may answer for the person."""
 
 
-async def follow(computer: Computer, scope: Scope, route: Route | str | None) -> Place:
-    """The place a route leads to.
+async def follow(computer: Computer, scope: Scope, route: Route | str | None) -> WindowRoute:
+    """Resolve a route.
 
     Raises:
-        ElementNotFound: nothing fits; the details say what there is and what to switch on.
-        Conflict: more than one application fits.
-        PermissionDenied: the scope keeps this application out of reach.
+        ElementNotFound: nothing matches; the details list what exists and what to enable.
+        Conflict: more than one application matches.
+        PermissionDenied: the scope excludes this application.
     """
     apps = await computer.accessibility.applications()
     given = await _parsed(route, computer, apps)
@@ -95,19 +95,21 @@ async def _parsed(route: Route | str | None, computer: Computer, apps: Sequence[
     return Route(window=words[:300])
 
 
-def _fitting(route: Route, apps: Sequence[Application], windows: Sequence[Window]) -> list[Place]:
+def _fitting(route: Route, apps: Sequence[Application], windows: Sequence[Window]) -> list[WindowRoute]:
     title = next((window.title for window in windows if window.id == route.window), route.window)
     owner = next((window.pid for window in windows if window.id == route.window), None)
-    found: list[Place] = []
+    found: list[WindowRoute] = []
     for app in apps:
         if route.pid is not None and app.pid != route.pid:
             continue
         if route.app is not None and app.name.casefold() != route.app.casefold():
             continue
         if route.window is None:
-            found.append(Place(app, None))
+            found.append(WindowRoute(app, None))
         elif owner is None or owner == app.pid:
-            found += [Place(app, window) for window in app.windows if _titled(window, title or "", owner is not None)]
+            found += [
+                WindowRoute(app, window) for window in app.windows if _titled(window, title or "", owner is not None)
+            ]
     return found if route.window is not None else [place for place in found if place.app.windows] or found
 
 
@@ -117,14 +119,14 @@ def _titled(window: Element, title: str, exactly: bool) -> bool:
     return title.casefold() in window.name.casefold()
 
 
-async def _focused(computer: Computer, apps: Sequence[Application]) -> list[Place]:
-    active = [Place(app, window) for app in apps for window in app.windows if "active" in window.states]
+async def _focused(computer: Computer, apps: Sequence[Application]) -> list[WindowRoute]:
+    active = [WindowRoute(app, window) for app in apps for window in app.windows if "active" in window.states]
     if len(active) == 1:
         return active
     front = await computer.windows.focused() if computer.capabilities().has("windows") else None
     if front is None:
         return active
-    own = [Place(app, window) for app in apps if app.pid == front.pid for window in app.windows]
+    own = [WindowRoute(app, window) for app in apps if app.pid == front.pid for window in app.windows]
     titled = [place for place in own if place.title[:200] == front.title]
     return (titled or own)[:1]
 

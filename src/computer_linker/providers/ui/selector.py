@@ -1,4 +1,4 @@
-"""Selectors: which elements a client means, by role, name, value and state."""
+"""Selectors: match elements by role, name, value and state."""
 
 from typing import Annotated, Self
 
@@ -8,25 +8,25 @@ from computer_linker.model.base import Model
 from computer_linker.providers.ui.outline import Line
 from computer_linker.providers.ui.roles import roles_called
 
-Words = Annotated[str, Field(min_length=1, max_length=500)]
+Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class Selector(Model):
-    """What an element must be. At least one condition; texts are compared without regard to case."""
+    """Conditions on an element, at least one; texts are compared case-insensitively."""
 
     role: Annotated[
-        Words | None,
+        Text | None,
         Field(
             validation_alias=AliasChoices("role", "byRole"),
             description="A role such as push-button, or a family such as button or textbox.",
         ),
     ] = None
-    name: Annotated[Words | None, Field(description="The whole name.")] = None
+    name: Annotated[Text | None, Field(description="The whole name.")] = None
     name_contains: Annotated[
-        Words | None,
+        Text | None,
         Field(validation_alias=AliasChoices("nameContains", "titleContains"), description="A part of the name."),
     ] = None
-    value_contains: Annotated[Words | None, Field(description="A part of the text or value.")] = None
+    value_contains: Annotated[Text | None, Field(description="A part of the text or value.")] = None
     states: Annotated[
         list[Annotated[str, Field(max_length=40)]],
         Field(max_length=16, description="States it must be in, such as checked; `not-checked` for the opposite."),
@@ -34,13 +34,13 @@ class Selector(Model):
     limit: Annotated[int, Field(ge=1, le=100, description="How many to return.")] = 10
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _has_condition(self) -> Self:
         if not (self.role or self.name or self.name_contains or self.value_contains or self.states):
             raise ValueError("a selector needs at least one of role, name, nameContains, valueContains and states")
         return self
 
     def fits(self, line: Line) -> bool:
-        """True when a line of an outline is meant."""
+        """True when a line of an outline matches."""
         one = line.element
         return (
             (self.role is None or one.role in roles_called(self.role))
@@ -59,7 +59,7 @@ def _in_state(line: Line, state: str) -> bool:
 
 
 def select(selector: Selector, lines: list[Line]) -> list[Line]:
-    """The lines that fit, those on the screen first, an exact name before a partial one."""
+    """The matching lines, those on the screen first, an exact name before a partial one."""
     found = [line for line in lines if selector.fits(line)]
     wanted = (selector.name or selector.name_contains or "").strip().casefold()
     return sorted(

@@ -1,4 +1,4 @@
-"""What a person is shown of a place on the desktop, the window and the element there, with the digests that hold an act to it."""
+"""Previews of a desktop point, the window and the element there, with the digests that bind an act to them."""
 
 from dataclasses import dataclass, field, replace
 
@@ -14,44 +14,44 @@ _NAME = 200
 
 
 @dataclass(slots=True)
-class Seen:
-    """What is at a place now."""
+class SeenElement:
+    """The window and the element at a point."""
 
     lines: list[str] = field(default_factory=list)
     holds: dict[str, str] = field(default_factory=dict)
     bounds: Rect | None = None
 
     def add_window(self, window: Window | None, title: str = "") -> None:
-        """The window; `title` is what accessibility calls it where the window system says nothing."""
+        """Add the window; `title` is its accessible name where the window system has no title."""
         name = title or ("" if window is None else window.title)
         of = "" if window is None or not window.app else f" of {window.app}"
         self.lines.append(f'in the window "{name}"{of}' if name else f"in a window without a name{of}")
         self.holds["window"] = window_digest(window, title)
 
     def add_element(self, one: Element, name: str = "", *, is_replaced: bool = False) -> None:
-        """The element, as `Accessibility.element` tells of it. What it holds does not count for an act that replaces that."""
+        """Add the element as read by `Accessibility.element`. Its value is not part of the digest of an act that replaces it."""
         self.bounds = None if one.bounds is None or one.bounds.is_empty else one.bounds
         self.lines.append(f'{one.role} "{(name or one.name)[:_NAME]}"{_place(self.bounds)}')
         self.holds["element"] = element_digest(replace(one, value=None) if is_replaced else one, name)
 
 
 def window_digest(window: Window | None, title: str = "") -> str:
-    """What makes it this window: its id, title and program. Where it lies does not."""
+    """The window's identity: its id, title and program, not its position."""
     if window is None:
         return digest_of_parts("none", title)
     return digest_of_parts(window.id, title or window.title, window.app, str(window.pid))
 
 
 def element_digest(one: Element, name: str = "") -> str:
-    """What makes it this element: role, name, place, value and whether it is checked."""
+    """The element's identity: role, name, position, value and whether it is checked."""
     states = " ".join(sorted(_STATES.intersection(one.states)))
     value = "" if one.value is None or one.is_password else one.value
     return digest_of_parts(one.role, name or one.name, repr(one.bounds), value, states)
 
 
-async def seen_at(computer: Computer, point: Point) -> Seen:
+async def seen_at(computer: Computer, point: Point) -> SeenElement:
     """The topmost window at a point, and the smallest element there where the application describes it."""
-    seen = Seen()
+    seen = SeenElement()
     window = await computer.windows.at(point) if computer.capabilities().has("windows") else None
     one = await _element_at(computer, window, point)
     if one is not None:
@@ -66,9 +66,9 @@ async def seen_at(computer: Computer, point: Point) -> Seen:
     return seen
 
 
-async def seen_at_focus(computer: Computer) -> Seen:
+async def seen_at_focus(computer: Computer) -> SeenElement:
     """The window and the element that have the keyboard."""
-    seen = Seen(["Where the keyboard is:"])
+    seen = SeenElement(["Where the keyboard is:"])
     has = computer.capabilities().has
     one = await computer.accessibility.focused() if has("accessibility") else None
     if one is not None:
@@ -83,7 +83,7 @@ async def seen_at_focus(computer: Computer) -> Seen:
 
 
 async def _element_at(computer: Computer, window: Window | None, point: Point) -> Element | None:
-    """The smallest element that shows there; None where the application says nothing of it."""
+    """The smallest element visible there; None where the application does not describe it."""
     if window is None or not computer.capabilities().has("accessibility"):
         return None
     try:

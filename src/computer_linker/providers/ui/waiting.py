@@ -1,4 +1,4 @@
-"""Waiting for something to be so: woken by what applications say, with a slow look in between for what they forget to say."""
+"""Waits for a condition on the desktop: by application events, with a slow poll for changes without events."""
 
 import time
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
 from computer_linker.providers.refs.store import References
 from computer_linker.providers.shots import is_excluded
-from computer_linker.providers.ui.look import View, look
 from computer_linker.providers.ui.outline import Line, outline
-from computer_linker.providers.ui.route import Place, Route
+from computer_linker.providers.ui.route import Route, WindowRoute
 from computer_linker.providers.ui.selector import Selector, select
+from computer_linker.providers.ui.view import View, read_view
 
-_SLOW_LOOK_S = 0.25
+_SLOW_POLL_S = 0.25
 _SELDOM = 8
 _SCREEN = "screen:changed"
 _SUSPECTS = 12
@@ -33,7 +33,7 @@ _GOING = (
 _COMING = ("window:create", "window:activate", "document:load-complete")
 _FEW = TreeLimits(max_nodes=40, max_depth=6, bounds=False, values=True, bulk=False, time_s=1.0)
 _LIMITS = TreeLimits(bounds=False, values=True, time_s=3.0)
-Words = Annotated[str, Field(min_length=1, max_length=500)]
+Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class Condition(Model):
@@ -41,8 +41,8 @@ class Condition(Model):
 
     selector_exists: Annotated[Selector | None, Field(description="An element that fits shows.")] = None
     selector_gone: Annotated[Selector | None, Field(description="No element that fits shows any more.")] = None
-    text_appears: Annotated[Words | None, Field(description="A name or value that shows contains this.")] = None
-    window_title: Annotated[Words | None, Field(description="A window's title contains this.")] = None
+    text_appears: Annotated[Text | None, Field(description="A name or value that shows contains this.")] = None
+    window_title: Annotated[Text | None, Field(description="A window's title contains this.")] = None
     idle: Annotated[float | None, Field(ge=0.05, le=60, description="Nothing has changed for so many seconds.")] = None
 
     @model_validator(mode="after")
@@ -55,7 +55,7 @@ class Condition(Model):
 
 @dataclass(slots=True)
 class Outcome:
-    """What was there when the condition held."""
+    """What matched when the condition was met."""
 
     matched: int
     view: View | None = None
@@ -71,21 +71,21 @@ class Waiting:
     references: References
     route: Route | str | None
     condition: Condition
-    _place: Place | None = None
-    _next_look: float = 0.0
-    _looked: float = 0.0
+    _place: WindowRoute | None = None
+    _next_poll: float = 0.0
+    _polled: float = 0.0
     _cost: float = 0.0
 
     @property
-    def _says_little(self) -> bool:
-        """GTK does not tell of every new control, so there the screen itself is watched too."""
+    def _omits_events(self) -> bool:
+        """True for GTK, which does not report every new control, so that the screen is watched too."""
         return self._place is None or self._place.app.toolkit.lower() == "gtk"
 
     async def until(self, timeout_s: float) -> Outcome:
-        """Return as soon as the condition holds.
+        """Return as soon as the condition is met.
 
         Raises:
-            TimedOut: it did not hold in time.
+            TimedOut: it was not met in time.
         """
         deadline = time.monotonic() + timeout_s
         async with self.computer.accessibility.changes() as changes:
@@ -100,15 +100,15 @@ class Waiting:
         return outcome
 
     async def _until_held(self, changes: Changes, deadline: float) -> Outcome | None:
-        outcome = await self._look()
+        outcome = await self._poll()
         while outcome is None:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            await changes.wait(min(left, max(0.0, self._next_look - time.monotonic())))
+            await changes.wait(min(left, max(0.0, self._next_poll - time.monotonic())))
             outcome = await self._after(changes.taken())
-            if outcome is None and (pause := self._next_look - time.monotonic()) < _SLOW_LOOK_S:
-                # A look is due soon: what keeps changing on the screen must not call for one all the time.
+            if outcome is None and (pause := self._next_poll - time.monotonic()) < _SLOW_POLL_S:
+                # A poll is due soon: continuous changes on the screen must not trigger one each.
                 await anyio.sleep(max(0.0, min(left, pause, self._cost)))
         return outcome
 
@@ -121,33 +121,33 @@ class Waiting:
                     raise TimedOut(f"There was no quiet within {timeout_s:g} seconds.", seconds=timeout_s)
                 return Outcome(1)
 
-    async def _after(self, heard: list[Change]) -> Outcome | None:
-        """Look at what changed, and at everything when the changes say so or it is time again."""
-        outcome = await self._peek(heard)
+    async def _after(self, events: list[Change]) -> Outcome | None:
+        """Check what changed, and everything when the changes require it or a poll is due."""
+        outcome = await self._check_changed(events)
         if outcome is not None:
             return outcome
         now = time.monotonic()
-        if any(change.kind.startswith("window:") for change in heard):
-            # Which window has the focus, or which there are, may be another answer now.
+        if any(change.kind.startswith("window:") for change in events):
+            # The focused window, or the set of windows, may be different now.
             self._place = None
-        if self._calls_for_a_look(heard):
-            self._next_look = min(self._next_look, self._looked + self._cost)
-        return await self._look() if now >= self._next_look else None
+        if self._requires_poll(events):
+            self._next_poll = min(self._next_poll, self._polled + self._cost)
+        return await self._poll() if now >= self._next_poll else None
 
-    def _calls_for_a_look(self, heard: list[Change]) -> bool:
-        if any(change.kind == _SCREEN for change in heard) and self._says_little:
+    def _requires_poll(self, events: list[Change]) -> bool:
+        if any(change.kind == _SCREEN for change in events) and self._omits_events:
             return True
-        if self._place is None and heard:
+        if self._place is None and events:
             return True
         if self.condition.selector_gone is not None or self.condition.window_title is not None:
-            return any(change.kind.startswith(_GOING) for change in heard)
-        return any(change.kind.startswith(_COMING) for change in heard)
+            return any(change.kind.startswith(_GOING) for change in events)
+        return any(change.kind.startswith(_COMING) for change in events)
 
-    async def _peek(self, heard: list[Change]) -> Outcome | None:
-        """Look only at what applications say has changed: far quicker than the whole tree."""
+    async def _check_changed(self, events: list[Change]) -> Outcome | None:
+        """Check only the elements that applications reported as changed: far faster than the whole tree."""
         if self.condition.selector_exists is None and self.condition.text_appears is None:
             return None
-        suspects = list(dict.fromkeys(at for change in reversed(heard) if (at := _suspect(change)) is not None))
+        suspects = list(dict.fromkeys(at for change in reversed(events) if (at := _suspect(change)) is not None))
         if not suspects:
             return None
         place = self._place
@@ -159,7 +159,7 @@ class Waiting:
                 return outcome
         return None
 
-    async def _peek_at(self, place: Place, at: ElementId) -> Outcome | None:
+    async def _peek_at(self, place: WindowRoute, at: ElementId) -> Outcome | None:
         reader = self.computer.accessibility
         try:
             tree = await reader.tree(at, _FEW)
@@ -172,7 +172,7 @@ class Waiting:
         refs = self.references.give(self.scope.id, place.app, tree.elements, from_window=False)
         return Outcome(len(found), View(place, lines, refs, ()), found)
 
-    async def _is_within(self, place: Place, at: ElementId) -> bool:
+    async def _is_within(self, place: WindowRoute, at: ElementId) -> bool:
         if place.window is None or at == place.window.id:
             return True
         above = await self.computer.accessibility.ancestors(at)
@@ -184,28 +184,30 @@ class Waiting:
         text = (self.condition.text_appears or "").casefold()
         return [line for line in showing if text in line.name.casefold() or text in (line.value or "").casefold()]
 
-    async def _look(self) -> Outcome | None:
+    async def _poll(self) -> Outcome | None:
         started = time.monotonic()
         try:
-            return await self._look_once()
+            return await self._poll_once()
         finally:
-            # What takes long is done seldom: applications tell of changes, this only catches what they forget.
-            self._looked = time.monotonic()
-            self._cost = self._looked - started
-            self._next_look = self._looked + max(_SLOW_LOOK_S, _SELDOM * self._cost)
+            # Slow polls are rare: applications report most changes, this only catches the rest.
+            self._polled = time.monotonic()
+            self._cost = self._polled - started
+            self._next_poll = self._polled + max(_SLOW_POLL_S, _SELDOM * self._cost)
 
-    async def _look_once(self) -> Outcome | None:
+    async def _poll_once(self) -> Outcome | None:
         wanted = self.condition
         if wanted.window_title is not None:
             return await self._window(wanted.window_title)
         try:
-            view = await look(self.computer, self.scope, self.references, self._place or self.route, limits=_LIMITS)
+            view = await read_view(
+                self.computer, self.scope, self.references, self._place or self.route, limits=_LIMITS
+            )
         except ElementNotFound:
-            # The application or window is not there yet, or no longer.
+            # The application or window does not exist yet, or no longer.
             self._place = None
             return Outcome(0) if wanted.selector_gone is not None else None
         except TimedOut:
-            # It is busy, as while it starts; that says nothing of what it shows.
+            # It is busy, such as while it starts; that does not tell whether the condition is met.
             self._place = None
             return None
         self._place = view.place
@@ -223,19 +225,19 @@ class Waiting:
 
 
 async def _watch_screen(computer: Computer, changes: Changes) -> None:
-    """Tell of every change on the screen, where the window system does."""
+    """Forward every screen change, where the window system reports them."""
     if not computer.capabilities().has("screen"):
         return
     try:
         async for _areas in computer.screen.changes():
             changes.put(Change("", "", _SCREEN, at=time.monotonic()))
     except LinkError:
-        # Not every window system tells; then the slow look has to do.
+        # Not every window system reports changes; then the slow poll has to do.
         return
 
 
 def _suspect(change: Change) -> ElementId | None:
-    """The element in which a change may have made a condition true."""
+    """The element in which a change may have fulfilled a condition."""
     if change.kind.startswith("object:children-changed:add"):
         return change.child or ElementId(change.app, change.path)
     if change.kind.startswith(("object:property-change", "object:text-changed:insert")):

@@ -1,4 +1,4 @@
-"""What came of an act: read back from the element, from what its application says, and from the pixels.
+"""Determines the effect of an act from the element, from its application's events, and from the pixels.
 
 A change is evidence when it belongs to the act: the element's own, or one of something that does not change by itself.
 """
@@ -23,12 +23,12 @@ from computer_linker.providers.ui.roles import TEXTS
 SETTLE_S = 0.8
 """GTK 4 acts on an accessibility action about a quarter of a second late."""
 SLOW_S = 8.0
-"""An application that does not answer for so long is taken for frozen."""
+"""An application that does not answer for this long counts as frozen."""
 CALM_S = 2.2
-"""What changed with an act must then keep still for so long, unless it is known to: a clock ticks again by then, twice."""
+"""What changed with an act must then stay unchanged for this long, unless known as calm: a clock ticks twice by then."""
 _BURST_S = 0.5
-"""Changes of one element this near to each other are one change."""
-_LOOK_AGAIN_S = 0.1
+"""Changes of one element within this time count as one."""
+_POLL_S = 0.1
 _STALL_S = 0.25
 """An application that takes longer than this to answer is busy."""
 _WINDOWS = frozenset("frame dialog window alert".split())
@@ -53,16 +53,16 @@ _SURE = ("window:create", "window:destroy", "document:load-complete", "object:st
 """Windows open and close because of an act, not by themselves."""
 _HOVERED = ("object:selection-changed", "object:state-changed:selected", "object:active-descendant-changed")
 _MEANT_BY_ENTRY = tuple(kind for kind in _MEANT if kind not in _HOVERED)
-"""A menu selects what the pointer is over, so that says nothing of a click."""
+"""A menu selects the hovered entry, so a selection is no evidence for a click."""
 _ACTIVATED = ("window:activate", "window:deactivate", "object:state-changed:active")
-"""All of a window looks different when it becomes the active one."""
+"""The whole window changes its appearance when it becomes active."""
 _MAX_REFOCUSED = 4
 _REACHED = ("object:state-changed:pressed", "object:state-changed:armed", "object:state-changed:focused")
 
 
 @dataclass(slots=True)
 class Witness:
-    """Watches one act. `chatter` are the elements that were talking anyway before it began."""
+    """Watches one act. `chatter` are the elements that sent events before it began."""
 
     computer: Computer
     restless: Restless
@@ -72,23 +72,23 @@ class Witness:
     element: Element | None = None
     app: str | None = None
     _first: dict[Key, float] = field(default_factory=dict)
-    """When each element that may be evidence first changed."""
+    """When each candidate element first changed."""
     _again: set[Key] = field(default_factory=set)
     _reached: bool = False
     _refocused: dict[Key, None] = field(default_factory=dict)
-    """What gained or lost the keyboard focus, which changes its looks."""
+    """Elements that gained or lost the focus, which changes their appearance."""
     _activated: bool = False
     _answered: float | None = None
-    """When it last answered after it had not for a while: from then on the effect has time to show."""
+    """When it last answered after a delay: the settle time starts there."""
     _asked: float | None = None
-    """Since when a question waits for its answer."""
+    """When the pending probe was sent."""
     _is_gone: bool = False
 
     async def begin(self, element: Element | None, app: str | None, area: Rect | None) -> None:
-        """Note how things are, just before the act."""
+        """Record the state just before the act."""
         self.element, self.app = element, app
         if self.changes is not None and app is not None:
-            # An answer shows that it knows of the listener; before that it sends no events.
+            # Once it answers, it has registered the listener; before that it sends no events.
             await self._answers(1.0)
         self.canvas = Canvas(self.computer, self.restless, area)
         await self.canvas.begin()
@@ -96,7 +96,7 @@ class Witness:
             self.chatter |= {key_of(change) for change in self.changes.taken()}
 
     async def verdict(self, settle_s: float = SETTLE_S) -> Known:
-        """What is known of the effect; returns as soon as it is confirmed."""
+        """The effect word; returns as soon as the effect is confirmed."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._probe)
             is_confirmed = await self._is_confirmed(settle_s)
@@ -109,7 +109,7 @@ class Witness:
             # A radio button that is on already stays so.
             is_on = "radio" in self.element.role and "checked" in self.element.states
             return "unverifiable" if is_on else "suspected_noop"
-        changed = await self._looks_changed()
+        changed = await self._pixels_changed()
         if changed:
             return "confirmed"
         can_tell = changed is False and self._answered is not None and not self._reached and not self._again
@@ -129,27 +129,27 @@ class Witness:
             if self._is_text or (self.element is not None and self.element.role in _MUST_SHOW):
                 if await self._own_changed():
                     return True
-            elif self._kept_still():
+            elif self._stayed_unchanged():
                 return True
             left = self._deadline(started, settle_s) - time.monotonic()
             if left <= 0 and (time.monotonic() > started + SLOW_S or await self._is_free()):
                 return False
-            await self._pause(min(max(left, _STALL_S), _LOOK_AGAIN_S))
+            await self._pause(min(max(left, _STALL_S), _POLL_S))
 
     async def _is_free(self) -> bool:
-        """Whether the application answers at once: it may have come to the act only now."""
+        """Whether the application answers at once: it may have processed the act only now."""
         return self.app is None or await self._answers(_STALL_S)
 
     def _deadline(self, started: float, settle_s: float) -> float:
-        """The time to settle begins when the application answers: until then it has not come to the act."""
+        """The settle time begins when the application answers: until then it has not processed the act."""
         is_busy = self._asked is not None and time.monotonic() - self._asked > _STALL_S
         if self.app is not None and (self._answered is None or is_busy):
             return started + SLOW_S
-        waiting = [at + CALM_S + _LOOK_AGAIN_S for key, at in self._first.items() if key not in self._again]
+        waiting = [at + CALM_S + _POLL_S for key, at in self._first.items() if key not in self._again]
         return max((self._answered or started) + settle_s, *waiting, started)
 
     def _is_sure(self, change: Change) -> bool:
-        """Whether this change alone shows the effect; one that may is remembered."""
+        """Whether this change alone proves the effect; a candidate is recorded."""
         if self.app is not None and change.app != self.app:
             return False
         key = key_of(change)
@@ -167,14 +167,14 @@ class Witness:
         if is_own:
             return self.element is not None and self.element.role not in _MUST_SHOW
         if key not in self.chatter and not self.restless.is_restless(key):
-            heard = time.monotonic()
-            if heard - self._first.setdefault(key, heard) > _BURST_S:
+            now = time.monotonic()
+            if now - self._first.setdefault(key, now) > _BURST_S:
                 self._again.add(key)
                 self.restless.saw([change])
         return False
 
-    def _kept_still(self) -> bool:
-        """Whether something changed with the act and is known, or was seen, to keep still otherwise."""
+    def _stayed_unchanged(self) -> bool:
+        """Whether something changed with the act that is known, or was observed, to stay unchanged otherwise."""
         now = time.monotonic()
         for key, at in self._first.items():
             if key in self._again:
@@ -187,13 +187,13 @@ class Witness:
         return False
 
     async def _own_changed(self) -> bool:
-        """Whether the element itself is different now; a text field takes the focus, for that is what a click there is for."""
+        """Whether the element itself changed; for a text field, gaining the focus counts."""
         if self.element is None:
             return False
         try:
             now = await self.computer.accessibility.element(self.element.id)
         except ElementNotFound:
-            # It went away with the act, as a menu's entry does.
+            # It disappeared with the act, as a menu entry does.
             return True
         except LinkError:
             return False
@@ -202,8 +202,8 @@ class Witness:
             return "focused" in is_ - was
         return bool((was ^ is_) & _OWN_STATES) or (now.name, now.value) != (self.element.name, self.element.value)
 
-    async def _looks_changed(self) -> bool | None:
-        """Whether more looks different than the control, and than what the keyboard focus came to or left."""
+    async def _pixels_changed(self) -> bool | None:
+        """Whether pixels changed outside the control and the elements that gained or lost the focus."""
         if self.canvas is None or self._activated:
             return None
         own = [] if self.element is None or self.element.bounds is None else [self.element.bounds]
@@ -212,26 +212,26 @@ class Witness:
                 one = await self.computer.accessibility.element(ElementId(app, path))
             except LinkError:
                 continue
-            # A window that holds everything is no control.
+            # A window that contains everything is no control.
             own += [] if one.bounds is None or one.role in _WINDOWS else [one.bounds]
         return await self.canvas.changed(own)
 
     async def _probe(self) -> None:
-        """Ask the application something all the while: it may come to the act only after it answered once."""
+        """Query the application continuously: it may process the act only after it answered once."""
         while self.app is not None:
             self._asked = time.monotonic()
             if not await self._answers(SLOW_S):
-                # It may have ended with the act, as a dialog that is a program of its own does.
+                # It may have ended with the act, as a dialog in its own process does.
                 self._is_gone = not await self.is_running()
                 return
             now = time.monotonic()
             if self._answered is None or now - self._asked > _STALL_S:
                 self._answered = now
             self._asked = None
-            await anyio.sleep(_LOOK_AGAIN_S)
+            await anyio.sleep(_POLL_S)
 
     async def is_running(self) -> bool:
-        """Whether the application is there, be it silent."""
+        """Whether the application exists, even if it does not answer."""
         apps = await self.computer.accessibility.applications()
         return any(app.id == self.app for app in apps)
 
@@ -251,7 +251,7 @@ class Witness:
 
 @asynccontextmanager
 async def witness(computer: Computer, restless: Restless, *, wanted: bool) -> AsyncIterator[Witness]:
-    """A witness that listens from now on, so that what chatters anyway is known before the act begins."""
+    """A witness that listens from now on, so that unrelated events are known before the act begins."""
     if not wanted:
         yield Witness(computer, restless, None)
         return

@@ -18,16 +18,16 @@ _NEVER_SET = frozenset({"chromium", "gecko"})
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How the text was entered and what reading it back showed."""
+    """How the text was entered, and the result of reading it back."""
 
     method: Method
     effect: Known
     has_focus: bool = True
-    """False for a field whose text was set although it did not take the keyboard: keys would go elsewhere."""
+    """False for a field whose text was set without taking the focus: keys would go elsewhere."""
 
 
 async def write(aiming: Aiming, aim: Aim, text: str, *, clear: bool) -> Written:
-    """Enter text in a field, at its caret or instead of all it holds. The field has the keyboard afterwards."""
+    """Enter text in a field, at its caret or replacing its content. The field has the focus afterwards."""
     one = aim.element
     assert one is not None
     refuse_unwritable(one)
@@ -52,7 +52,7 @@ async def _took_focus(aiming: Aiming, aim: Aim) -> bool:
     try:
         await aiming.give_focus(aim)
     except LinkError:
-        # The text can be set all the same.
+        # The text can still be set.
         return False
     return True
 
@@ -74,10 +74,10 @@ async def _enter(aiming: Aiming, aim: Aim, text: str, before: Expected, *, clear
 
 
 async def write_blindly(aiming: Aiming, text: str, *, clear: bool) -> Written:
-    """Enter text where the focus is, when no application describes what that is.
+    """Enter text at the focus, when no application describes the focused element.
 
     Raises:
-        Conflict: something was to be cleared; keys that select all could clear anything there.
+        Conflict: `clear` was requested; select-all keys could clear anything there.
     """
     if clear:
         raise Conflict(
@@ -92,5 +92,5 @@ def _can_set(aim: Aim, before: Expected, clear: bool) -> bool:
     one = aim.element
     if one is None or aim.app is None or "EditableText" not in one.interfaces or aim.app.toolkit.lower() in _NEVER_SET:
         return False
-    # What cannot be read, a password above all, can be replaced or begun but not added to.
+    # What cannot be read, such as a password, can be replaced or begun but not appended to.
     return before.wanted is not None or clear or before.length == 0

@@ -1,1 +1,1 @@
-"""The clients we can write ourselves into: one file each, and the careful hands that change their settings."""
+"""The clients we can configure, and the editors of their settings files."""

@@ -1,13 +1,15 @@
-"""What a client needs to know of this service, and where each client keeps it."""
+"""The model of a client: its settings file, its entry's path, and how it connects to this service."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from computer_linker.service.clients.jsonc import Jsonc
+
 NAME = "computer-linker"
 TOKEN_VARIABLE = "COMPUTER_LINKER_TOKEN"  # noqa: S105  # the variable's name, not a token
-"""The environment variable that clients which read the token from one are told of."""
+"""The environment variable for clients that read the token from one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class User:
 
 
 class Document(Protocol):
-    """A settings file's language: how one entry is looked up, put in and taken out without touching the rest."""
+    """A settings file's language: how one entry is read, added and removed without touching the rest."""
 
     def get(self, text: str, path: tuple[str, ...]) -> Any: ...
 
@@ -64,17 +66,17 @@ class Client:
     name: str
     title: str
     programs: tuple[str, ...]
-    """The commands it is started by, for finding out whether it is installed."""
+    """Its commands, to detect whether it is installed."""
     file: Callable[[User], Path]
-    document: Document
-    container: tuple[str, ...]
-    """The keys that lead to the table of servers."""
     entry: Callable[[Connection], dict[str, Any]]
+    document: Document = field(default_factory=Jsonc)
+    container: tuple[str, ...] = ("mcpServers",)
+    """The keys that lead to the table of servers."""
     projects: str | None = None
-    """The key of a table in the same file that has servers of its own for each project folder."""
+    """The key of a table in the same file with separate servers for each project folder."""
     after: str = "Start a new session of the client; it reads its settings when it starts."
     sign_in: str = "Start a new session of the client, and sign in there."
-    """What to do where the client is to sign in: the browser then shows the consent page."""
+    """How to sign in from the client: the browser then shows the consent page."""
 
     @property
     def path(self) -> tuple[str, ...]:

@@ -1,222 +1,160 @@
-"""Settings in JSON, with or without comments: one member is changed, every other byte stays as it is."""
+"""Edits one member of a JSON settings file, with or without comments; every other byte stays as it is."""
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from computer_linker.service.clients.faults import CannotEdit
 
-_SPACE = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_ATOM = re.compile(r"[-+.\w]+")
-_MAX_DEPTH = 100
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/|\ufeff", re.DOTALL)
+_TRAILING_COMMA = re.compile(_STRING + r"|(?<![\[{,:\s])\s*,(?=\s*[}\]])", re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
-@dataclass(slots=True)
-class Node:
-    """A value and the span of text it came from; an object also knows its members."""
-
-    value: Any
-    start: int
-    end: int
-    members: dict[str, "Member"] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Member:
-    """One `"name": value` of an object, from the name's first quote to the value's end."""
+    """One `"name": value` of an object: the name's first quote, and the value with its first and last position."""
 
     start: int
-    node: Node
+    value: Any
+    value_start: int
+    end: int
 
 
 class Jsonc:
-    """The document language of most clients."""
+    """The editor for JSON files, which most clients use."""
 
     def get(self, text: str, path: tuple[str, ...]) -> Any:
-        """The value there; None when there is none."""
-        found = _find(_parse(text), path) if _without_comments(text) else None
+        """Return the value at the path; None if it is absent."""
+        found = _Document(text).find(path) if _blanked(_COMMENT, text).strip() else None
         return None if found is None else found.value
 
     def put(self, text: str, path: tuple[str, ...], value: dict[str, Any]) -> str:
-        """The text with this value there, objects on the way made where they are missing."""
-        if not _without_comments(text):
-            whole: Any = value
-            for name in reversed(path):
-                whole = {name: whole}
-            # A comment without a line end would swallow what comes behind it.
+        """Return the text with this value set; missing parent objects are created."""
+        if not _blanked(_COMMENT, text).strip():
+            # A comment without a line end would include what follows it.
             gap = "" if not text or text.endswith("\n") else "\n"
-            return text + gap + json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
-        root = _parse(text)
-        found = _find(root, path)
+            return text + gap + json.dumps(_nested(path, value), indent=2, ensure_ascii=False) + "\n"
+        document = _Document(text)
+        found = document.find(path)
         if found is not None:
-            made = _written(text, value, len(path))
-            return text[: found.start] + made + text[found.end :]
-        depth, parent = _deepest(root, path)
-        inner: Any = value
-        for name in reversed(path[depth + 1 :]):
-            inner = {name: inner}
-        return _insert(text, parent, depth, path[depth], inner)
+            return text[: found.value_start] + _written(text, value, len(path)) + text[found.end :]
+        depth = max(depth for depth in range(len(path)) if document.find(path[:depth]) is not None)
+        parent = document.need(path[:depth])
+        if not isinstance(parent.value, dict):
+            raise CannotEdit(f"`{'.'.join(path[:depth])}` is not an object")
+        return _insert(text, document, parent, depth, path[depth], _nested(path[depth + 1 :], value))
 
     def drop(self, text: str, path: tuple[str, ...]) -> str:
-        """The text without that member, and without the objects that are empty because of it."""
+        """Return the text without that member, and without parent objects that become empty by this."""
         if self.get(text, path) is None:
             return text
-        root = _parse(text)
+        document = _Document(text)
         depth = len(path) - 1
-        while depth and len(_need(_find(root, path[:depth])).members) == 1:
+        while depth and len(document.need(path[:depth]).value) == 1:
             depth -= 1
-        parent = _need(_find(root, path[:depth]))
-        return _cut(text, parent, path[depth])
+        return _cut(text, document, document.need(path[:depth]), path[depth])
 
 
-def _parse(text: str) -> Node:
-    root, end = _value(text, _skip(text, 0), 0)
-    if _skip(text, end) != len(text):
-        raise CannotEdit("it goes on after the end of its JSON value")
-    if not isinstance(root.value, dict):
-        raise CannotEdit("it is not a JSON object")
-    return root
+class _Document:
+    """A parsed file. `plain` is the same text as strict JSON: comments and trailing commas are spaces there."""
+
+    def __init__(self, text: str) -> None:
+        self.plain = _blanked(_TRAILING_COMMA, _blanked(_COMMENT, text))
+        try:
+            value = json.loads(self.plain, object_pairs_hook=_unique, parse_constant=_refused)
+        except json.JSONDecodeError as error:
+            raise CannotEdit(f"it is not JSON at line {error.lineno}: {error.msg}") from None
+        except RecursionError:
+            raise CannotEdit("it is nested too deeply") from None
+        if not isinstance(value, dict):
+            raise CannotEdit("it is not a JSON object")
+        start = _skip(self.plain, 0)
+        self._root = Member(start, value, start, len(self.plain.rstrip()))
+
+    def find(self, path: tuple[str, ...]) -> Member | None:
+        found = self._root
+        for name in path:
+            if not isinstance(found.value, dict) or name not in found.value:
+                return None
+            found = self.members(found)[name]
+        return found
+
+    def need(self, path: tuple[str, ...]) -> Member:
+        found = self.find(path)
+        assert found is not None
+        return found
+
+    def members(self, parent: Member) -> dict[str, Member]:
+        """Return the members of an object in the order of the text."""
+        found: dict[str, Member] = {}
+        decode = json.JSONDecoder().raw_decode
+        at = _skip(self.plain, parent.value_start + 1)
+        while self.plain[at] != "}":
+            name, colon = decode(self.plain, at)
+            start = _skip(self.plain, _skip(self.plain, colon) + 1)
+            value, end = decode(self.plain, start)
+            found[name] = Member(at, value, start, end)
+            at = _skip(self.plain, end)
+            at = _skip(self.plain, at + 1) if self.plain[at] == "," else at
+        return found
 
 
-def _value(text: str, at: int, depth: int) -> tuple[Node, int]:
-    if depth > _MAX_DEPTH:
-        raise CannotEdit("it is nested too deeply")
-    match text[at : at + 1]:
-        case "{":
-            return _object(text, at, depth)
-        case "[":
-            return _array(text, at, depth)
-        case '"':
-            string, end = _string(text, at)
-            return Node(string, at, end), end
-    atom = _ATOM.match(text, at)
-    if atom is None:
-        raise _bad(text, at)
-    try:
-        return Node(json.loads(atom.group()), at, atom.end()), atom.end()
-    except ValueError:
-        raise _bad(text, at) from None
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    """Replace what the pattern matches by spaces of the same length; strings and line ends stay."""
+    return pattern.sub(lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), text)
 
 
-def _object(text: str, start: int, depth: int) -> tuple[Node, int]:
-    node = Node({}, start, start)
-    at = _skip(text, start + 1)
-    while text[at : at + 1] != "}":
-        name, end = _string(text, at)
-        colon = _skip(text, end)
-        if text[colon : colon + 1] != ":":
-            raise _bad(text, colon)
-        if name in node.members:
-            raise CannotEdit(f"it names {name[:60]!r} twice")
-        inner, end = _value(text, _skip(text, colon + 1), depth + 1)
-        node.members[name] = Member(at, inner)
-        node.value[name] = inner.value
-        at = _next(text, end, "}")
-    node.end = at + 1
-    return node, at + 1
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise CannotEdit("an object in it has two members of one name")
+    return made
 
 
-def _array(text: str, start: int, depth: int) -> tuple[Node, int]:
-    items: list[Any] = []
-    at = _skip(text, start + 1)
-    while text[at : at + 1] != "]":
-        inner, end = _value(text, at, depth + 1)
-        items.append(inner.value)
-        at = _next(text, end, "]")
-    return Node(items, start, at + 1), at + 1
+def _refused(constant: str) -> Any:
+    raise CannotEdit(f"{constant} is not JSON")
 
 
-def _next(text: str, end: int, closing: str) -> int:
-    """Where the next item or the closing bracket is; a comma before the bracket is allowed, as these clients allow it."""
-    at = _skip(text, end)
-    if text[at : at + 1] == ",":
-        return _skip(text, at + 1)
-    if text[at : at + 1] != closing:
-        raise _bad(text, at)
-    return at
-
-
-def _string(text: str, at: int) -> tuple[str, int]:
-    found = _STRING.match(text, at)
-    if found is None:
-        raise _bad(text, at)
-    try:
-        return str(json.loads(found.group())), found.end()
-    except ValueError:
-        raise _bad(text, at) from None
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
+def _skip(plain: str, at: int) -> int:
+    found = _SPACE.match(plain, at)
     return found.end() if found else at
 
 
-def _bad(text: str, at: int) -> CannotEdit:
-    return CannotEdit(f"it is not JSON at line {text.count(chr(10), 0, at) + 1}")
+def _nested(path: tuple[str, ...], value: Any) -> Any:
+    for name in reversed(path):
+        value = {name: value}
+    return value
 
 
-def _without_comments(text: str) -> str:
-    return text[_skip(text, 0) :]
-
-
-def _find(root: Node, path: tuple[str, ...]) -> Node | None:
-    for name in path:
-        member = root.members.get(name)
-        if member is None:
-            return None
-        root = member.node
-    return root
-
-
-def _need(node: Node | None) -> Node:
-    assert node is not None
-    return node
-
-
-def _deepest(root: Node, path: tuple[str, ...]) -> tuple[int, Node]:
-    """How far the path leads, and the object it ends in."""
-    for depth, name in enumerate(path):
-        member = root.members.get(name)
-        if member is None:
-            return depth, root
-        if not isinstance(member.node.value, dict):
-            raise CannotEdit(f"`{'.'.join(path[: depth + 1])}` is not an object")
-        root = member.node
-    raise AssertionError("the path is there")
-
-
-def _insert(text: str, parent: Node, depth: int, name: str, value: Any) -> str:
+def _insert(text: str, document: _Document, parent: Member, depth: int, name: str, value: Any) -> str:
     made = f"{json.dumps(name)}: {_written(text, value, depth + 1)}"
     unit = _indent_of(text)
-    line = _newline(text) + unit * (depth + 1) if unit is not None else " "
-    if parent.members:
-        last = max(parent.members.values(), key=lambda member: member.start).node.end
+    line = " " if unit is None else _newline(text) + unit * (depth + 1)
+    if parent.value:
+        last = max(member.end for member in document.members(parent).values())
         return text[:last] + "," + line + made + text[last:]
-    closing = _newline(text) + unit * depth if unit is not None else ""
-    inside = text[parent.start + 1 : parent.end - 1]
-    # What an empty object holds is space or comments; they stay in front.
-    kept = inside.rstrip()
-    return (
-        text[: parent.start + 1] + kept + (line if unit is not None else "") + made + closing + text[parent.end - 1 :]
-    )
+    line, closing = ("", "") if unit is None else (line, _newline(text) + unit * depth)
+    # An empty object holds nothing but space and comments, which stay in front.
+    kept = text[: parent.end - 1].rstrip()
+    return kept + line + made + closing + text[parent.end - 1 :]
 
 
-def _cut(text: str, parent: Node, name: str) -> str:
-    member = parent.members[name]
-    others = [other for other in parent.members.values() if other is not member]
-    before = max((other.node.end for other in others if other.node.end <= member.start), default=None)
-    if before is not None:
+def _cut(text: str, document: _Document, parent: Member, name: str) -> str:
+    members = list(document.members(parent).values())
+    names = list(parent.value)
+    index = names.index(name)
+    if index:
         # From the end of the member before, with its comma, to our own end.
-        return text[:before] + text[member.node.end :]
-    after = min((other.start for other in others if other.start > member.start), default=None)
-    if after is not None:
-        return text[: member.start] + text[after:]
-    end = _skip(text, member.node.end)
-    end = end + 1 if text[end : end + 1] == "," else member.node.end
-    head, tail = text[: member.start], text[end : parent.end - 1]
-    return head.rstrip() + (tail.strip() and tail) + text[parent.end - 1 :]
+        return text[: members[index - 1].end] + text[members[index].end :]
+    if len(members) > 1:
+        return text[: members[0].start] + text[members[1].start :]
+    end = members[0].end
+    comma = _skip(_blanked(_COMMENT, text), end)
+    tail = text[comma + 1 if text[comma] == "," else end : parent.end - 1]
+    return text[: members[0].start].rstrip() + (tail.strip() and tail) + text[parent.end - 1 :]
 
 
 def _written(text: str, value: Any, depth: int) -> str:
@@ -232,7 +170,7 @@ def _indent_of(text: str) -> str | None:
     found = re.search(r"\n([ \t]+)\S", text)
     if found is not None:
         return found.group(1)
-    return "  " if "\n" in text.strip() or len(_without_comments(text).strip()) <= 2 else None
+    return "  " if "\n" in text.strip() or len(_blanked(_COMMENT, text).strip()) <= 2 else None
 
 
 def _newline(text: str) -> str:

@@ -18,7 +18,7 @@ _LONGEST_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would become of one file. `before` and `after` are None where there is no file."""
+    """The change of one file. `before` and `after` are None where there is no file."""
 
     file: Path
     before: bytes | None
@@ -29,7 +29,7 @@ class Change:
         return self.before != self.after
 
     def diff(self, hide: str | None = None) -> str:
-        """The change as a unified diff, with as little of the rest as can be: other entries may hold secrets."""
+        """The change as a unified diff, with minimal context: other entries may hold secrets."""
         lines = difflib.unified_diff(
             _lines(self.before), _lines(self.after), f"{self.file} (now)", f"{self.file} (then)", n=1, lineterm=""
         )
@@ -38,7 +38,7 @@ class Change:
 
 
 def plan_setup(client: Client, user: User, entry: dict[str, Any]) -> Change:
-    """The change that puts our entry in. Raises CannotEdit for a file that cannot be changed safely."""
+    """Plan to add our entry. Raises CannotEdit for a file that cannot be changed safely."""
     file = _real(client.file(user))
     before = _read(file)
     text = _text(before)
@@ -51,7 +51,7 @@ def plan_setup(client: Client, user: User, entry: dict[str, Any]) -> Change:
 
 
 def plan_removal(client: Client, user: User) -> Change:
-    """The change that takes our entry out, wherever it is; a file that then says nothing at all goes too."""
+    """Plan to remove every entry of ours; a file that is then empty is deleted."""
     file = _real(client.file(user))
     before = _read(file)
     if before is None:
@@ -61,18 +61,18 @@ def plan_removal(client: Client, user: User) -> Change:
         after = client.document.drop(after, path)
     if client.paths(after):
         raise CannotEdit("the entry would still be there")
-    says_nothing = "".join(after.split()) in ("", "{}")
-    return Change(file, before, None if says_nothing and after.encode() != before else after.encode())
+    is_empty = "".join(after.split()) in ("", "{}")
+    return Change(file, before, None if is_empty and after.encode() != before else after.encode())
 
 
 def present_in(client: Client, user: User) -> list[str | None]:
-    """The projects our entry is there for, None for all of them; none when there is no entry. Raises CannotEdit."""
+    """Return the projects that have our entry (None is all projects); empty when there is no entry. Raises CannotEdit."""
     before = _read(_real(client.file(user)))
     return [] if before is None else list(client.paths(_text(before)))
 
 
 def make(change: Change) -> Path | None:
-    """Write it; the backup's path, None when there was nothing to back up."""
+    """Write the change; return the backup's path, None when there was nothing to back up."""
     if not change.is_needed:
         return None
     if _read(change.file) != change.before:
@@ -86,7 +86,7 @@ def make(change: Change) -> Path | None:
 
 
 def _real(file: Path) -> Path:
-    """The file itself where its name is a link, so that a link into a folder of settings stays a link."""
+    """Resolve a link to the file itself, so that a link into a dotfiles folder stays a link."""
     return Path(os.path.realpath(file))
 
 

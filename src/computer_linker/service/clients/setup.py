@@ -1,4 +1,4 @@
-"""`client list`, `client setup NAME` and `client remove NAME`: what is there, what would change, what was changed."""
+"""`client list`, `client setup NAME` and `client remove NAME`: present state, planned change, and result."""
 
 import shutil
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import Client, Connection, Http, Stdio, User
 from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_in
 
-Way = Literal["stdio", "http"]
+Transport = Literal["stdio", "http"]
 _APPROVE = "Approve it in the browser with the owner token: computer-linker token show"
 
 
@@ -25,9 +25,9 @@ class Service:
     home: Path
     local_url: str | None
 
-    def connection(self, way: Way, *, with_token: bool) -> Connection:
-        """How a client reaches it. A token is put in only when that is asked for; OAuth does without."""
-        if way == "stdio":
+    def connection(self, transport: Transport, *, with_token: bool) -> Connection:
+        """How a client reaches it. A token is included only on request; OAuth needs none."""
+        if transport == "stdio":
             return Stdio([*_whole_program(), "stdio"], environment(self.home))
         token = self.config.owner_token
         if not with_token or token is None:
@@ -38,20 +38,20 @@ class Service:
 
 
 def list_clients(user: User) -> list[dict[str, Any]]:
-    """Every client we know: whether it is here, and whether it has an entry for us."""
+    """Every known client: whether it is installed, and whether it has an entry for us."""
     return [_found(client, user) for client in known_clients().values()]
 
 
 def set_up(client: Client, user: User, connection: Connection, *, write: bool) -> dict[str, Any]:
-    """The entry, its file and the change; written when that is asked for. Raises CannotEdit, having written nothing."""
+    """Return the entry, its file and the change; written on request. Raises CannotEdit, having written nothing."""
     entry = client.entry(connection)
     signs_in = isinstance(connection, Http) and connection.signs_in
-    told = {"entry": entry, "after": f"{client.sign_in} {_APPROVE}" if signs_in else client.after}
-    return _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write) | told
+    details = {"entry": entry, "after": f"{client.sign_in} {_APPROVE}" if signs_in else client.after}
+    return _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write) | details
 
 
 def remove(client: Client, user: User, *, write: bool) -> dict[str, Any]:
-    """Take our entry out again."""
+    """Remove our entry."""
     return _done(client, plan_removal(client, user), None, write=write)
 
 
@@ -90,7 +90,7 @@ def _found(client: Client, user: User) -> dict[str, Any]:
 
 
 def _whole_program() -> list[str]:
-    """The program by its whole path: a client started from a desktop has another PATH than this terminal."""
+    """The program's full path: a client started from a desktop has another PATH than this terminal."""
     first, *rest = program()
     return [shutil.which(first) or first, *rest]
 
@@ -99,4 +99,4 @@ def _secret_of(connection: Connection) -> str | None:
     return connection.token if isinstance(connection, Http) else None
 
 
-__all__ = ["NAME", "Service", "Way", "list_clients", "remove", "set_up"]
+__all__ = ["NAME", "Service", "Transport", "list_clients", "remove", "set_up"]

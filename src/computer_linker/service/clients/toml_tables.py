@@ -1,59 +1,59 @@
-"""Settings in TOML: one table of servers is put in or taken out, every other line stays as it is."""
+"""Edits one table of a TOML settings file; comments, order and formatting of everything else stay."""
 
-import json
-import re
 import tomllib
 from typing import Any
 
 from computer_linker.service.clients.faults import CannotEdit
 
-_HEADER = re.compile(r"^\s*\[")
-
 
 class Toml:
-    """The document language of Codex."""
+    """The editor for TOML files."""
 
     def get(self, text: str, path: tuple[str, ...]) -> Any:
-        """The table there; None when there is none."""
+        """Return the table at the path; None if it is absent."""
         value: Any = _parse(text)
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
         return value
 
     def put(self, text: str, path: tuple[str, ...], value: dict[str, Any]) -> str:
-        """The text with this table at its end, an older one of the same name taken out."""
+        """Return the text with this table at its end; an older one of the same name is removed."""
+        import tomlkit
+
         rest = self.drop(text, path)
+        wanted, added = _parse(rest), value
+        for name in reversed(path):
+            added = {name: added}
+        _container(wanted, path)[path[-1]] = value
         gap = "" if not rest.strip() else "\n" if rest.endswith("\n") else "\n\n"
-        made = rest + gap + "\n".join(_table(path, value)) + "\n"
-        wanted = _parse(rest)
-        inner = wanted
-        for name in path[:-1]:
-            inner = inner.setdefault(name, {})
-            if not isinstance(inner, dict):
-                raise CannotEdit(f"`{name}` is not a table")
-        inner[path[-1]] = value
-        return _checked(made, wanted)
+        return _checked(rest + gap + tomlkit.dumps(added), wanted)
 
     def drop(self, text: str, path: tuple[str, ...]) -> str:
-        """The text without that table and the tables below it."""
-        wanted = _parse(text)
-        inner = wanted
-        for name in path[:-1]:
-            if not isinstance(inner.get(name), dict):
-                return text
-            inner = inner[name]
-        if inner.pop(path[-1], None) is None:
+        """Return the text without that table, and without a parent that no header of its own names."""
+        import tomlkit
+
+        if self.get(text, path) is None:
             return text
-        kept, inside = [], False
-        for line in text.splitlines(keepends=True):
-            if _HEADER.match(line):
-                inside = _leads_to(line, path)
-            if not inside:
-                kept.append(line)
-        made = "".join(kept)
-        if made != text and made.endswith("\n\n"):
-            made = made[:-1]
-        return _checked(made, _pruned(wanted, path[:-1], _parse_or_none(made)))
+        try:
+            wanted, document = _parse(text), tomlkit.parse(text)
+        except tomlkit.exceptions.TOMLKitError as error:
+            raise CannotEdit(f"it cannot be changed in place: {error}") from None
+        del _container(wanted, path)[path[-1]]
+        del _container(document, path)[path[-1]]
+        made = tomlkit.dumps(document)
+        # The blank line in front of a table that was appended.
+        made = made[:-1] if made.endswith("\n\n") else made
+        if wanted[path[0]] == {} and path[0] not in _parse(made):
+            del wanted[path[0]]
+        return _checked(made, wanted)
+
+
+def _container(document: Any, path: tuple[str, ...]) -> Any:
+    for name in path[:-1]:
+        document = document.setdefault(name, {})
+        if not isinstance(document, dict):
+            raise CannotEdit(f"`{name}` is not a table")
+    return document
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -63,58 +63,11 @@ def _parse(text: str) -> dict[str, Any]:
         raise CannotEdit(f"it is not TOML: {error}") from None
 
 
-def _parse_or_none(text: str) -> dict[str, Any] | None:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
-
-
 def _checked(made: str, wanted: dict[str, Any]) -> str:
-    """Lines were chosen by how they begin; a file in which that misleads (a table inline, text over lines) is left alone."""
-    if _parse_or_none(made) != wanted:
-        raise CannotEdit("its table of servers is written in a form that cannot be changed line by line")
-    return made
-
-
-def _pruned(wanted: dict[str, Any], containers: tuple[str, ...], made: dict[str, Any] | None) -> dict[str, Any]:
-    """A table that existed only through ours goes with it."""
-    inner = wanted
-    for name in containers:
-        if inner.get(name) == {} and made is not None and name not in made:
-            del inner[name]
-            break
-        inner = inner[name]
-    return wanted
-
-
-def _leads_to(line: str, path: tuple[str, ...]) -> bool:
-    """True for the header of this table or of one inside it."""
-    header = line.strip()
+    """Return the text if a second parser reads exactly what is wanted; an inline table, for one, cannot be appended to."""
     try:
-        value: Any = tomllib.loads(header)
+        if tomllib.loads(made) == wanted:
+            return made
     except tomllib.TOMLDecodeError:
-        return False
-    for name in path:
-        if not isinstance(value, dict) or name not in value:
-            return False
-        value = value[name]
-    return True
-
-
-def _table(path: tuple[str, ...], value: dict[str, Any]) -> list[str]:
-    lines = [f"[{'.'.join(_key(name) for name in path)}]"]
-    tables = {name: inner for name, inner in value.items() if isinstance(inner, dict)}
-    lines += [f"{_key(name)} = {_literal(inner)}" for name, inner in value.items() if name not in tables]
-    for name, inner in tables.items():
-        lines += ["", *_table((*path, name), inner)]
-    return lines
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _literal(name)
-
-
-def _literal(value: Any) -> str:
-    # A JSON string without surrogates, a JSON list and a JSON boolean are all TOML too.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        pass
+    raise CannotEdit("its table of servers is written in a form that cannot be changed in place")

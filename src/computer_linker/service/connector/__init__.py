@@ -1,1 +1,1 @@
-"""A connector's real steps, played one by one, so that the hop that fails can be named."""
+"""Runs a connector's steps one by one, to find the hop that fails."""

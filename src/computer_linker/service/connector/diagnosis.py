@@ -1,4 +1,4 @@
-"""`diagnose client`: the play on this computer's own address, what it means, and who connected lately."""
+"""`diagnose client`: the connector check of this computer's address, its findings, and recent connections."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,26 +9,26 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.auth.owner_token import is_digest
 from computer_linker.config.schema import Config
 from computer_linker.service.client_setup import local_address
-from computer_linker.service.connector.play import LOOPBACK, Play
+from computer_linker.service.connector.check import LOOPBACK, ConnectorCheck
 
 _LATELY = 200
 
 
 def diagnose_client(config: Config, home: Path, running_url: str | None, url: str | None) -> dict[str, Any]:
-    """Every hop with what was seen; `hop` and `remedy` of the one that fails. `url` is the local address when left out."""
+    """Return every hop with its finding; `hop` and `remedy` of the one that fails. `url` defaults to the local address."""
     address = url or local_address(config, running_url)
-    play = Play(address, _token_for(address, config, running_url))
-    play.run()
-    failed = next((step for step in play.steps if step["ok"] is False), None)
+    check = ConnectorCheck(address, _token_for(address, config, running_url))
+    check.run()
+    failed = next((step for step in check.steps if step["ok"] is False), None)
     tunnel = _tunnel(home)
     return {
-        "ok": failed is None and play.steps[-1]["ok"] is True,
+        "ok": failed is None and check.steps[-1]["ok"] is True,
         "url": address,
         "hop": failed["hop"] if failed else None,
         "remedy": (_about_the_tunnel(address, tunnel, running_url) or failed["remedy"]) if failed else None,
         "tunnel": tunnel,
-        "warnings": [step["warning"] for step in play.steps if "warning" in step],
-        "steps": play.steps,
+        "warnings": [step["warning"] for step in check.steps if "warning" in step],
+        "steps": check.steps,
         "connections": _history(home, "connections").get("connections", [])[:10],
         "refused": _refused(home),
     }
@@ -41,7 +41,7 @@ def _tunnel(home: Path) -> dict[str, Any]:
 
 
 def _about_the_tunnel(address: str, tunnel: dict[str, Any], running_url: str | None) -> str | None:
-    """What is wrong with the tunnel, when the way that was tried leads through one that is not open."""
+    """The tunnel's problem, when the checked address belongs to a tunnel that is not open."""
     is_outside = urlsplit(address).hostname not in LOOPBACK and address != running_url
     if not is_outside or tunnel["provider"] is None or tunnel["state"] in ("running", "stopped"):
         return None
@@ -50,7 +50,7 @@ def _about_the_tunnel(address: str, tunnel: dict[str, Any], running_url: str | N
 
 
 def _token_for(address: str, config: Config, running_url: str | None) -> str | None:
-    """The owner token, for our own address alone: it is typed into a page there, and must not go to a stranger's."""
+    """The owner token, for our own address alone: it is entered on a page there, and must not be sent to another host."""
     token = config.owner_token
     ours = {local_address(config, running_url)}
     if config.public_base_url:
@@ -61,13 +61,13 @@ def _token_for(address: str, config: Config, running_url: str | None) -> str | N
 
 
 def _refused(home: Path) -> dict[str, int]:
-    """What was wrong with the credentials that were refused lately, and how often."""
+    """Recent reasons of refused credentials, with counts."""
     events = _history(home, "last", "principal:unauthenticated").get("events", [])
     return dict(Counter(str(event["reason"]).partition(" ")[0] for event in events))
 
 
 def _history(home: Path, view: str, query: str | None = None) -> dict[str, Any]:
-    """What the history has: names, times and reasons, nothing that was sent. Read from its folder, so a service may hang."""
+    """Names, times and reasons from the history, no contents. Read from its folder, so it works while the service hangs."""
     from computer_linker.audit.history import HistoryFolder
     from computer_linker.audit.views import Question, answer_now
 

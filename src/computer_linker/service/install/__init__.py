@@ -1,1 +1,1 @@
-"""Service mode: this program kept running by the system's own service manager, one file a system."""
+"""Service mode: installs this program with the system's service manager, one module per system."""

@@ -1,4 +1,4 @@
-"""Install, look at and remove the service. Done twice it is as if done once; the state folder is never touched."""
+"""Install, inspect and remove the service. Each step is idempotent; the state folder is never touched."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from computer_linker.config.store import write_whole
 from computer_linker.service.install.plan import Plan, ServiceManager, ServiceManagerFailed
 
 _START_S = 45.0
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
 
 def this_manager() -> ServiceManager:
@@ -31,12 +31,12 @@ def this_manager() -> ServiceManager:
 
 
 def install(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
-    """Write the file, have the manager start the service anew, and wait until it answers.
+    """Write the file, have the manager restart the service, and wait until it answers.
 
-    Raises ServiceManagerFailed; when the manager does not answer or another service is in the way, nothing was written.
+    Raises ServiceManagerFailed; when the manager does not answer or another service runs, nothing was written.
     """
     manager.check_usable()
-    _check_way_is_free(manager, plan.home)
+    _check_not_running(manager, plan.home)
     content = manager.rendered(plan)
     file = manager.file()
     before = file.read_bytes() if file.exists() else None
@@ -50,12 +50,12 @@ def install(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
 
 
 def as_text(content: bytes) -> str:
-    """What is written, for people; Windows wants its file in another encoding."""
+    """The file's text for people; Windows needs the file in another encoding."""
     return content.decode("utf-16" if content.startswith(b"\xff\xfe") else "utf-8")
 
 
 def status(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
-    """What is installed, whether it is what would be installed now, and how it is."""
+    """Return what is installed, whether it is current, and its state."""
     file = manager.file()
     content = file.read_bytes() if file.exists() else None
     answer: dict[str, Any] = {
@@ -64,18 +64,18 @@ def status(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
         "file": os.fspath(file),
         "installed": content is not None,
         "upToDate": content in (manager.rendered(plan), manager.rendered(_other(plan))),
-        "localUrl": (ask_service(plan.home, {"action": "hello"}) or {}).get("localUrl"),
+        "localUrl": (ask_service(plan.home, {"action": "hello"}, is_question=True) or {}).get("localUrl"),
     }
     try:
-        told = manager.standing()
+        reported = manager.status()
     except ServiceManagerFailed as error:
         return answer | {"state": "unknown", "problem": error.message}
     return answer | {
-        "state": told.state if content is not None else "not installed",
-        "enabled": told.is_enabled,
-        "pid": told.pid,
-        "restarts": told.restarts,
-        "detail": told.detail,
+        "state": reported.state if content is not None else "not installed",
+        "enabled": reported.is_enabled,
+        "pid": reported.pid,
+        "restarts": reported.restarts,
+        "detail": reported.detail,
     }
 
 
@@ -94,10 +94,10 @@ def _other(plan: Plan) -> Plan:
     return Plan(plan.home, plan.argv, plan.environment, not plan.with_desktop)
 
 
-def _check_way_is_free(manager: ServiceManager, home: Path) -> None:
-    """A service that somebody started in a terminal keeps the folder; the manager's own is replaced."""
-    answer = ask_service(home, {"action": "hello"})
-    if answer is None or not answer.get("localUrl") or manager.standing().pid is not None:
+def _check_not_running(manager: ServiceManager, home: Path) -> None:
+    """Refuse when a service started in a terminal uses the folder; the manager's own is replaced."""
+    answer = ask_service(home, {"action": "hello"}, is_question=True)
+    if answer is None or not answer.get("localUrl") or manager.status().pid is not None:
         return
     raise ServiceManagerFailed(
         f"a service already runs for this state folder at {answer['localUrl']}",
@@ -108,10 +108,10 @@ def _check_way_is_free(manager: ServiceManager, home: Path) -> None:
 def _until_it_answers(manager: ServiceManager, home: Path) -> str:
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
-        url = (ask_service(home, {"action": "hello"}) or {}).get("localUrl")
+        url = (ask_service(home, {"action": "hello"}, is_question=True) or {}).get("localUrl")
         if url:
             return str(url)
-        if manager.standing().state == "failed":
+        if manager.status().state == "failed":
             break
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     raise ServiceManagerFailed("the service is installed but does not answer", "computer-linker service logs says why")

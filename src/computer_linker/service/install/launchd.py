@@ -4,8 +4,7 @@ import os
 import plistlib
 from pathlib import Path
 
-from computer_linker.service.install.asking import ask, fields
-from computer_linker.service.install.plan import Plan, Standing, manager_program
+from computer_linker.service.install.plan import Plan, ServiceStatus, ask, fields, manager_program
 
 LABEL = "dev.computer-linker.service"
 
@@ -27,7 +26,7 @@ class Launchd:
                 "EnvironmentVariables": plan.environment,
                 "WorkingDirectory": os.fspath(plan.home),
                 "RunAtLoad": True,
-                # Restarted when it fails, not when it was asked to end, and at most every ten seconds.
+                # Restarted on failure, not after a clean exit, and at most every ten seconds.
                 "KeepAlive": {"SuccessfulExit": False},
                 "ThrottleInterval": 10,
                 "ExitTimeOut": 30,
@@ -46,12 +45,11 @@ class Launchd:
         self._ask("bootstrap", self._domain, os.fspath(self.file()))
         self._ask("kickstart", "-k", f"{self._domain}/{LABEL}")
 
-    def standing(self) -> Standing:
-        told = self._ask("print", f"{self._domain}/{LABEL}", may_fail=True)
-        found = fields(told, " = ")
+    def status(self) -> ServiceStatus:
+        output = self._ask("print", f"{self._domain}/{LABEL}", may_fail=True)
+        found = fields(output, " = ")
         pid = found.get("pid", "")
-        return Standing(
-            is_loaded=bool(found),
+        return ServiceStatus(
             is_enabled=bool(found),
             state=found.get("state", "not loaded"),
             pid=int(pid) if pid.isdigit() else None,

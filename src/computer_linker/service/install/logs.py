@@ -1,4 +1,4 @@
-"""The log of the service: the last lines, and those that come."""
+"""Reads the service's log: the last lines, then new ones."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from computer_linker import home as places
 
-_LOOK_S = 0.3
+_POLL_S = 0.3
 _MAX_LINE = 8192
 
 
@@ -31,7 +31,7 @@ class Log:
         return list(kept)
 
     def more(self) -> list[str]:
-        """The whole lines that came since."""
+        """Return the complete lines added since."""
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
@@ -47,10 +47,10 @@ class Log:
         return [_text(line) for line in whole]
 
     def follow(self) -> Iterator[str]:
-        """Every line from here on, until the caller has enough."""
+        """Yield new lines until the caller stops."""
         while True:
             yield from self.more()
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
 
 def _text(line: bytes) -> str:

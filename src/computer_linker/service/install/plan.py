@@ -1,14 +1,16 @@
-"""What every system's service manager is told: which program, which folder, which few variables. Never a secret."""
+"""The plan for a service manager: program, folder and a few variables, never a secret; and how managers are run."""
 
 import os
 import stat
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from computer_linker.config.schema import Config
-from computer_linker.providers.child import find_program
+from computer_linker.policy.programs import find_program
 
 NAME = "computer-linker"
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -22,14 +24,13 @@ class Plan:
     argv: tuple[str, ...]
     environment: dict[str, str]
     with_desktop: bool = False
-    """True when it is to start with the desktop session instead of with the first login."""
+    """True to start with the desktop session instead of the first login."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What the service manager says of the service."""
+class ServiceStatus:
+    """The service's state as the service manager reports it."""
 
-    is_loaded: bool
     is_enabled: bool
     state: str
     pid: int | None = None
@@ -49,27 +50,27 @@ class ServiceManager(Protocol):
         ...
 
     def rendered(self, plan: Plan) -> bytes:
-        """What is written there."""
+        """The file's text."""
         ...
 
     def check_usable(self) -> None:
-        """Raise ServiceManagerFailed when it does not answer here."""
+        """Raise ServiceManagerFailed when the manager does not answer."""
         ...
 
     def start(self) -> None:
         """Have the written file take effect, now and at each login, and start the service anew."""
         ...
 
-    def standing(self) -> Standing:
-        """What it says now."""
+    def status(self) -> ServiceStatus:
+        """The service's present state."""
         ...
 
     def remove(self) -> None:
-        """Stop the service, and start it no more; the caller then removes the file."""
+        """Stop and disable the service; the caller then removes the file."""
         ...
 
     def forget(self) -> None:
-        """Take note that the file is gone."""
+        """Notify the manager that the file was removed."""
         ...
 
 
@@ -104,14 +105,14 @@ def _is_safe(folder: str, roots: list[str]) -> bool:
     if not Path(folder).is_absolute() or not folder.isprintable():
         return False
     place = Path(folder).resolve()
-    # Whoever may write above it may put another folder in its place.
+    # Write access to a parent folder allows replacing it.
     if not _is_only_ours(place) or not all(_is_only_ours(one, or_sticky=True) for one in place.parents):
         return False
     return not any(place.is_relative_to(one) for root in roots for one in (root, Path(root).resolve()))
 
 
 def _is_only_ours(folder: Path, *, or_sticky: bool = False) -> bool:
-    """True when nobody but this user and the system's can put things there; in a sticky folder nobody can replace ours."""
+    """True when only this user and root can write there; in a sticky folder no other user can replace our entries."""
     try:
         found = folder.stat()
     except OSError:
@@ -127,3 +128,27 @@ def manager_program(name: str) -> str:
     if path is None:
         raise ServiceManagerFailed(f"{name} is not on this machine", "run computer-linker start in a terminal instead")
     return path
+
+
+_DEADLINE_S = 60.0
+_MAX_OUTPUT = 100_000
+
+
+def ask(argv: Sequence[str], env: Mapping[str, str], *, may_fail: bool = False) -> str:
+    """Run a command without a shell, with bounded time and output; returns stdout. Raises ServiceManagerFailed."""
+    try:
+        done = subprocess.run(
+            list(argv), stdin=subprocess.DEVNULL, capture_output=True, timeout=_DEADLINE_S, env=dict(env), check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ServiceManagerFailed(f"{argv[0]} did not answer: {error}") from error
+    if done.returncode != 0 and not may_fail:
+        said = done.stderr[:_MAX_OUTPUT].decode("utf-8", "replace").strip().splitlines()
+        raise ServiceManagerFailed(said[-1] if said else f"{argv[0]} ended with exit code {done.returncode}")
+    return done.stdout[:_MAX_OUTPUT].decode("utf-8", "replace")
+
+
+def fields(text: str, between: str) -> dict[str, str]:
+    """Lines of a name and a value, as managers answer."""
+    found = (line.partition(between) for line in text.splitlines())
+    return {name.strip(): value.strip() for name, sign, value in found if sign}

@@ -3,8 +3,15 @@
 import os
 from pathlib import Path
 
-from computer_linker.service.install.asking import ask, fields
-from computer_linker.service.install.plan import NAME, Plan, ServiceManagerFailed, Standing, manager_program
+from computer_linker.service.install.plan import (
+    NAME,
+    Plan,
+    ServiceManagerFailed,
+    ServiceStatus,
+    ask,
+    fields,
+    manager_program,
+)
 
 UNIT = f"{NAME}.service"
 _PASSED_ON = ("HOME", "LANG", "PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
@@ -43,7 +50,7 @@ WantedBy={wanted_by}
 
 
 class Systemd:
-    """The user's own manager; no right of an administrator is needed."""
+    """The user's own manager; no administrator rights are needed."""
 
     name = "systemd"
     is_proven = True
@@ -79,17 +86,16 @@ class Systemd:
         self._ask("enable", UNIT)
         self._ask("restart", UNIT)
 
-    def standing(self) -> Standing:
+    def status(self) -> ServiceStatus:
         names = "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,Result"
-        told = fields(self._ask("show", UNIT, f"--property={names}"), "=")
-        pid = int(told.get("MainPID") or 0)
-        return Standing(
-            is_loaded=told.get("LoadState") == "loaded",
-            is_enabled=told.get("UnitFileState") == "enabled",
-            state=told.get("ActiveState", "unknown"),
+        properties = fields(self._ask("show", UNIT, f"--property={names}"), "=")
+        pid = int(properties.get("MainPID") or 0)
+        return ServiceStatus(
+            is_enabled=properties.get("UnitFileState") == "enabled",
+            state=properties.get("ActiveState", "unknown"),
             pid=pid or None,
-            restarts=int(told.get("NRestarts") or 0),
-            detail=f"{told.get('SubState', '')}, {told.get('Result', '')}",
+            restarts=int(properties.get("NRestarts") or 0),
+            detail=f"{properties.get('SubState', '')}, {properties.get('Result', '')}",
         )
 
     def remove(self) -> None:
@@ -97,7 +103,7 @@ class Systemd:
         self._ask("reset-failed", UNIT, may_fail=True)
 
     def forget(self) -> None:
-        """Once the file is gone."""
+        """Reload after the file was removed."""
         self._ask("daemon-reload", may_fail=True)
 
     def _ask(self, *words: str, may_fail: bool = False) -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 from subprocess import list2cmdline
 from xml.etree import ElementTree  # only written here, never read
 
-from computer_linker.service.install.asking import ask, fields
-from computer_linker.service.install.plan import Plan, Standing, manager_program
+from computer_linker.service.install.plan import Plan, ServiceStatus, ask, fields, manager_program
 
 TASK = "Computer Linker"
 _SPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
@@ -54,12 +53,10 @@ class WindowsTask:
         self._ask("/End", "/TN", TASK, may_fail=True)
         self._ask("/Run", "/TN", TASK)
 
-    def standing(self) -> Standing:
-        told = self._ask("/Query", "/TN", TASK, "/FO", "LIST", may_fail=True)
-        state = fields(told, ":").get("Status", "")
-        return Standing(
-            is_loaded=bool(state), is_enabled=bool(state) and state != "Disabled", state=state or "not loaded"
-        )
+    def status(self) -> ServiceStatus:
+        output = self._ask("/Query", "/TN", TASK, "/FO", "LIST", may_fail=True)
+        state = fields(output, ":").get("Status", "")
+        return ServiceStatus(is_enabled=bool(state) and state != "Disabled", state=state or "not loaded")
 
     def remove(self) -> None:
         self._ask("/End", "/TN", TASK, may_fail=True)

@@ -1,4 +1,4 @@
-"""One execution of a bridge request: how it is stopped, what it sends down the road, what it leaves behind."""
+"""One execution of a bridge request: cancellation, calls to the dispatcher, and the evidence it stores."""
 
 import logging
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Execution:
-    """One request that is under way."""
+    """One request in progress."""
 
     id: str
     request_id: str
@@ -39,7 +39,7 @@ class Execution:
     is_aborted: bool = False
 
     async def send(self, call: Call, ask: Approver | None = None) -> tuple[dict[str, Any], Reply]:
-        """The data of a call that succeeds, as plain JSON values; a refusal is raised as the bridge says it."""
+        """Return the data of a successful call as plain JSON values; a refusal is raised as a BridgeFault."""
         notes = {} if self.evidence is None else {"evidence": self.id}
         reply = await self.dispatcher.call(call, self.principal, ask=ask, parent=self.id, notes=notes)
         self._note(call.op, reply)
@@ -47,10 +47,10 @@ class Execution:
             raise fault_of_envelope(reply.envelope["error"])
         return _plain(reply.envelope["data"]), reply
 
-    async def look(self, call: Call, name: str) -> str | None:
-        """Keep a picture of the place as evidence; None where the scope or the desktop gives none.
+    async def capture(self, call: Call, name: str) -> str | None:
+        """Store a screenshot of the target as evidence; None where the scope or the desktop provides none.
 
-        Raises BridgeFault when there is a picture and it cannot be kept.
+        Raises BridgeFault when there is a screenshot and it cannot be stored.
         """
         try:
             _, reply = await self.send(call)
@@ -59,7 +59,7 @@ class Execution:
         return await self.keep_picture(reply, name)
 
     async def keep_picture(self, reply: Reply, name: str) -> str | None:
-        """Keep the picture that came with a reply, masked as every capture is."""
+        """Store the screenshot attached to a reply, masked as every capture is."""
         for one in reply.attachments:
             if one.mime == "image/png" and self.evidence is not None:
                 await self._write(self.evidence, name, one.data)
@@ -68,24 +68,24 @@ class Execution:
         return None
 
     async def keep_tree(self, nodes: list[dict[str, Any]]) -> str | None:
-        """Keep the elements that were read."""
+        """Store the elements that were read."""
         if self.evidence is not None:
             await self._write(self.evidence, "ax.json", to_json({"nodes": nodes}, indent=1))
         return None if self.evidence is None else "ax.json"
 
     async def finish(self, result: Mapping[str, Any]) -> None:
-        """Write the result beside the evidence, also for what was stopped."""
+        """Write the result beside the evidence, also for a cancelled execution."""
         evidence, self.evidence = self.evidence, None
         if evidence is not None:
             with anyio.CancelScope(shield=True):
                 try:
                     await to_thread.run_sync(evidence.finish, dict(result))
                 except (OSError, LinkError) as error:
-                    # What was done is done: the client learns its outcome all the same.
+                    # The effect already happened: the client gets its outcome all the same.
                     log.error("the evidence of %s is not complete: %s", self.id, error)
 
-    def shown_evidence(self, **files: str | None) -> dict[str, Any]:
-        """Where the evidence lies, as an answer says it."""
+    def evidence_paths(self, **files: str | None) -> dict[str, Any]:
+        """The location of the evidence, as it is put into an answer."""
         where = "" if self.evidence is None else self.evidence.where
         found = {name: file for name, file in files.items() if file is not None}
         return {"dir": f"{self.workspace.rstrip('/')}/{where}/", **found}
@@ -97,13 +97,13 @@ class Execution:
             raise BridgeFault("DESKTOP_INTERNAL_ERROR", "The evidence cannot be written to the workspace.") from error
 
     async def _file(self, name: str, picture: bytes, scope: str) -> None:
-        """Keep the picture among the artifacts too, where artifact.list and the page of evidence find it."""
-        owner = Owner(scope, self.principal.session, self.id, backend="local")
+        """Store the screenshot as an artifact too, where artifact.list and the evidence page find it."""
+        owner = Owner(scope, self.principal.id, self.principal.session, self.id, backend="local")
         try:
             broker = self.dispatcher.services.use(ArtifactBroker)
             await broker.keep(picture, "screenshot", name.removesuffix(".png"), owner)
         except (OSError, LinkError) as error:
-            # It lies in the workspace; a second copy that cannot be had is no reason to fail.
+            # The workspace has it; a missing second copy is no reason to fail.
             log.warning("the evidence of %s is not among the artifacts: %s", self.id, error)
 
     def _note(self, op: str, reply: Reply) -> None:
@@ -122,7 +122,7 @@ def _plain(data: Any) -> dict[str, Any]:
 
 
 async def start_evidence(workspace: int, execution_id: str) -> Evidence:
-    """The evidence folder of an execution, made before anything is done."""
+    """Create the evidence folder of an execution before anything is done."""
     try:
         return await to_thread.run_sync(Evidence.begin, workspace, execution_id)
     except LinkError as error:

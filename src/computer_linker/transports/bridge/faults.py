@@ -1,4 +1,4 @@
-"""The bridge's nine error codes, and which of ours each stands for."""
+"""The bridge's nine error codes, and the mapping from our error codes to them."""
 
 from typing import Any
 
@@ -22,13 +22,14 @@ CODES: dict[str, str] = {
     "conflict": "DESKTOP_ELEMENT_NOT_FOUND",
     "timeout": "DESKTOP_TIMEOUT",
     "aborted": "DESKTOP_ABORTED",
+    "paused": "DESKTOP_ABORTED",
     "execution_failed": "DESKTOP_INTERNAL_ERROR",
     "process_not_found": "DESKTOP_INTERNAL_ERROR",
 }
 
 
 class BridgeFault(Exception):
-    """The error object of one answer."""
+    """The error object of one bridge answer."""
 
     def __init__(
         self, code: str, message: str, *, retryable: bool = False, details: dict[str, Any] | None = None
@@ -43,14 +44,14 @@ class BridgeFault(Exception):
 
 
 def fault_of(error: LinkError) -> BridgeFault:
-    """A failure of ours as the bridge says it; `details.code` keeps our own name for it."""
+    """Convert a LinkError to a bridge error; `details.code` has our own error code."""
     return fault_of_envelope(
         {"code": error.code, "message": error.message, "retryable": error.retryable, "details": error.details}
     )
 
 
 def fault_of_envelope(error: dict[str, Any]) -> BridgeFault:
-    """The `error` of an envelope as the bridge says it."""
+    """Convert the `error` of an envelope to a bridge error."""
     code = CODES.get(error["code"], "DESKTOP_INTERNAL_ERROR")
     details = {**error["details"], "code": error["code"]}
     return BridgeFault(code, error["message"], retryable=error["retryable"], details=details)

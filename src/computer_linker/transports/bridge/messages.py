@@ -1,4 +1,4 @@
-"""What a bridge client may send: the seed's parameters, closed to anything else."""
+"""Request models of the bridge: the parameters of the seed, closed to anything else."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -10,7 +10,7 @@ Short = Annotated[str, Field(min_length=1, max_length=300)]
 
 
 class Meta(Model):
-    """What every request carries."""
+    """Fields of every request."""
 
     schema_version: Literal[1]
     request_id: Annotated[str, Field(min_length=1, max_length=64)]
@@ -19,7 +19,7 @@ class Meta(Model):
 
 
 class Confirm(Model):
-    """A person's yes. The last two fields say nothing we believe: approval lives in the service."""
+    """A person's approval. The last two fields are not trusted: approval lives in the service."""
 
     token: Annotated[str | None, Field(max_length=200)] = None
     phrase: Annotated[str | None, Field(max_length=200)] = None
@@ -39,7 +39,7 @@ class WindowGiven(Model):
 
 
 class RouteGiven(Model):
-    """Which application or window; nothing means the one in front."""
+    """Which application or window; nothing means the focused one."""
 
     app: AppGiven | None = None
     window: WindowGiven | None = None
@@ -54,7 +54,7 @@ class FrameGiven(Model):
 
 
 class ElementRef(Model):
-    """An element as desktop.find gave it. Only the id and the fingerprint count."""
+    """An element as desktop.find returned it. Only the id and the fingerprint count."""
 
     element_id: Annotated[str, Field(min_length=1, max_length=40)]
     fingerprint: Annotated[str | None, Field(max_length=1000)] = None

@@ -1,4 +1,4 @@
-"""The bridge's methods, each a few calls on the one road and the evidence of them."""
+"""The bridge's methods: each is a few dispatcher calls and the evidence of them."""
 
 import hashlib
 from collections import OrderedDict
@@ -13,8 +13,8 @@ from computer_linker.model.envelope import Call
 from computer_linker.policy.confirm import Asked
 from computer_linker.policy.digest import canonical_request
 from computer_linker.providers.approvals import Answer, Approvals
-from computer_linker.registry.services import Services
 from computer_linker.registry.validation import explain_validation
+from computer_linker.services import Services
 from computer_linker.transports.bridge import translate
 from computer_linker.transports.bridge.execution import Execution
 from computer_linker.transports.bridge.faults import BridgeFault, fault_of_envelope
@@ -39,7 +39,7 @@ _NAMES = {"accessibility": "accessibility", "screen": "screenRecording"}
 
 
 class Methods:
-    """What each method does. One instance serves every connection."""
+    """Implements each method. One instance serves every connection."""
 
     def __init__(self, services: Services, computer: Computer) -> None:
         self._services = services
@@ -48,7 +48,7 @@ class Methods:
         self._params: OrderedDict[bytes, str] = OrderedDict()
 
     def scope(self) -> str:
-        """The computer scope the bridge acts in: the one the config names, else the only one there is."""
+        """The computer scope the bridge acts in: the configured one, else the only one."""
         config: Config = self._services.config
         if config.bridge.scope is not None:
             return config.bridge.scope
@@ -60,7 +60,7 @@ class Methods:
         return found[0]
 
     async def health(self, peer: Peer) -> dict[str, Any]:
-        """Versions, grants, and who we think is asking."""
+        """Versions, grants, and the caller's identity as the service determined it."""
         facts = await self._computer.facts.environment()
         return {
             "hostVersion": __version__,
@@ -94,32 +94,32 @@ class Methods:
         }
 
     async def observe(self, run: Execution, body: Observe) -> dict[str, Any]:
-        """A picture and the controls, as evidence."""
-        data, reply = await run.send(translate.observing(self.scope(), body))
+        """A screenshot and the controls, as evidence."""
+        data, reply = await run.send(translate.observe_call(self.scope(), body))
         picture = await run.keep_picture(reply, "observe.png")
         tree = await run.keep_tree(data["evidence"]["nodes"]) if body.options.include_ax_tree else None
         taken = data["route"] or {}
         return {
             "executionId": run.id,
             "routeResolved": {"frontmostBundleId": taken.get("app"), "windowTitle": taken.get("window"), "pid": taken.get("pid")},
-            "evidence": run.shown_evidence(screenshotPath=picture, axPath=tree),
+            "evidence": run.evidence_paths(screenshotPath=picture, axPath=tree),
         }  # fmt: skip
 
     async def find(self, run: Execution, body: Find) -> dict[str, Any]:
-        """The elements a selector means."""
-        data, _ = await run.send(translate.finding(self.scope(), body))
+        """The elements that match a selector."""
+        data, _ = await run.send(translate.find_call(self.scope(), body))
         found = self._remembered(translate.elements_of(data))
         tree = await run.keep_tree(data["elements"])
         return {
             "executionId": run.id,
             "elementRefs": found,
             "matched": data["matched"],
-            "evidence": run.shown_evidence(axPath=tree),
+            "evidence": run.evidence_paths(axPath=tree),
         }
 
     async def wait_until(self, run: Execution, body: WaitUntil) -> dict[str, Any]:
-        """Wait for an element to show."""
-        data, _ = await run.send(translate.waiting(self.scope(), body))
+        """Wait for an element to appear."""
+        data, _ = await run.send(translate.wait_call(self.scope(), body))
         tree = await run.keep_tree(data["elements"])
         return {
             "executionId": run.id,
@@ -127,7 +127,7 @@ class Methods:
             "matched": data["matched"],
             "elapsedMs": data["elapsedMs"],
             "elementRefs": self._remembered(translate.elements_of(data)),
-            "evidence": run.shown_evidence(axPath=tree),
+            "evidence": run.evidence_paths(axPath=tree),
         }
 
     async def issue(self, run: Execution, body: Issue, peer: Peer) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Methods:
         params = {name: value for name, value in body.intent.params.items() if name not in ("meta", "confirm")}
         with explain_validation("intent.params"):
             act = ACTS[body.intent.method].from_wire(params)
-        call = translate.acting(self.scope(), act)
+        call = translate.act_call(self.scope(), act)
         wanted = {"op": call.op, "target": call.target, "input": call.input, "options": call.options}
         ttl = {"ttlSeconds": body.ttl_ms // 1000}
         data, _ = await run.send(Call(call.scope, "confirm.issue", None, wanted, ttl))
@@ -153,8 +153,8 @@ class Methods:
     async def act(
         self, run: Execution, method: str, meta: Meta, confirm: Confirm, params: dict[str, Any], body: Act
     ) -> dict[str, Any]:
-        """Do one confirmed act, with a picture before and after."""
-        call = translate.acting(self.scope(), body)
+        """Do one confirmed act, with a screenshot before and after."""
+        call = translate.act_call(self.scope(), body)
         self._check_fingerprint(body)
         if not await self._is_confirmed(run, call, method, meta, confirm, params):
             refused = ConfirmRequired(
@@ -162,25 +162,25 @@ class Methods:
             )
             reply = await run.dispatcher.refuse({"scope": call.scope, "op": call.op}, run.principal, refused)
             raise fault_of_envelope(reply.envelope["error"])
-        look = translate.looking(call.scope, body.route)
-        before = await run.look(look, "before.png")
-        ask = _phrase_says_yes if confirm.token is None and confirm.phrase is not None else None
+        capture = translate.screenshot_of(call.scope, body.route)
+        before = await run.capture(capture, "before.png")
+        ask = _approved_by_phrase if confirm.token is None and confirm.phrase is not None else None
         data, reply = await run.send(replace(call, confirm=confirm.token), ask)
-        after = await _after(run, look)
+        after = await _after(run, capture)
         return {
             "executionId": run.id,
             translate.done_word(method): bool(data["delivered"]),
             "method": data["method"],
             "effect": reply.envelope.get("effect"),
-            "evidence": run.shown_evidence(beforeScreenshot=before, afterScreenshot=after),
+            "evidence": run.evidence_paths(beforeScreenshot=before, afterScreenshot=after),
         }
 
     async def _is_confirmed(
         self, run: Execution, call: Call, method: str, meta: Meta, confirm: Confirm, params: dict[str, Any]
     ) -> bool:
-        """True when the dispatcher may be asked: it still spends the token, once, for exactly this call."""
+        """True when the call may go to the dispatcher, which still spends the token, once, for exactly this call."""
         if confirm.token is not None:
-            # Refused before a picture is taken: guessing must cost nothing here, and what waits for the guesser there.
+            # Refused before a screenshot is taken: a guess must cost nothing here, and must not reveal what is pending.
             is_right = self._params.get(_hash(confirm.token)) == params_digest(method, params)
             if not is_right:
                 self._services.use(Approvals).ledger.count_wrong(run.principal)
@@ -212,21 +212,21 @@ class Methods:
 
 
 def params_digest(method: str, params: dict[str, Any]) -> str:
-    """The full digest of a method's own parameters in their canonical form; never cut short."""
+    """The full SHA-256 digest of a method's own parameters in their canonical form; never truncated."""
     if not all(isinstance(name, str) for name in params):
         raise InvalidRequest("Parameters are an object.")
     return hashlib.sha256(canonical_request("", method, None, params, None)).hexdigest()
 
 
-async def _after(run: Execution, look: Call) -> str | None:
-    """The picture after an act. The act is done: that it cannot be kept does not make it a failure."""
+async def _after(run: Execution, capture: Call) -> str | None:
+    """Take the screenshot after an act. The act is done: a failure to store the screenshot is not its failure."""
     try:
-        return await run.look(look, "after.png")
+        return await run.capture(capture, "after.png")
     except BridgeFault:
         return None
 
 
-async def _phrase_says_yes(asked: Asked) -> Answer | None:
+async def _approved_by_phrase(asked: Asked) -> Answer | None:
     return "yes"
 
 

@@ -1,19 +1,19 @@
-"""Who is at the other end of the bridge's socket, as the kernel says: a process, not a number that can be reused."""
+"""The process at the other end of the bridge's socket, from kernel credentials: its start time tells a reused pid apart."""
 
 import hashlib
 import os
 import pwd
 import socket
-import struct
 from dataclasses import dataclass
 
 from computer_linker.computer.local.linux.proc import process_name, started_at
+from computer_linker.home import peer_ids
 from computer_linker.model.principal import Principal
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One process: its id, when it started, and whose it is."""
+    """One process: its pid, start time and user."""
 
     pid: int
     uid: int
@@ -21,16 +21,16 @@ class Peer:
 
     @property
     def digest(self) -> str:
-        """A short name of this process for people to compare; never what a check relies on."""
+        """A short name of this process for people to compare; no check relies on it."""
         return hashlib.sha256(self._name.encode()).hexdigest()[:16]
 
     @property
     def is_there(self) -> bool:
-        """False once the process has ended, also when another one has its id by now."""
+        """False once the process has ended, also when another process has its pid by now."""
         return started_at(self.pid) == self.started
 
     def principal(self) -> Principal:
-        """The caller. Tokens are bound to this very process: a later one of the same id is another connection."""
+        """The caller. Tokens are bound to this process: a later one with the same pid is another connection."""
         return Principal(
             f"bridge:{_user(self.uid)}", "bridge", self._name, self._name, f"bridge:{process_name(self.pid)[:80]}"
         )
@@ -44,9 +44,8 @@ class Peer:
 
 
 def peer_of(link: socket.socket) -> Peer | None:
-    """The process that connected; None when it is another user's, or already gone."""
-    raw = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, _ = struct.unpack("3i", raw)
+    """The process that connected; None when it is another user's, or has ended."""
+    pid, uid = peer_ids(link)
     started = started_at(pid)
     if uid not in (os.getuid(), 0) or started is None:
         return None

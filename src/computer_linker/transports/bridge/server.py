@@ -1,4 +1,4 @@
-"""One JSON-RPC message a line, every request its own execution."""
+"""The bridge's JSON-RPC server: one message a line, each request an execution of its own."""
 
 import asyncio
 import logging
@@ -16,9 +16,9 @@ from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.json_text import read_json
 from computer_linker.model.request_id import id_of, request_id_of
-from computer_linker.registry.services import Services
 from computer_linker.registry.validation import explain_validation
-from computer_linker.transports.bridge.door import MAX_LINE
+from computer_linker.services import Services
+from computer_linker.transports.bridge import MAX_LINE
 from computer_linker.transports.bridge.execution import Execution, start_evidence
 from computer_linker.transports.bridge.faults import BridgeFault, fault_of
 from computer_linker.transports.bridge.messages import (
@@ -57,7 +57,7 @@ class Bridge:
         self._running: dict[str, Execution] = {}
 
     async def serve(self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer each line as it is done. A client that leaves takes what it had under way with it."""
+        """Answer each line when it is done. The requests of a client that disconnects are cancelled."""
         async with anyio.create_task_group() as requests:
             room = anyio.Semaphore(_AT_ONCE)
 
@@ -174,7 +174,7 @@ class Bridge:
                 raise _invalid("There is no such method.")
 
     async def _abort(self, peer: Peer, wanted: str) -> dict[str, Any]:
-        """End one of this process's own executions, and answer only once it sends nothing more."""
+        """Cancel one of this process's own executions, and answer only once it sends nothing more."""
         principal = peer.principal()
         own = [run for run in self._running.values() if run.principal.connection == principal.connection]
         run = next((run for run in own if wanted in (run.id, run.request_id)), None)
@@ -198,7 +198,7 @@ def refused(reason: str) -> bytes:
 
 
 def _shape(message: Any) -> tuple[Any, str, dict[str, Any]]:
-    """The id, method and parameters of a JSON-RPC 2.0 request; nothing else is taken."""
+    """The id, method and parameters of a JSON-RPC 2.0 request; anything else is refused."""
     if (
         type(message) is not dict
         or message.get("jsonrpc") != "2.0"

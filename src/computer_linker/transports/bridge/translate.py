@@ -1,4 +1,4 @@
-"""From the bridge's words to calls on the one road, and from their answers back to the bridge's."""
+"""Translates bridge requests to dispatcher calls, and their answers back to the bridge's shape."""
 
 import re
 from typing import Any
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"(?:\.\*)?((?:[^\\.^$*+?{}\[\]|()]|\\[^\w\s])*)(?:\.\*)?")
 _DONE = {"desktop.click": "clicked", "desktop.typeText": "typed", "desktop.hotkey": "sent"}
 
 
-def observing(scope: str, body: Observe) -> Call:
+def observe_call(scope: str, body: Observe) -> Call:
     """desktop.observe."""
     options = body.options
     return Call(
@@ -33,17 +33,17 @@ def observing(scope: str, body: Observe) -> Call:
     )  # fmt: skip
 
 
-def looking(scope: str, route: RouteGiven) -> Call:
-    """A picture of where an act is about to happen, or just did."""
+def screenshot_of(scope: str, route: RouteGiven) -> Call:
+    """A screenshot of where an act is about to happen, or just did."""
     return Call(scope, "desktop.observe", route_of(route), None, {"includeTree": False})
 
 
-def finding(scope: str, body: Find) -> Call:
+def find_call(scope: str, body: Find) -> Call:
     """desktop.find."""
     return Call(scope, "desktop.find", route_of(body.route), {"selector": body.selector})
 
 
-def waiting(scope: str, body: WaitUntil) -> Call:
+def wait_call(scope: str, body: WaitUntil) -> Call:
     """desktop.wait_until."""
     condition = {"selectorExists": body.condition.selector_exists}
     return Call(
@@ -51,8 +51,8 @@ def waiting(scope: str, body: WaitUntil) -> Call:
     )  # fmt: skip
 
 
-def acting(scope: str, body: Act) -> Call:
-    """The call that a confirmation is bound to: the same for the intent and for the request that spends it."""
+def act_call(scope: str, body: Act) -> Call:
+    """The call that a confirmation is bound to: identical for the intent and for the request that spends it."""
     match body:
         case Click():
             return Call(scope, "desktop.click", _aim(body.target, body.route))
@@ -67,23 +67,23 @@ def acting(scope: str, body: Act) -> Call:
 
 
 def route_of(route: RouteGiven) -> Any:
-    """The route as operations take it; None is the window in front."""
+    """The route in the form operations take; None is the focused window."""
     found: dict[str, Any] = {}
     if route.app is not None:
         found["app"] = route.app.bundle_id or route.app.name
         found["pid"] = route.app.pid
     if route.window is not None:
-        found["window"] = route.window.id or _words(route.window.title_pattern)
+        found["window"] = route.window.id or _plain_text(route.window.title_pattern)
     return {name: value for name, value in found.items() if value is not None} or None
 
 
 def elements_of(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Elements as the bridge has them."""
+    """Elements in the bridge's shape."""
     return [element_ref(node) for node in data["elements"]]
 
 
 def element_ref(node: dict[str, Any]) -> dict[str, Any]:
-    """One element, with a fingerprint of what it was when it was found."""
+    """One element, with a fingerprint of its properties when it was found."""
     frame = node.get("bounds")
     place = "" if frame is None else "x={x},y={y},w={width},h={height}".format(**frame)
     return {
@@ -97,7 +97,7 @@ def element_ref(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def done_word(method: str) -> str:
-    """What an act's answer says was done."""
+    """The word in an act's answer for what was done."""
     return _DONE[method]
 
 
@@ -112,8 +112,8 @@ def _keyboard_at(route: RouteGiven) -> dict[str, Any]:
     return {} if place is None else {"route": place}
 
 
-def _words(pattern: str | None) -> str | None:
-    """The plain text in a pattern such as `.*Safari.*`. Other patterns are refused: a pattern can be made to run for ever."""
+def _plain_text(pattern: str | None) -> str | None:
+    """The plain text in a pattern such as `.*Safari.*`. Other patterns are refused: a regular expression may never terminate."""
     if pattern is None:
         return None
     plain = _PLAIN.fullmatch(pattern)

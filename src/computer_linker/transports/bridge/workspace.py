@@ -1,4 +1,4 @@
-"""The workspace a request names, held beneath WORKSPACE_ROOT by the kernel."""
+"""The workspace named by a request, confined beneath WORKSPACE_ROOT by the kernel."""
 
 import os
 
@@ -12,15 +12,15 @@ from computer_linker.transports.bridge.faults import BridgeFault
 
 
 def workspace_root(config: Config) -> str | None:
-    """Where workspaces may lie: the config says it, else the service's environment."""
+    """The root of all workspaces: from the config, else from the service's environment."""
     root = config.bridge.workspace_root or os.environ.get("WORKSPACE_ROOT")
     return root if root and root.startswith("/") else None
 
 
 def open_workspace(config: Config, files: Files, given: str) -> int:
-    """The folder a request names, as a held descriptor; blocking.
+    """Open the folder named by a request and return its descriptor; blocking.
 
-    The text of the path only says which name beneath the root is meant. Whether that name stays beneath it is decided by
+    The text of the path only selects a name beneath the root. Whether that name stays beneath it is decided by
     the kernel while it opens it, so neither `..` nor a link leads out.
     """
     root = workspace_root(config)
@@ -42,7 +42,7 @@ def open_workspace(config: Config, files: Files, given: str) -> int:
 
 
 def _beneath(root: str, given: str) -> str | None:
-    """The name beneath the root that an absolute path means; None when it means none."""
+    """The name beneath the root that an absolute path refers to; None when it is outside."""
     if "\0" in given or ".." in given.split("/"):
         return None
     for start in (root, os.path.realpath(root)):

@@ -1,4 +1,4 @@
-"""The older operation names: which operation each one is now, and what its fields were called."""
+"""The older operation names: the current operation of each, and the older names of its fields."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,10 +13,10 @@ class Older:
     op: str
     permission: Permission
     target: tuple[str, ...] = ("path",)
-    """The fields that named what it was about; the first one given is taken."""
+    """The fields that named its target; the first one given is used."""
     renamed: dict[str, str] = field(default_factory=dict)
     input: dict[str, Any] = field(default_factory=dict)
-    """What the older name meant beside its fields."""
+    """Input implied by the older name."""
 
 
 _CWD = ("cwd", "path")

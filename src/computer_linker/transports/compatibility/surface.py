@@ -1,4 +1,4 @@
-"""What the older tools and actions answer: the same facts and the same results in their older shape."""
+"""Answers of the older tools and actions: the same facts and results in their older shape."""
 
 from typing import Any, Protocol
 
@@ -29,8 +29,8 @@ CONTRACT = {
 }
 
 
-class Telling(Protocol):
-    """The tool that tells what there is."""
+class InfoTool(Protocol):
+    """The tool that describes the computer."""
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply: ...
 
@@ -38,12 +38,12 @@ class Telling(Protocol):
 class Compatibility:
     """The older surface of one service."""
 
-    def __init__(self, dispatcher: Dispatcher, introspection: Telling) -> None:
+    def __init__(self, dispatcher: Dispatcher, introspection: InfoTool) -> None:
         self._dispatcher = dispatcher
         self._introspection = introspection
 
     async def capabilities(self, arguments: dict[str, Any], principal: Principal) -> Reply:
-        """Everything at once: computer, workspaces, programs, operations."""
+        """Computer, workspaces, programs and operations in one answer."""
         reply = await self._introspection.computer_info({"include": _EVERYTHING}, principal)
         if not reply.envelope.get("ok", True):
             return reply
@@ -63,7 +63,7 @@ class Compatibility:
         )
 
     async def list_workspaces(self, arguments: dict[str, Any], principal: Principal) -> Reply:
-        """The scopes this caller sees, as workspaces."""
+        """The scopes visible to this caller, as workspaces."""
         reply = await self._introspection.computer_info({"include": ["identity", "scopes"]}, principal)
         if not reply.envelope.get("ok", True):
             return reply
@@ -71,7 +71,7 @@ class Compatibility:
         return Reply({**names, "workspaces": [_workspace(scope) for scope in reply.envelope["scopes"]]})
 
     async def open_workspace(self, arguments: dict[str, Any], principal: Principal) -> Reply:
-        """One workspace by its id, name or exact path. Its id is the scope's: nothing is held open."""
+        """One workspace by its id, name or exact path. Its id is the scope's id: no state is held."""
         given = next((arguments[name] for name in (*_PLACE, "path", "name") if name in arguments), None)
         wanted = self._scope_id(given, principal)
         reply = await self.list_workspaces({}, principal)
@@ -98,7 +98,7 @@ class Compatibility:
         return reply if not reply.ok else _older_shape(reply)
 
     async def registry(self, arguments: dict[str, Any], principal: Principal) -> Reply:
-        """The operations as they are named now, or with `contract: workspace` as they were."""
+        """The operations under their current names, or with `contract: workspace` under their older ones."""
         reply = await self._introspection.computer_info({"include": ["operations"]}, principal)
         if not reply.envelope.get("ok", True):
             return reply
@@ -126,7 +126,7 @@ class Compatibility:
         return call if confirm is None else {**call, "confirm": confirm}
 
     def _scope_id(self, given: Any, principal: Principal) -> Any:
-        """The id of the scope with this id, name or exact root; what is none of these is left for the dispatcher to refuse."""
+        """The id of the scope with this id, name or exact root; any other value is left for the dispatcher to refuse."""
         if type(given) is not str:
             return given
         seen = [scope for scope in self._dispatcher.services.config.scopes if sees_scope(principal, scope.id)]

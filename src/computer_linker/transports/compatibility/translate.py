@@ -1,4 +1,4 @@
-"""From an older request, flat or in an envelope, to the call it means. Nothing is decided here: the dispatcher does that."""
+"""Translates an older request, flat or in an envelope, to the equivalent call. The dispatcher makes every decision."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _VIEWS = ("last", "timeline", "sessions", "connections", "failed_replay", "debug
 
 
 def translate(catalog: Catalog, name: Any, fields: dict[str, Any]) -> dict[str, Any]:
-    """The call without its scope. Raises UnknownOperation for a name that never was, InvalidRequest for a bad shape."""
+    """The call without its scope. Raises UnknownOperation for an unknown name, InvalidRequest for a bad shape."""
     if type(name) is not str or not name:
         raise InvalidRequest("`operation` names what to do, such as read or git_diff.")
     older = OLDER.get(name)
@@ -31,7 +31,7 @@ def translate(catalog: Catalog, name: Any, fields: dict[str, Any]) -> dict[str, 
 
 
 def _sorted(catalog: Catalog, older: Older, fields: dict[str, Any]) -> dict[str, Any]:
-    """Each flat field to where the operation's own schema has it; what no schema knows goes to options, to be refused there."""
+    """Put each flat field where the operation's schema has it; an unknown field goes to options, to be refused there."""
     from computer_linker.registry.schema import parameter_schemas
 
     properties = parameter_schemas(catalog.by_name[older.op]).properties
@@ -103,7 +103,7 @@ def _explain(catalog: Catalog, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edit(fields: dict[str, Any]) -> dict[str, Any]:
-    """`oldText` and `newText` beside the path were one edit."""
+    """Convert `oldText` and `newText` beside the path to one edit."""
     names = ("oldText", "newText", "replaceAll")
     one = {name: fields[name] for name in names if name in fields}
     if not one:

@@ -1,4 +1,4 @@
-"""How the approval page looks: each request exactly as it is, escaped, with three large buttons; made for a phone."""
+"""HTML of the approval page: each request exactly as it is, escaped, with three large buttons; made for a phone."""
 
 from base64 import b64encode
 from html import escape
@@ -27,7 +27,7 @@ pre{background:#141416}.quiet{color:#a9a9b2}.add{color:#7fd79b}.del{color:#ff9c9
 
 
 def list_page(waiting: list[Asked], csrf: str, machine: str) -> str:
-    """What waits for an answer now. It asks for itself again, sooner while there is nothing to read."""
+    """The requests that wait for an answer. The page reloads itself, sooner while it is empty."""
     inner = "".join(_request(asked, csrf) for asked in waiting)
     nothing = (
         '<section><p>Nothing waits for your answer.</p><p class="quiet">This page looks again by itself.</p></section>'
@@ -36,7 +36,7 @@ def list_page(waiting: list[Asked], csrf: str, machine: str) -> str:
 
 
 def closed_page() -> str:
-    """For a browser that came without a link that still opens."""
+    """The page for a browser without a valid link."""
     return _document(
         "<h1>This link no longer opens</h1><section><p>A link opens this page once. Make a new one at the computer:</p>"
         "<pre>computer-linker approvals phone</pre></section>"
@@ -72,7 +72,7 @@ def _buttons(asked: Asked) -> str:
 
 
 def _about(asked: Asked) -> str:
-    """What it would change or touch: words, and a picture of the place inside the page itself."""
+    """The effect of the request: text, and a screenshot of the target inside the page itself."""
     if asked.about is None:
         return ""
     image = ""
@@ -87,7 +87,7 @@ def _marked(line: str) -> str:
 
 
 def _lines(preview: str) -> str:
-    """The preview is cut into lines for a terminal; a phone breaks them itself, only the last line stands apart."""
+    """Join the preview's lines, broken for a terminal: a phone wraps them itself. Only the last line stays separate."""
     *text, digest = preview.split("\n")
     return f"{_text(''.join(text))}\n\n{_text(digest)}"
 

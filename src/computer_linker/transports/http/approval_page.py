@@ -10,12 +10,14 @@ from urllib.parse import parse_qs
 
 import anyio
 
+from computer_linker.audit.faults import AuditUnavailable
+from computer_linker.model.ids import new_handle
+from computer_linker.model.principal import Principal
 from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approvals
-from computer_linker.registry.services import Services
+from computer_linker.providers.approvals import Answer, Answerer, Approvals
+from computer_linker.services import Services
 from computer_linker.transports.http.approval_html import closed_page, is_shown_whole, list_page
-from computer_linker.transports.http.body import Receive, Scope, Send, read_body
-from computer_linker.transports.http.forms import check_form_headers
+from computer_linker.transports.http.body import Receive, Scope, Send, check_form_headers, read_body
 from computer_linker.transports.http.guards import Headers, Refused
 from computer_linker.transports.http.own_address import is_near
 
@@ -42,15 +44,16 @@ _HEADERS = [
 
 @dataclass(slots=True)
 class _Phone:
-    """One browser that came by a link."""
+    """One browser that was admitted by a link."""
 
+    name: str
     csrf: str
     opened: float
     seen: float
 
 
 class ApprovalPage:
-    """The links that were made, the browsers that came by them, and their presence, which makes calls wait for them."""
+    """The links, the browsers admitted by them, and their presence, which makes calls wait for an answer."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -65,13 +68,13 @@ class ApprovalPage:
         return cls(services)
 
     async def aclose(self) -> None:
-        """Nobody is there any more."""
+        """End the presence of all browsers."""
         if self._presence is not None:
             self._presence.cancel()
             await asyncio.wait([self._presence], timeout=5)
 
     def new_link(self) -> str:
-        """The path of a link that opens the page once, within five minutes. An older one no longer does."""
+        """The path of a link that opens the page once, within five minutes. An older one becomes invalid."""
         secret = secrets.token_urlsafe(24)
         self._links = {_hash(secret): time.monotonic() + LINK_S}
         return f"{PATH}/{secret}"
@@ -83,33 +86,33 @@ class ApprovalPage:
             raise Refused(404, "There is nothing here.")
         path, method = scope["path"], scope["method"]
         if path != PATH:
-            await self._come_in(path.removeprefix(PATH + "/"), method, send)
+            await self._admit(path.removeprefix(PATH + "/"), method, send)
             return
         phone = self._phone(headers)
         if phone is None:
             await _answer(send, 403, closed_page())
         elif method == "POST":
-            await self._take_answer(phone, headers, receive, send)
+            await self._take_answer(phone, peer, headers, receive, send)
         elif method == "GET":
-            self._be_present()
+            self._start_presence()
             waiting = self._approvals.waiting()
             await _answer(send, 200, list_page(waiting, phone.csrf, self._services.config.machine_name))
         else:
             raise Refused(405, "Only GET and POST here.")
 
-    async def _come_in(self, secret: str, method: str, send: Send) -> None:
-        """Spend a link for a cookie."""
+    async def _admit(self, secret: str, method: str, send: Send) -> None:
+        """Exchange a link for a cookie."""
         until = self._links.pop(_hash(secret), 0.0) if method == "GET" else 0.0
         now = time.monotonic()
         if now >= until:
             await _answer(send, 403, closed_page())
             return
         name = secrets.token_urlsafe(32)
-        self._phones[_hash(name)] = _Phone(secrets.token_urlsafe(24), now, now)
+        self._phones[_hash(name)] = _Phone(new_handle("phone"), secrets.token_urlsafe(24), now, now)
         cookie = f"approve={name}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={int(_WHOLE_S)}"
         await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
 
-    async def _take_answer(self, phone: _Phone, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _take_answer(self, phone: _Phone, peer: str, headers: Headers, receive: Receive, send: Send) -> None:
         check_form_headers(headers)
         body = await read_body(receive)
         form = parse_qs(body[:_MAX_BODY].decode("utf-8", "replace"), max_num_fields=8)
@@ -124,8 +127,12 @@ class ApprovalPage:
             raise Refused(
                 400, "This request is too long for the page. Allow it at the computer: computer-linker approvals."
             )
-        # An id that nothing waits under any more changes nothing, and the list then says so.
-        self._approvals.answer(given.get("id", ""), answer)
+        # An id with nothing pending changes nothing; the list page shows that.
+        who = Principal(f"page:{peer}", "approver", phone.name, phone.name)
+        try:
+            await self._approvals.take(given.get("id", ""), answer, Answerer(who, "page"))
+        except AuditUnavailable as error:
+            raise Refused(503, f"The answer cannot be recorded, so it does not count. {error.message}") from error
         await _answer(send, 303, "", [(b"location", PATH.encode())])
 
     def _phone(self, headers: Headers) -> _Phone | None:
@@ -141,14 +148,14 @@ class ApprovalPage:
             del self._phones[hashlib.sha256(value).digest()]
         return None
 
-    def _be_present(self) -> None:
+    def _start_presence(self) -> None:
         loop = asyncio.get_running_loop()
         self._present_until = loop.time() + _PRESENT_S
         if self._presence is None or self._presence.done():
-            self._presence = loop.create_task(self._stay())
+            self._presence = loop.create_task(self._hold_presence())
 
-    async def _stay(self) -> None:
-        """Count as an approver while the page is open: it asks for itself again before this runs out."""
+    async def _hold_presence(self) -> None:
+        """Count as an approver while the page is open: it reloads before this expires."""
 
         gone = anyio.Event()
 
@@ -157,8 +164,8 @@ class ApprovalPage:
             return None
 
         loop = asyncio.get_running_loop()
-        async with self._approvals.attached("page", person):
-            # Each look at the page moves the end; there is nothing to be woken by before it.
+        async with self._approvals.attached("page", person, "page"):
+            # Each page load extends the deadline; no earlier event ends the wait.
             while (left := self._present_until - loop.time()) > 0:  # noqa: ASYNC110
                 await asyncio.sleep(left)
         gone.set()

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import parse_qsl
 
 import anyio
 from pydantic_core import to_json
 
-from computer_linker.transports.http.guards import MAX_BODY, Refused
+from computer_linker.transports.http.guards import MAX_BODY, Headers, Refused
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -20,7 +21,7 @@ _SECURITY_HEADERS = [
 
 
 async def read_body(receive: Receive) -> bytes:
-    """The whole body. Raises Refused for one that is too large or too slow."""
+    """Read the whole body. Raises Refused for one that is too large or too slow."""
     chunks: list[bytes] = []
     size = 0
     with anyio.move_on_after(_BODY_DEADLINE_S) as deadline:
@@ -59,7 +60,7 @@ async def answer_empty(send: Send, status: int) -> None:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body once more, then what really comes (a disconnect)."""
+    """A `receive` that returns the body again, then passes on real events (a disconnect)."""
     given = False
 
     async def again() -> dict[str, Any]:
@@ -70,3 +71,41 @@ def replayed(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return again
+
+
+_KIND = b"application/x-www-form-urlencoded"
+_MAX_FORM = 64 * 1024
+_MAX_FIELDS = 200
+
+
+def every_value(form: str) -> list[tuple[str, str]]:
+    """Every field with its value, in order. Raises Refused for more fields than any of our forms has."""
+    try:
+        return parse_qsl(form, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        raise Refused(400, "The form has too many fields.") from None
+
+
+def single_values(query: str) -> tuple[dict[str, str], set[str]]:
+    """The query's values, and the names of parameters given twice, which count as not given."""
+    values: dict[str, str] = {}
+    twice: set[str] = set()
+    for name, value in every_value(query):
+        if name in values:
+            twice.add(name)
+        values[name] = value
+    return {name: value for name, value in values.items() if name not in twice}, twice
+
+
+def check_form_headers(headers: Headers) -> None:
+    """Refuse a body that is not declared as a form: requests that other sites can send without CORS preflight differ."""
+    if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != _KIND:
+        raise Refused(415, "A form is sent here, as application/x-www-form-urlencoded, and nothing else.")
+
+
+async def bounded_body(receive: Receive) -> bytes:
+    """The body of a form. Raises Refused for one larger than any of our forms."""
+    body = await read_body(receive)
+    if len(body) > _MAX_FORM:
+        raise Refused(413, "The form is too large.")
+    return body

@@ -1,4 +1,4 @@
-"""Connections that cannot starve honest clients: a cap, bounded headers in bounded time, and the idle oldest leaving first."""
+"""Connection limits so that honest clients are not starved: a cap, bounded headers in bounded time, oldest idle closed first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from computer_linker.computer.local.linux.tcp_callers import Address
 from computer_linker.transports.tcp_entrance import TcpEntrance
 
 _MAX_CONNECTIONS = 512
+_MAX_REFUSED = 64
 _HEADERS_DEADLINE_S = 10.0
 _READER_DEADLINE_S = 60.0
 _MAX_HEAD = 64 * 1024
@@ -28,10 +29,12 @@ _NOT_ANSWERED = (
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with bounds that it leaves to others."""
+    """uvicorn's HTTP protocol with the bounds it lacks."""
 
     silent: ClassVar[dict[BoundedProtocol, None]] = {}
     """Connections that wait for a request or for the rest of one, the oldest first."""
+    refused: ClassVar[dict[BoundedProtocol, None]] = {}
+    """Refused connections, the oldest first: they are closed before any other to make room."""
     open_count: ClassVar[int] = 0
     entrance: ClassVar[TcpEntrance | None] = None
 
@@ -47,15 +50,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_answered = False
         cls.silent[self] = None
         if cls.entrance is not None and cls.entrance.is_needed:
-            self._look(cls.entrance, transport)
-        if cls.open_count > _MAX_CONNECTIONS and cls.silent:
-            oldest = next(iter(cls.silent))
+            self._identify(cls.entrance, transport)
+        if cls.open_count > _MAX_CONNECTIONS and (cls.refused or cls.silent):
+            oldest = next(iter(cls.refused or cls.silent))
             oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         cls = type(self)
         cls.open_count -= 1
         cls.silent.pop(self, None)
+        cls.refused.pop(self, None)
         self._deadline.cancel()
         super().connection_lost(exc)
 
@@ -65,21 +69,21 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._size += len(data)
         super().data_received(data)
-        # The parser itself would gather headers, and what surrounds the pieces of a body, for as long as they come.
+        # The parser itself would buffer headers and chunk framing without a limit.
         around = self._size - self._body_size
         if around > _MAX_HEAD + self._body_size and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
 
     def _hold(self, data: bytes) -> None:
-        """Keep what came before it is known who sent it; what comes of a refused one is dropped, and the first of it answered."""
+        """Buffer data until the sender is identified; data of a refused sender is dropped, and its first request answered."""
         if self._may_enter is None:
             self._held += data
             if len(self._held) > _MAX_HEAD:
                 self.transport.pause_reading()
         elif not self._is_answered:
             self._is_answered = True
-            # Only now: a connection that asked for nothing, such as a probe of the port, is no event.
+            # Only now: a connection without a request, such as a port probe, is no event.
             entrance = type(self).entrance
             if entrance is not None:
                 entrance.note(self._from)
@@ -89,15 +93,19 @@ class BoundedProtocol(HttpToolsProtocol):
             # Not closed at once: a client that still sends would lose the answer. The deadline closes it.
             self.transport.write_eof()
 
-    def _look(self, entrance: TcpEntrance, transport: asyncio.Transport) -> None:
-        """Find out whether this connection may come in."""
-        here, there = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
-        self._may_enter = entrance.at_once(here, there)
-        if self._may_enter is None:
-            self._looking = self.loop.create_task(self._decide(entrance, here, there))
+    def _identify(self, entrance: TcpEntrance, transport: asyncio.Transport) -> None:
+        """Find out whether this connection is admitted."""
+        local, remote = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+        self._may_enter = entrance.check_fast(local, remote)
+        if self._may_enter is False:
+            self._refuse()
+        elif self._may_enter is None:
+            self._identifying = self.loop.create_task(self._decide(entrance, local, remote))
 
-    async def _decide(self, entrance: TcpEntrance, here: Address, there: Address) -> None:
-        self._may_enter = await entrance.after_a_look(here, there)
+    async def _decide(self, entrance: TcpEntrance, local: Address, remote: Address) -> None:
+        self._may_enter = await entrance.check_by_scan(local, remote)
+        if not self._may_enter:
+            self._refuse()
         held, self._held = self._held, b""
         if not self.transport.is_closing():
             self.transport.resume_reading()
@@ -106,13 +114,21 @@ class BoundedProtocol(HttpToolsProtocol):
         if held:
             self.data_received(held)
 
+    def _refuse(self) -> None:
+        """Count a refused connection; of a flood only the first are answered."""
+        cls = type(self)
+        if len(cls.refused) >= _MAX_REFUSED:
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            cls.refused[self] = None
+
     @property
     def _from(self) -> str:
         return str((self.client or ("gone",))[0])
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
-            # A field behind the body would be read as one of the head's, where it may say who asks and which host is meant.
+            # A trailer would be merged into the headers, where it could set credentials or the host.
             raise httptools.HttpParserError("fields behind the body are not taken")
         super().on_header(name, value)
         self._field_size += len(name) + len(value)
@@ -132,7 +148,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        # Not before: whoever announces a body and holds it back would otherwise never be the first to leave.
+        # Not earlier: a client that announces a body and withholds it would otherwise never be closed first.
         type(self).silent.pop(self, None)
         super().on_message_complete()
 
@@ -162,9 +178,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _two_readings(url: bytes, version: str, headers: list[tuple[bytes, bytes]]) -> str | None:
-    """What in a head another server on the way may have read differently; None when nothing is."""
+    """The part of a request head that another server in between may parse differently; None when there is none."""
     if not url.startswith(b"/") or b"#" in url:
-        # A whole address names a host of its own, beside the Host header that the guards compare.
+        # An absolute URL names a host of its own, beside the Host header that the guards compare.
         return "the request target must be a path"
     if version not in ("1.0", "1.1"):
         return "the version is none that is spoken here"
@@ -175,5 +191,7 @@ def _two_readings(url: bytes, version: str, headers: list[tuple[bytes, bytes]]) 
 
 
 def protocol(entrance: TcpEntrance | None = None) -> Any:
-    """The protocol class for uvicorn, with counters of its own for each server."""
-    return type("BoundedProtocol", (BoundedProtocol,), {"silent": {}, "open_count": 0, "entrance": entrance})
+    """The protocol class for uvicorn, with separate counters for each server."""
+    return type(
+        "BoundedProtocol", (BoundedProtocol,), {"silent": {}, "refused": {}, "open_count": 0, "entrance": entrance}
+    )

@@ -1,4 +1,4 @@
-"""The consent page's two steps: the owner proves who they are, then chooses what a client gets and where."""
+"""The consent page's two steps: the owner authenticates, then chooses what a client gets and where."""
 
 import hashlib
 import hmac
@@ -13,12 +13,10 @@ from computer_linker.auth.oauth.scopes import GROUPS, grants_for
 from computer_linker.auth.owner_token import digest_of, kept_digest, matches
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.principal import NO_SESSION, Principal
-from computer_linker.registry.services import Services
-from computer_linker.transports.http.body import Receive, Scope, Send
-from computer_linker.transports.http.forms import bounded_body, check_form_headers, every_value
+from computer_linker.services import Services
+from computer_linker.transports.http.body import Receive, Scope, Send, bounded_body, check_form_headers, every_value
 from computer_linker.transports.http.guards import Headers, Refused
-from computer_linker.transports.http.guesses import Guesses
-from computer_linker.transports.refusals import RefusalNotes
+from computer_linker.transports.refusals import Guesses, RefusalNotes
 
 PATH = "/oauth/consent"
 _COOKIE = "computer-linker-consent"
@@ -28,7 +26,7 @@ _LATE = "This request is no longer open. Start again from the client."
 
 
 class Consent:
-    """Shows the pages, and takes the owner's answer to the request they are about."""
+    """Shows the pages, and processes the owner's answer to the pending request."""
 
     def __init__(
         self, services: Services, provider: LinkerProvider, dispatcher: Dispatcher, refusals: RefusalNotes
@@ -40,15 +38,15 @@ class Consent:
         self._guesses = Guesses()
 
     async def begin(self, send: Send, pending: Pending) -> None:
-        """Show the page to the browser that asked, and tie the request to that browser.
+        """Show the page to the browser that sent the request, and bind the request to that browser.
 
-        It has no address of its own: one that opened it could be sent to somebody else, or stay in a browser's history.
+        It has no URL of its own: such a URL could be sent to another person, or stay in a browser's history.
         """
         self._provider.ask(pending)
         await self._show(send, pending)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers, base: str) -> None:
-        """Answer the form that the page sends."""
+        """Process the form of the page."""
         check_form_headers(headers)
         values = every_value((await bounded_body(receive)).decode("utf-8", "replace"))
         single = [name for name, _ in values if name not in ("group", "scope")]
@@ -63,20 +61,20 @@ class Consent:
             await page(send, 403, error_page("The form is not the one that was shown."))
         elif form.get("answer") != "allow":
             del self._provider.pending[pending.handle]
-            told = with_parameters(pending.redirect_uri, error="access_denied", state=pending.state, iss=base)
-            await redirect(send, told)
+            url = with_parameters(pending.redirect_uri, error="access_denied", state=pending.state, iss=base)
+            await redirect(send, url)
         elif await self._is_the_owner(send, pending, form.get("owner_token", ""), peer):
             await self._allow(send, pending, values, peer)
 
     async def _is_the_owner(self, send: Send, pending: Pending, token: str, peer: str) -> bool:
-        """Whether the token is right, or was on the page before. Else the first page says so, a few times."""
+        """Whether the token is right, or was accepted earlier on this page. Else the first page shows the error, a few times."""
         kept = self._services.config.owner_token
         if kept is not None and not token and pending.owner_digest == kept_digest(kept):
             return True
         if kept is not None and matches(kept, token):
             pending.owner_digest = digest_of(token)
-            # Whoever began the request may know its secrets, and have put its cookie into the owner's browser: from here
-            # on only the browser that the token came from goes on.
+            # The party that began the request may know its secrets, and may have put its cookie into the owner's browser: from
+            # here on only the browser that sent the token may continue.
             pending.csrf = secrets.token_urlsafe(24)
             return True
         pending.owner_digest = None
@@ -94,13 +92,13 @@ class Consent:
         return False
 
     async def _allow(self, send: Send, pending: Pending, values: list[tuple[str, str]], peer: str) -> None:
-        """Give what was chosen; nothing chosen yet leads to the choice."""
+        """Grant what was chosen; without a choice, show the choice page."""
         chosen_groups = {value for name, value in values if name == "group"}
         groups = [name for name in GROUPS if name in chosen_groups]
         chosen = [value for name, value in values if name == "scope"]
         grants = grants_for(groups, [scope for scope in self._services.config.scopes if scope.id in chosen])
         if not grants:
-            # The first page's form has a token and no choice; whatever else comes has chosen too little.
+            # The first page's form has a token and no choice; any other form without a choice is incomplete.
             is_first = {name for name, value in values if value}.isdisjoint(
                 {"group", "scope"}
             ) and "owner_token" in dict(values)
@@ -110,8 +108,8 @@ class Consent:
         code, family = self._provider.consent(pending, groups, grants)
         who = Principal(family.principal, "oauth", NO_SESSION, f"http-{peer}", client=pending.client.name)
         await self._dispatcher.note("oauth.consent", who, {"groups": " ".join(groups), "grants": len(grants)})
-        told = with_parameters(pending.redirect_uri, code=code, state=pending.state, iss=pending.issuer)
-        await redirect(send, told)
+        url = with_parameters(pending.redirect_uri, code=code, state=pending.state, iss=pending.issuer)
+        await redirect(send, url)
 
     async def _show(self, send: Send, pending: Pending, error: str | None = None, status: int = 200) -> None:
         config = self._services.config
@@ -124,20 +122,20 @@ class Consent:
 
 
 def _form_target(redirect_uri: str) -> str:
-    """Where the form's answer may lead, in the words of a content security policy, which has none for an IPv6 address."""
+    """The form-action source of the redirect for a content security policy, which has no syntax for an IPv6 address."""
     target = urlsplit(redirect_uri)
     return f"{target.scheme}:" if "[" in target.netloc else f"{target.scheme}://{target.netloc}"
 
 
 def _cookie(pending: Pending) -> str:
-    """Ties the consent to the browser that asked for it."""
+    """The cookie that binds the consent to the browser that requested it."""
     name, is_secure = _cookie_name(pending), pending.issuer.startswith("https://")
     value = hashlib.sha256(pending.csrf.encode()).hexdigest()
     return f"{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={PENDING_S}{'; Secure' if is_secure else ''}"
 
 
 def _cookie_name(pending: Pending) -> str:
-    """Over https the name is one that no neighbouring host can set; then no other name counts."""
+    """The cookie's name: over https a `__Host-` one that no neighbouring host can set; then no other name counts."""
     return f"__Host-{_COOKIE}" if pending.issuer.startswith("https://") else _COOKIE
 
 
@@ -151,7 +149,7 @@ def _is_same_browser(headers: Headers, pending: Pending) -> bool:
 
 
 async def redirect(send: Send, url: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
-    """Send the browser on."""
+    """Redirect the browser."""
     given = [(b"location", url.encode()), (b"content-length", b"0"), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": 302, "headers": given + (headers or [])})
     await send({"type": "http.response.body", "body": b""})
@@ -160,7 +158,7 @@ async def redirect(send: Send, url: str, headers: list[tuple[bytes, bytes]] | No
 async def page(
     send: Send, status: int, html: str, form_target: str = "", more: list[tuple[bytes, bytes]] | None = None
 ) -> None:
-    """Send a page that runs nothing, loads nothing and cannot be framed."""
+    """Send a page that runs no script, loads nothing and cannot be framed."""
     body = html.encode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self' {form_target}; "

@@ -1,4 +1,4 @@
-"""What every HTTP request passes before anything else: exact Host, exact Origin, bounded and plain bodies."""
+"""Checks that every HTTP request passes first: exact Host, exact Origin, bounded and plain bodies."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,9 @@ _FORWARDING = (
     b"x-amzn-", b"x-cloud-trace-context", b"x-nf-", b"akamai-", b"x-akamai-", b"x-scheme", b"front-end-https", b"x-real-",
     b"x-host", b"x-rewrite-",
 )  # fmt: skip
-"""How the headers begin that proxies and tunnels add on the way."""
+"""Prefixes of the headers that proxies and tunnels add."""
 _BETWEEN = (b"forward", b"proxy", b"tunnel")
-"""What such a header has somewhere in its name, however it is spelt."""
+"""Parts of the names of such headers, however they are spelt."""
 _UTF8 = (b"charset=utf-8", b'charset="utf-8"', b"charset=utf8")
 _SINGLE = frozenset(
     (
@@ -31,24 +31,24 @@ _SINGLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Refused(Exception):
-    """The request goes no further."""
+    """The request is refused before routing."""
 
     status: int
     message: str
     rule: str | None = None
-    """What the owner's history calls it, when it is to be there."""
+    """The rule for the history; None when the refusal is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsGrant(Exception):
-    """The OAuth client must ask its owner for more: the scope has this capability, the client's grant has not."""
+    """The OAuth client must ask the owner for more: the scope has this capability, the client's grant has not."""
 
     capability: str
     call: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Authorities:
     """The authorities and origins under which this service may be addressed, compared exactly."""
 
     local_hosts: frozenset[bytes]
@@ -56,7 +56,7 @@ class Places:
     origins: frozenset[bytes]
 
 
-def places_of(config: Config, host: str, port: int) -> Places:
+def authorities_of(config: Config, host: str, port: int) -> Authorities:
     """Loopback names with our port (when bound there), the bound address, and the public base URL."""
     names = {host, *LOOPBACK} if host in (*LOOPBACK, "0.0.0.0", "::") else {host}  # noqa: S104  # compared, not bound
     local = {authority(name, port) for name in names if name not in ("0.0.0.0", "::")}  # noqa: S104
@@ -66,16 +66,16 @@ def places_of(config: Config, host: str, port: int) -> Places:
         parts = urlsplit(config.public_base_url)
         public.add(parts.netloc.lower())
         origins.add(f"{parts.scheme}://{parts.netloc}".lower())
-    return Places(_encoded(local), _encoded(public), _encoded(origins))
+    return Authorities(_encoded(local), _encoded(public), _encoded(origins))
 
 
-def places_at_the_door(config: Config, port: int, *, has_own_name: bool) -> Places:
-    """At the door for tunnels everything is public: the public names, or its own when the tunnel has no address."""
+def tunnel_authorities(config: Config, port: int, *, has_own_name: bool) -> Authorities:
+    """Names at the tunnel's port, where everything is public: the public names, or its own when the tunnel has no address."""
     if has_own_name:
-        return Places(frozenset(), _encoded({authority("127.0.0.1", port)}), frozenset())
-    named = places_of(config, "127.0.0.1", port)
+        return Authorities(frozenset(), _encoded({authority("127.0.0.1", port)}), frozenset())
+    named = authorities_of(config, "127.0.0.1", port)
     public_origins = {origin for origin in named.origins if origin.split(b"//")[1] in named.public_hosts}
-    return Places(frozenset(), named.public_hosts, frozenset(public_origins))
+    return Authorities(frozenset(), named.public_hosts, frozenset(public_origins))
 
 
 def collect_headers(scope: dict[str, Any]) -> Headers:
@@ -92,28 +92,28 @@ def collect_headers(scope: dict[str, Any]) -> Headers:
     return headers
 
 
-def check_place(headers: Headers, places: Places) -> bool:
+def check_host(headers: Headers, authorities: Authorities) -> bool:
     """True for a request addressed to a public name. Raises Refused for a foreign Host or Origin."""
     host = headers.get(b"host")
     if not host:
         raise Refused(400, "A request needs a Host header.")
-    is_public = host in places.public_hosts
-    if not is_public and host not in places.local_hosts:
+    is_public = host in authorities.public_hosts
+    if not is_public and host not in authorities.local_hosts:
         raise Refused(421, "This service does not answer to that host name.", "foreign_host")
     origin = headers.get(b"origin")
-    if origin is not None and origin not in places.origins:
+    if origin is not None and origin not in authorities.origins:
         raise Refused(403, "Requests from that origin are refused.", "foreign_origin")
     return is_public
 
 
 def check_no_page_sent_it(headers: Headers) -> None:
-    """Refuse what a browser says another site's page sent: it leaves Origin out of some requests, this never."""
+    """Refuse requests that a browser marks as sent by another site: it omits Origin in some, Sec-Fetch-Site never."""
     if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         raise Refused(403, "Requests from the pages of other sites are refused.", "foreign_page")
 
 
 def base_of(config: Config, headers: Headers, *, is_public: bool) -> str:
-    """The origin this request was sent to: what OAuth calls the issuer. The Host has been checked exactly before."""
+    """The origin this request was sent to, which is the OAuth issuer. The Host was checked exactly before."""
     if is_public and config.public_base_url:
         parts = urlsplit(config.public_base_url)
         if headers[b"host"].decode("latin-1") == parts.netloc.lower():
@@ -128,7 +128,7 @@ def came_through_a_proxy(headers: Headers) -> bool:
 
 
 def check_body_headers(headers: Headers) -> None:
-    """Refuse compressed bodies, bodies that are not JSON, and bodies announced as too large."""
+    """Refuse compressed bodies, bodies that are not JSON, and bodies declared as too large."""
     if headers.get(b"content-encoding", b"identity") != b"identity":
         raise Refused(415, "Compressed request bodies are not accepted.")
     kind, *parameters = (part.strip().lower() for part in headers.get(b"content-type", b"").split(b";"))
@@ -142,7 +142,7 @@ def check_body_headers(headers: Headers) -> None:
 
 
 def authority(name: str, port: int) -> str:
-    """A name and a port as a Host header has them."""
+    """A name and a port in the form of a Host header."""
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 

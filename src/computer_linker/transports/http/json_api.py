@@ -1,14 +1,19 @@
 """/api/v1/control: the same tools for programs that do not speak MCP."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.envelope import Reply
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
+from computer_linker.transports.compatibility.names import OLDER
+from computer_linker.transports.compatibility.surface import Compatibility
 from computer_linker.transports.mcp.tools import Introspection
+
+if TYPE_CHECKING:
+    from computer_linker.transports.compatibility.surface import Compatibility
 
 Action = Callable[[dict[str, Any], Principal], Awaitable[Reply]]
 
@@ -23,13 +28,14 @@ _STATUS = {
     "already_exists": 409,
     "conflict": 409,
     "confirm_required": 403,
+    "paused": 503,
     "limit_exceeded": 413,
     "timeout": 504,
 }
 
 
 class JsonApi:
-    """Answers one control request. The envelope tells the outcome; the HTTP status only hints at it."""
+    """Answers one control request. The envelope has the outcome; the HTTP status only approximates it."""
 
     def __init__(
         self, dispatcher: Dispatcher, introspection: Introspection, actions: dict[str, Action] | None = None
@@ -45,7 +51,7 @@ class JsonApi:
         }
 
     async def control(self, body: bytes, principal: Principal) -> tuple[int, dict[str, Any]]:
-        """The status and the answer."""
+        """Return the HTTP status and the answer."""
         try:
             request = read_json(body)
             action, rest = self._parse(request)
@@ -66,13 +72,49 @@ class JsonApi:
 
     def _older(self, name: str) -> Action | None:
         from computer_linker.transports.compatibility.surface import Compatibility
-        from computer_linker.transports.http.compatibility import older_action
 
         older = Compatibility(self._dispatcher, self._introspection)
-        return older_action(name, older, self._introspection.operation_history)
+        return _older_action(name, older, self._introspection.operation_history)
 
 
 def status_of(reply: Reply) -> int:
-    """200 for a success, else the status nearest to the error's code."""
+    """200 for success, else the status nearest to the error's code."""
     error = reply.envelope.get("error")
     return 200 if reply.envelope.get("ok", True) or error is None else _STATUS.get(error["code"], 500)
+
+
+def _older_action(name: str, compatibility: Compatibility, history: Action) -> Action | None:
+    """The action of this older name; None when there is none."""
+    match name:
+        case "get_capabilities":
+            return compatibility.capabilities
+        case "list_workspaces":
+            return compatibility.list_workspaces
+        case "operation_registry":
+            return compatibility.registry
+        case "workspace_operation_registry":
+            return _with(compatibility.registry, contract="workspace")
+        case "workspace_operation" | "operation":
+            return compatibility.operation
+        case "history" | "history_insight":
+            return _history(history)
+        case _ if name in OLDER:
+            return _with(compatibility.operation, operation=name)
+    return None
+
+
+def _with(action: Action, **fixed: Any) -> Action:
+    async def run(arguments: dict[str, Any], principal: Principal) -> Reply:
+        return await action({**arguments, **fixed}, principal)
+
+    return run
+
+
+def _history(history: Action) -> Action:
+    async def run(arguments: dict[str, Any], principal: Principal) -> Reply:
+        asked = {"view": "last", **arguments}
+        if "workspace" in asked:
+            asked["scope"] = asked.pop("workspace")
+        return await history(asked, principal)
+
+    return run

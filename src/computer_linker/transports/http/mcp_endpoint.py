@@ -1,4 +1,4 @@
-"""/mcp: the lean lane for plain tool calls, the SDK's session manager for everything else, over both eras."""
+"""/mcp: the fast path for plain tool calls, the SDK's session manager for everything else, over both eras."""
 
 import asyncio
 import contextlib
@@ -16,9 +16,9 @@ from computer_linker.model.request_id import id_of, request_id_of
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
 from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant, check_body_headers
 from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, unlink
-from computer_linker.transports.mcp.behind import load_sdk
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
-from computer_linker.transports.mcp.lane import MODERN_VERSION, Lane, Talk, fault_of
+from computer_linker.transports.mcp.fast_path import MODERN_VERSION, FastPath, Negotiated, fault_of
+from computer_linker.transports.mcp.sdk import load_sdk
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -33,7 +33,7 @@ _ALLOWED = [(b"allow", b"POST, DELETE")]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request on its way: its ASGI parts, who sent it, and the session it names."""
+    """One HTTP request: its ASGI parts, its principal, and the session it names."""
 
     scope: Scope
     receive: Receive
@@ -45,13 +45,13 @@ class Request:
 
 
 class McpEndpoint:
-    """Serves POST, GET and DELETE on /mcp for callers who have proved who they are."""
+    """Serves POST, GET and DELETE on /mcp for authenticated callers."""
 
     def __init__(
-        self, lane: Lane, build_server: BuildServer, *, answers_handshake: bool = True, **manager_options: Any
+        self, fast_path: FastPath, build_server: BuildServer, *, answers_handshake: bool = True, **manager_options: Any
     ) -> None:
-        """`answers_handshake` is for a server that is all in the lane; one with more to offer speaks for itself."""
-        self._lane = lane
+        """`answers_handshake` is for a server whose tools are all in the fast path; one with more answers by itself."""
+        self._fast_path = fast_path
         self._answers_handshake = answers_handshake
         self._build_server = build_server
         self._manager_options = manager_options
@@ -64,7 +64,7 @@ class McpEndpoint:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Let go of the SDK's sessions at the end."""
+        """Close the SDK's sessions at the end."""
         try:
             yield
         finally:
@@ -98,17 +98,17 @@ class McpEndpoint:
             await _protocol_error(send, 400, -32600, fault, id_of(message))
             return
         self._check_grant(message, who)
-        if await self._at_once(message, request) or await self._in_lane(message, request):
+        if await self._at_once(message, request) or await self._on_fast_path(message, request):
             return
-        await self._hand_over(replace(request, receive=replayed(body, receive)), message)
+        await self._pass_to_sdk(replace(request, receive=replayed(body, receive)), message)
 
     async def _without_message(self, request: Request) -> None:
-        """GET and DELETE."""
+        """Answer GET and DELETE."""
         if not self._answers_handshake or request.scope["method"] not in ("GET", "DELETE"):
-            await self._hand_over(request, None)
+            await self._pass_to_sdk(request, None)
             return
         if request.scope["method"] == "GET":
-            # We say nothing that was not asked for, so there is no stream to open.
+            # The server sends nothing unsolicited, so there is no stream to open.
             await answer_json(request.send, 405, {"error": "There is no stream here; send POST."}, _ALLOWED)
             return
         if request.session is None or request.session_id is None:
@@ -120,7 +120,7 @@ class McpEndpoint:
         await answer_empty(request.send, 200)
 
     async def _at_once(self, message: dict[str, Any], request: Request) -> bool:
-        """True when the message was a plain one that needs no work: the handshake, a ping, the list of tools."""
+        """True when the message needed no work and was answered: the handshake, a ping, the list of tools."""
         method = message.get("method")
         if not self._answers_handshake or message.get("jsonrpc") != "2.0" or type(method) is not str:
             return False
@@ -131,23 +131,23 @@ class McpEndpoint:
         params = message.get("params")
         if type(message["id"]) not in (str, int) or (params is not None and type(params) is not dict):
             return False
-        talk = self._talk(message, request)
-        if talk is None:
+        negotiated = self._negotiated(message, request)
+        if negotiated is None:
             return False
-        answer = self._lane.answer(message, talk)
+        answer = self._fast_path.answer(message, negotiated)
         if answer is not None:
-            extra = await self._opened(message, talk, request)
+            extra = await self._opened(message, negotiated, request)
             body = b'{"jsonrpc":"2.0","id":' + to_json(message["id"]) + b',"result":' + answer + b"}"
             await answer_json(request.send, 200, body, extra)
             return True
-        if self._lane.is_absent(message, talk):
-            status = 404 if talk.era == "modern" else 200
+        if self._fast_path.is_absent(message, negotiated):
+            status = 404 if negotiated.era == "modern" else 200
             await _protocol_error(request.send, status, -32601, "Method not found", message["id"])
             return True
         return False
 
     async def _noted(self, message: dict[str, Any], request: Request) -> bool:
-        """True for a notification that asks nothing of us in a session the SDK does not know."""
+        """True for a notification that needs no action, in a session the SDK does not have."""
         if request.session is None or request.session.sdk_id is not None:
             return False
         if message["method"] == "notifications/cancelled":
@@ -155,28 +155,30 @@ class McpEndpoint:
         await answer_empty(request.send, 202)
         return True
 
-    async def _opened(self, message: dict[str, Any], talk: Talk, request: Request) -> list[tuple[bytes, bytes]] | None:
-        """The session header: of a new session after a handshake, else of the one there is."""
+    async def _opened(
+        self, message: dict[str, Any], negotiated: Negotiated, request: Request
+    ) -> list[tuple[bytes, bytes]] | None:
+        """The session header: of a new session after a handshake, else of the existing one."""
         if message["method"] != "initialize":
             return None if request.session_id is None else [(b"mcp-session-id", request.session_id)]
-        session_id, gone = self._sessions.open(Session(request.who.id, talk))
+        session_id, gone = self._sessions.open(Session(request.who.id, negotiated))
         for old in gone:
             if old.sdk_id is not None:
                 await unlink(old, (await self._started()).handle_request, request.scope)
         return [(b"mcp-session-id", session_id)]
 
     def _check_grant(self, message: Any, who: Principal) -> None:
-        """Raise NeedsGrant when an OAuth client must first be given more; other callers have all the config allows."""
+        """Raise NeedsGrant when an OAuth client needs a larger grant; other callers have all the config allows."""
         if who.grants is None or type(message) is not dict or message.get("method") != "tools/call":
             return
         params = message.get("params")
         arguments = params.get("arguments") if type(params) is dict else None
-        lacking = self._lane.tools.lacking_grant(arguments, who) if type(arguments) is dict else None
+        lacking = self._fast_path.tools.lacking_grant(arguments, who) if type(arguments) is dict else None
         if lacking is not None:
             raise NeedsGrant(lacking, arguments or {})
 
-    async def _in_lane(self, message: dict[str, Any], request: Request) -> bool:
-        """True when the lane took the message."""
+    async def _on_fast_path(self, message: dict[str, Any], request: Request) -> bool:
+        """True when the fast path handled the message."""
         method = message.get("method")
         session_id, who = request.session_id, request.who
         if method == "notifications/cancelled" and session_id is not None and "id" not in message:
@@ -190,49 +192,51 @@ class McpEndpoint:
             return True
         if method != "tools/call" or message.get("jsonrpc") != "2.0" or type(message.get("id")) not in (str, int):
             return False
-        talk = self._talk(message, request)
-        call = self._lane.tool_call(message, talk) if talk is not None else None
-        # Progress, and asking back in the handshake era, need a stream, which is the SDK's.
-        if call is None or talk is None or call.progress_token is not None:
+        negotiated = self._negotiated(message, request)
+        call = self._fast_path.tool_call(message, negotiated) if negotiated is not None else None
+        # Progress, and elicitation in the handshake era, need a stream, which is the SDK's.
+        if call is None or negotiated is None or call.progress_token is not None:
             return False
-        asks = can_ask(talk.client_capabilities)
-        if asks and talk.era == "handshake" and self._lane.tools.may_ask(call.arguments):
+        asks = can_ask(negotiated.client_capabilities)
+        if asks and negotiated.era == "handshake" and self._fast_path.tools.may_ask(call.arguments):
             return False
-        who = replace(who, client=talk.client) if talk.client else who
-        work = self._lane.run(call, talk, who, None, ask_by_result if asks and talk.era == "modern" else None)
-        if call.state is None and self._lane.tools.is_instant(call.name, call.arguments):
+        who = replace(who, client=negotiated.client) if negotiated.client else who
+        work = self._fast_path.run(
+            call, negotiated, who, None, ask_by_result if asks and negotiated.era == "modern" else None
+        )
+        if call.state is None and self._fast_path.tools.is_instant(call.name, call.arguments):
             await self._answer(message["id"], await work, request)
         else:
             await self._call(message["id"], work, request)
         return True
 
     async def _nothing_to_cancel(self, request: Request) -> bool:
-        """What the lane does not run may still run at the SDK, in a session that it knows."""
+        """True when the SDK cannot have the request to cancel either: it has no such session."""
         if not self._answers_handshake or request.session is None or request.session.sdk_id is not None:
             return False
         await answer_empty(request.send, 202)
         return True
 
-    def _talk(self, message: dict[str, Any], request: Request) -> Talk | None:
-        """What is known of the client, when headers and body plainly agree; None leaves it to the SDK."""
+    def _negotiated(self, message: dict[str, Any], request: Request) -> Negotiated | None:
+        """What is known of the client, when headers and body agree; None leaves the request to the SDK."""
         headers = request.headers
         accept = headers.get(b"accept", b"")
         if b"application/json" not in accept or b"text/event-stream" not in accept:
             return None
         version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
         if request.session is not None:
-            known = request.session.talk
+            known = request.session.negotiated
             fits = version in ("", known.version) and message["method"] != "initialize"
             return known if fits else None
         if message["method"] == "initialize":
-            return Talk() if version != MODERN_VERSION and b"mcp-method" not in headers else None
+            return Negotiated() if version != MODERN_VERSION and b"mcp-method" not in headers else None
         if version != MODERN_VERSION or headers.get(b"mcp-method") != message["method"].encode():
             return None
         params = message.get("params")
         name = params.get("name") if type(params) is dict else None
         if message["method"] == "tools/call":
-            return Talk() if type(name) is str and headers.get(b"mcp-name") == name.encode() else None
-        return Talk() if name is None and b"mcp-name" not in headers else None
+            return Negotiated() if type(name) is str and headers.get(b"mcp-name") == name.encode() else None
+        return Negotiated() if name is None and b"mcp-name" not in headers else None
 
     async def _call(self, request_id: str | int, work: Coroutine[Any, Any, bytes], request: Request) -> None:
         scope = anyio.CancelScope()
@@ -258,8 +262,8 @@ class McpEndpoint:
         extra = [(b"mcp-session-id", request.session_id)] if request.session_id is not None else None
         await answer_json(request.send, 200, body, extra)
 
-    async def _hand_over(self, request: Request, message: Any) -> None:
-        """Leave the request to the SDK, in the session it has there."""
+    async def _pass_to_sdk(self, request: Request, message: Any) -> None:
+        """Pass the request to the SDK, in the session it has there."""
         manager = await self._started()
         scope, send = request.scope, request.send
         if request.session is not None and request.session_id is not None:
@@ -273,15 +277,15 @@ class McpEndpoint:
         await manager.handle_request(scope, request.receive, send)  # type: ignore[arg-type]  # ASGI's own loose types
 
     def _remembering(self, send: Send, who: Principal, message: dict[str, Any]) -> Send:
-        """Note the session the SDK opens, for whom, and which revision it was asked for."""
+        """Record the session the SDK opens, its principal, and the requested protocol revision."""
 
         async def noting(event: dict[str, Any]) -> None:
             if event["type"] == "http.response.start" and event["status"] == 200:
                 for name, value in event["headers"]:
                     if name.lower() == b"mcp-session-id":
-                        talk = Talk()
-                        self._lane.answer(message, talk)
-                        self._sessions.open(Session(who.id, talk, sdk_id=value), value)
+                        negotiated = Negotiated()
+                        self._fast_path.answer(message, negotiated)
+                        self._sessions.open(Session(who.id, negotiated, sdk_id=value), value)
             await send(event)
 
         return noting
@@ -299,7 +303,7 @@ class McpEndpoint:
 
         manager = StreamableHTTPSessionManager(
             self._build_server(lambda ctx: ctx.request.scope["linker.principal"]),
-            # Our own guard has compared Host and Origin exactly, before this.
+            # Our own guard has already compared Host and Origin exactly.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=MAX_BODY,
             max_sessions=_MAX_SESSIONS,
@@ -308,7 +312,7 @@ class McpEndpoint:
         running = asyncio.Event()
 
         async def keep() -> None:
-            # A task of its own: the manager's task group must be left by the task that entered it.
+            # A separate task: the manager's task group must be exited by the task that entered it.
             async with manager.run():
                 running.set()
                 await self._closing.wait()
@@ -319,7 +323,7 @@ class McpEndpoint:
 
 
 def _fault_of(message: Any, size: int) -> str | None:
-    """Why the message is not taken. What opens a session is kept as long as the session, so it has a size of its own."""
+    """Why the message is refused. A handshake is stored as long as its session, so it has a limit of its own."""
     fault = fault_of(message)
     if fault is None and message.get("method") == "initialize" and size > _MAX_HANDSHAKE:
         return f"A handshake is at most {_MAX_HANDSHAKE} bytes."
@@ -329,13 +333,13 @@ def _fault_of(message: Any, size: int) -> str | None:
 async def _unless_disconnected(
     work: Coroutine[Any, Any, bytes], scope: anyio.CancelScope, receive: Receive
 ) -> bytes | None:
-    """The result of the work; None when it was cancelled, by the client's word or by its leaving.
+    """The result of the work; None when it was cancelled by request or by a disconnect.
 
-    A scope, not a task's own cancel(): that would tear an operation out of a step it has shielded.
+    A scope, not a task's own cancel(): that would interrupt an operation inside a step it has shielded.
     """
     loop = asyncio.get_running_loop()
     watchers: list[asyncio.Task[None]] = []
-    # Most calls are done before anybody could leave, so the watch begins a little later.
+    # Most calls finish before a client can disconnect, so the watch begins a little later.
     later = loop.call_later(
         _DISCONNECT_AFTER_S, lambda: watchers.append(loop.create_task(_cancel_on_leaving(scope, receive)))
     )

@@ -1,5 +1,6 @@
 """The OAuth routes: metadata, registration, authorization, consent, token and revocation."""
 
+import asyncio
 import re
 import secrets
 import time
@@ -13,12 +14,21 @@ from computer_linker.auth.oauth.scopes import DEFAULT, GROUPS
 from computer_linker.auth.oauth.state import Family, OAuthState
 from computer_linker.auth.owner_token import kept_digest
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import ConfigInvalid, InvalidRequest
 from computer_linker.model.json_text import read_json
-from computer_linker.registry.services import Services
+from computer_linker.services import Services
 from computer_linker.transports.http import consent
-from computer_linker.transports.http.body import Receive, Scope, Send, answer_json, replayed
-from computer_linker.transports.http.forms import bounded_body, check_form_headers, every_value, single_values
+from computer_linker.transports.http.body import (
+    Receive,
+    Scope,
+    Send,
+    answer_json,
+    bounded_body,
+    check_form_headers,
+    every_value,
+    replayed,
+    single_values,
+)
 from computer_linker.transports.http.guards import Headers, Refused, check_body_headers
 from computer_linker.transports.refusals import RefusalNotes
 
@@ -28,9 +38,10 @@ _RESOURCE_PATHS = (_RESOURCE, f"{_RESOURCE}/mcp")
 _SERVER = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 _SERVER_PATHS = (*_SERVER, *(f"{path}/mcp" for path in _SERVER))
 _GRANTS = ["authorization_code", "refresh_token"]
+_WATCH_S = 1.0
 _MAX_STATE = 8 * 1024
 _S256 = re.compile(r"[A-Za-z0-9_-]{43}")
-"""A SHA-256 digest as a challenge is written."""
+"""A SHA-256 digest in the form of a PKCE challenge."""
 
 
 def is_oauth_path(path: str) -> bool:
@@ -39,7 +50,7 @@ def is_oauth_path(path: str) -> bool:
 
 
 def bearer_challenge(base: str, *, error: str | None = None, scope: str = DEFAULT) -> bytes:
-    """What WWW-Authenticate says: where the metadata is, and which scope would do."""
+    """The value of WWW-Authenticate: where the metadata is, and which scope suffices."""
     parts = [f'resource_metadata="{base}{_RESOURCE}/mcp"', f'scope="{scope}"']
     if error is not None:
         parts.insert(0, f'error="{error}"')
@@ -47,7 +58,7 @@ def bearer_challenge(base: str, *, error: str | None = None, scope: str = DEFAUL
 
 
 class OAuthRoutes:
-    """Answers the OAuth routes for the address a request was sent to."""
+    """Answers the OAuth routes for the origin of a request."""
 
     def __init__(self, services: Services, dispatcher: Dispatcher, refusals: RefusalNotes) -> None:
         self._services = services
@@ -77,6 +88,17 @@ class OAuthRoutes:
             await self._by_the_sdk(scope, receive, send, f"{base}/mcp")
         else:
             raise Refused(405, "That method is not served here.")
+
+    async def watch_owner_token(self) -> None:
+        """Stop what clients run under the consent of an owner token, once that token was replaced."""
+        while True:
+            try:
+                digest = self._owner_digest()
+            except ConfigInvalid:
+                pass
+            else:
+                self.state.end_stale(digest)
+            await asyncio.sleep(_WATCH_S)
 
     def _owner_digest(self) -> str | None:
         kept = self._services.config.owner_token
@@ -122,7 +144,7 @@ class OAuthRoutes:
         )
 
     async def _authorize(self, scope: Scope, send: Send, base: str) -> None:
-        """Check the request. Until client and redirect are proven there is an error page, never a redirect."""
+        """Check the request. Until client and redirect are verified there is an error page, never a redirect."""
         asked, twice = single_values(scope["query_string"].decode("latin-1"))
         client = await self.provider.find_client(asked.get("client_id", ""))
         if client is None:
@@ -152,7 +174,7 @@ class OAuthRoutes:
         await self._consent.begin(send, pending)
 
     async def _by_the_sdk(self, scope: Scope, receive: Receive, send: Send, resource: str) -> None:
-        """Token and revocation, by the SDK's handlers over our provider."""
+        """Token and revocation: the SDK's handlers over our provider."""
         from mcp.server.auth.handlers.revoke import RevocationHandler
         from mcp.server.auth.handlers.token import TokenHandler
         from mcp.server.auth.middleware.client_auth import ClientAuthenticator
@@ -172,7 +194,7 @@ class OAuthRoutes:
             )
             return
         if scope["path"] == "/revoke" and "client_secret" not in dict(fields):
-            # The SDK's form wants the field even from clients that have no secret, which are all of ours.
+            # The SDK's form requires the field even from public clients, and all of ours are public.
             body += b"&client_secret="
         authenticator = ClientAuthenticator(self.provider)
         handler: Any = (
@@ -183,11 +205,11 @@ class OAuthRoutes:
         before = dict(self.state.families)
         response = await handler.handle(Request(scope, replayed(body, receive)))
         if response.status_code == 400:
-            await self._tell_of_theft(before, (scope.get("client") or ("",))[0])
+            await self._audit_theft(before, (scope.get("client") or ("",))[0])
         await response(scope, receive, send)
 
-    async def _tell_of_theft(self, before: dict[str, Family], peer: str) -> None:
-        """Note a session that has just ended because its code or refresh token came twice."""
+    async def _audit_theft(self, before: dict[str, Family], peer: str) -> None:
+        """Audit a session that just ended because its code or refresh token was used twice."""
         ended = [family for key, family in before.items() if key not in self.state.families]
         if any(family.owner_digest == self._owner_digest() for family in ended):
             await self._refusals.note(peer, "token_used_twice")
@@ -213,15 +235,15 @@ def _server_metadata(base: str) -> dict[str, Any]:
 
 
 def _problem(asked: dict[str, str], resource: str) -> str | None:
-    """The OAuth error of a request whose client and redirect are right."""
+    """The OAuth error of a request whose client and redirect are valid."""
     for name in ("request", "request_uri"):
-        # Parameters inside another one: whoever believes that they counted is told that they do not.
+        # Parameters nested inside another one have no effect; the client gets an error instead of a silent loss.
         if name in asked:
             return f"{name}_not_supported"
     if asked.get("response_type") != "code":
         return "unsupported_response_type"
     is_by_query = asked.get("response_mode", "query") == "query"
-    # The method must be said: left out, it would mean `plain`.
+    # The method is required: by the specification its default is `plain`.
     is_bound = asked.get("code_challenge_method") == "S256" and _S256.fullmatch(asked.get("code_challenge", ""))
     if not is_by_query or not is_bound or len(asked.get("state", "")) > _MAX_STATE:
         return "invalid_request"
@@ -229,5 +251,5 @@ def _problem(asked: dict[str, str], resource: str) -> str | None:
 
 
 def _is_ours(asked: str | None, resource: str) -> bool:
-    """Whether a request that names a resource means this one; clients that name our origin do."""
+    """Whether the resource named by a request is this one; our bare origin counts as well."""
     return asked is None or asked.rstrip("/") in (resource, resource.removesuffix("/mcp"))

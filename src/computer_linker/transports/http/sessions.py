@@ -1,4 +1,4 @@
-"""Sessions of the handshake era: opened here, and opened again at the SDK's manager once one needs what only the SDK does."""
+"""Sessions of the handshake era: opened here, and opened at the SDK's manager once one needs the SDK."""
 
 import asyncio
 import secrets
@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from computer_linker.model.principal import Principal
 from computer_linker.transports.http.body import Scope, Send
-from computer_linker.transports.mcp.lane import Talk
+from computer_linker.transports.mcp.fast_path import Negotiated
 
 Handle = Callable[[Any, Any, Any], Awaitable[None]]
 """The SDK's manager, as an ASGI application."""
@@ -21,22 +21,22 @@ _PLAIN = [(b"content-type", b"application/json"), (b"accept", b"application/json
 
 @dataclass(slots=True)
 class Session:
-    """Who opened it, what is known of the client, and its id at the SDK once it has one."""
+    """Its principal, what is known of the client, and its id at the SDK once it has one."""
 
     owner: str
-    talk: Talk
+    negotiated: Negotiated
     sdk_id: bytes | None = None
     linking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Sessions:
-    """The open sessions. Past the limit one goes of whoever has most: the one that was silent longest."""
+    """The open sessions. Past the limit, the longest idle one of the principal with most sessions is closed."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Session] = {}
 
     def open(self, session: Session, session_id: bytes | None = None) -> tuple[bytes, list[Session]]:
-        """Its id, and the sessions that had to go for it."""
+        """Return its id, and the sessions that were closed for it."""
         gone = []
         while len(self._known) >= _MAX_SESSIONS:
             gone.append(self._known.pop(self._silent_longest()))
@@ -45,7 +45,7 @@ class Sessions:
         return session_id, gone
 
     def _silent_longest(self) -> bytes:
-        """Of the caller with most sessions: who opens many takes the place of their own, and of nobody else."""
+        """The longest idle session of the principal with most sessions, so that flooding only evicts the flooder's own."""
         (busiest, _), *_ = Counter(session.owner for session in self._known.values()).most_common(1)
         return next(key for key, session in self._known.items() if session.owner == busiest)
 
@@ -63,12 +63,12 @@ class Sessions:
 
 
 async def link(session: Session, handle: Handle, scope: Scope) -> bytes:
-    """The session's id at the SDK, which is brought to where the lane already is by the same handshake."""
+    """The session's id at the SDK, which gets the handshake that the fast path already answered."""
     async with session.linking:
         if session.sdk_id is None:
-            opened = await _exchange(handle, scope, "POST", session.talk.handshake, [])
+            opened = await _exchange(handle, scope, "POST", session.negotiated.handshake, [])
             sdk_id = opened[b"mcp-session-id"]
-            version = (session.talk.version or "").encode()
+            version = (session.negotiated.version or "").encode()
             headers = [(b"mcp-session-id", sdk_id), (b"mcp-protocol-version", version)]
             await _exchange(handle, scope, "POST", {"jsonrpc": "2.0", "method": "notifications/initialized"}, headers)
             session.sdk_id = sdk_id
@@ -83,7 +83,7 @@ async def unlink(session: Session, handle: Handle, scope: Scope) -> None:
 
 
 def renamed(scope: Scope, send: Send, ours: bytes, theirs: bytes) -> Send:
-    """Put the SDK's id into the request's headers, and ours back into the answer's."""
+    """Put the SDK's session id into the request's headers, and ours back into the answer's."""
     scope["headers"] = [(name, theirs if name == b"mcp-session-id" else value) for name, value in scope["headers"]]
 
     async def renaming(event: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ def renamed(scope: Scope, send: Send, ours: bytes, theirs: bytes) -> Send:
 async def _exchange(
     handle: Handle, scope: Scope, method: str, message: Any, headers: list[tuple[bytes, bytes]]
 ) -> dict[bytes, bytes]:
-    """Send one message of our own to the SDK and give the headers of its answer; the answer itself is not needed."""
+    """Send one message of our own to the SDK and return the headers of its answer; the body is not needed."""
     heard: dict[bytes, bytes] = {}
     body = b"" if message is None else to_json(message)
     given = False
@@ -106,7 +106,7 @@ async def _exchange(
     async def receive() -> dict[str, Any]:
         nonlocal given
         if given:
-            # Nobody leaves: the answer is waited for to its end.
+            # No disconnect: the answer is awaited to its end.
             await asyncio.Event().wait()
         given = True
         return {"type": "http.request", "body": body, "more_body": False}

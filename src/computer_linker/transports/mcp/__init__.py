@@ -1,1 +1,1 @@
-"""MCP: the SDK is used only here, and only when the lean lane has no answer of its own."""
+"""MCP: the SDK is used only here, and only for messages the fast path does not answer."""

@@ -20,7 +20,7 @@ _FLAG = {"type": "boolean"}
 
 @dataclass(frozen=True, slots=True)
 class OlderTool:
-    """A tool as it is listed, and the way it runs."""
+    """A tool's listing, and the function that runs it."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class OlderTool:
 
 def older_tools(compatibility: "Compatibility") -> list[OlderTool]:
     """The nine tools of the older surface."""
-    asked = _Ways(compatibility)
+    asked = _Runners(compatibility)
     return [
         OlderTool(
             "get_capabilities", "Capabilities", "All there is to know of this computer.", _schema({}),
@@ -80,8 +80,8 @@ def older_tools(compatibility: "Compatibility") -> list[OlderTool]:
     ]  # fmt: skip
 
 
-class _Ways:
-    """Each tool's way, in the form every tool is run by."""
+class _Runners:
+    """The function of each tool, with the signature all tools have."""
 
     def __init__(self, compatibility: "Compatibility") -> None:
         self._of = compatibility

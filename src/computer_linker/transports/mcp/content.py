@@ -1,7 +1,7 @@
-"""From an answer to the JSON of an MCP tool result, written once as bytes.
+"""Converts a reply to the JSON of an MCP tool result, serialized once as bytes.
 
-The text always carries the whole answer, so that a client can work from the text alone. `structuredContent` repeats it, except
-beside an image (Codex would drop the image) and above 64 KB (it would double the wire).
+The text always has the whole answer, so that a client can work from the text alone. `structuredContent` repeats it, except
+beside an image (Codex would drop the image) and above 64 KB (it would double the message).
 """
 
 import base64
@@ -16,7 +16,7 @@ REPLY_LIMIT = 8 * 1024 * 1024
 
 
 def result_json(reply: Reply, *, always_structured: bool = False) -> bytes:
-    """The members of a CallToolResult, without the braces around them."""
+    """The members of a CallToolResult, without the surrounding braces."""
     body = to_json(reply.envelope, by_alias=True)
     failed = b"false" if reply.envelope.get("ok", True) else b"true"
     text = to_json(body.decode())
@@ -38,7 +38,7 @@ def _image(attachment: Attachment) -> bytes:
 
 
 def _too_large(reply: Reply) -> Reply:
-    """The last net: operations bound their own answers, so this is a fault of ours, told as such."""
+    """The last limit: operations bound their own answers, so this is our fault and reported as such."""
     envelope: dict[str, Any] = {
         key: value for key, value in reply.envelope.items() if key not in ("data", "warnings", "effect")
     }

@@ -1,4 +1,4 @@
-"""The client's own dialog as a way to ask a person: elicitation in the handshake era, an input-required result in 2026-07-28."""
+"""Approval by the client's own dialog: elicitation in the handshake era, an input-required result in 2026-07-28."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _CHOICES: dict[str, Answer] = {
 
 
 def can_ask(capabilities: dict[str, Any] | None) -> bool:
-    """True when the client says it can show a form. An empty capability means forms, by the protocol."""
+    """True when the client declares form elicitation. An empty capability means forms, by the protocol."""
     elicitation = (capabilities or {}).get("elicitation")
     return type(elicitation) is dict and (not elicitation or "form" in elicitation)
 
@@ -42,9 +42,9 @@ def question(asked: Asked) -> dict[str, Any]:
 
 
 def answer_of(response: Any) -> Answer | None:
-    """What the person chose; None when the dialog brought no choice.
+    """The person's choice; None when the dialog returned none.
 
-    Declined counts as closed: a client that nobody watches declines by itself, and a person can still be asked elsewhere.
+    Declined counts as closed: an unattended client declines by itself, and a person can still be asked elsewhere.
     Accepted without one of the choices is not a yes either.
     """
     content = response.get("content") if type(response) is dict and response.get("action") == "accept" else None
@@ -53,12 +53,12 @@ def answer_of(response: Any) -> Answer | None:
 
 
 async def ask_by_result(asked: Asked) -> Answer | None:
-    """The 2026-07-28 way: the call ends with a question, and comes again with the answer."""
+    """The 2026-07-28 form: the call ends with a question, and is repeated with the answer."""
     raise NeedsInput(asked)
 
 
 def input_required(asked: Asked) -> bytes:
-    """The members of the InputRequiredResult. The state is a handle: what it stands for never leaves this service."""
+    """The members of the InputRequiredResult. The state is a handle: its content never leaves this service."""
     requests = {KEY: {"method": "elicitation/create", "params": question(asked)}}
     value = {"resultType": "input_required", "inputRequests": requests, "requestState": asked.id}
     return to_json(value)

@@ -1,4 +1,4 @@
-"""Progress to a waiting client: the newest report is sent, older unsent ones are dropped, values only grow."""
+"""Progress notifications to a waiting client: the newest report is sent, older unsent ones are dropped, values only grow."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ Send = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 class Rising:
-    """Makes each progress value greater than the one before, as the protocol asks."""
+    """Makes each progress value greater than the previous one, as the protocol requires."""
 
     def __init__(self) -> None:
         self._last = 0.0
@@ -23,20 +23,20 @@ class Rising:
 
 @asynccontextmanager
 async def courier(send: Send) -> AsyncIterator[Progress]:
-    """A `report` that never blocks its caller; what it says is sent beside the running operation."""
+    """A `report` that never blocks its caller; reports are sent concurrently with the running operation."""
     newest: list[tuple[str, float | None, float | None]] = []
-    there_is_news = anyio.Event()
+    updated = anyio.Event()
     rising = Rising()
 
     def report(message: str, current: float | None, total: float | None) -> None:
         newest[:] = [(message, current, total)]
-        there_is_news.set()
+        updated.set()
 
     async def deliver() -> None:
-        nonlocal there_is_news
+        nonlocal updated
         while True:
-            await there_is_news.wait()
-            there_is_news = anyio.Event()
+            await updated.wait()
+            updated = anyio.Event()
             message, current, total = newest.pop()
             await send(rising.next(current), total, message)
 

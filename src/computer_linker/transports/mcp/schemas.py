@@ -1,4 +1,4 @@
-"""JSON Schemas of the tools: constant, derived from the catalogue and from nothing a workspace says."""
+"""JSON Schemas of the tools: constant, derived from the catalogue alone, independent of any workspace content."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from computer_linker.registry.operation import Operation
 _TARGET = {
     "description": "What the operation is about: a path relative to the scope's root, a process, display or window id, "
     "or for desktop acts a reference, selector or point.",
-    # Several types by anyOf: some clients cannot read a list of types.
+    # Several types by anyOf: some clients do not support a list of types.
     "anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}],
 }
 _CONFIRM = {
@@ -90,7 +90,7 @@ def operation_input(names: list[str]) -> dict[str, Any]:
 
 
 def expanded_input(operation: Operation) -> dict[str, Any]:
-    """The schema of the tool that stands for one operation."""
+    """The schema of the tool for one operation."""
     from computer_linker.registry.schema import parameter_schemas
 
     properties: dict[str, Any] = {"scope": {"type": "string", "description": "A scope id of get_computer_info."}}

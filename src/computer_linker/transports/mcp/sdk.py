@@ -1,6 +1,8 @@
-"""The SDK's low-level server behind the lean lane. Imported on first need: it is most of a second and 50 MB."""
+"""The SDK's low-level server behind the fast path. The SDK is imported on first use: most of a second and 50 MB."""
 
+import asyncio
 import json
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -12,23 +14,98 @@ from computer_linker.model.principal import Principal
 from computer_linker.policy.confirm import Asked
 from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
-from computer_linker.transports.mcp.lane import HANDSHAKE_VERSIONS, MODERN_VERSION, SERVER_INFO, Lane, Talk, ToolCall
+from computer_linker.transports.mcp.fast_path import (
+    HANDSHAKE_VERSIONS,
+    MODERN_VERSION,
+    SERVER_INFO,
+    FastPath,
+    Negotiated,
+    ToolCall,
+)
 from computer_linker.transports.mcp.progress import courier
 from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools, check_arguments
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
+log = logging.getLogger(__name__)
+
+_REPLAYED = "computer-linker-replayed-handshake"
+
 FindPrincipal = Callable[[Any], Principal]
-"""Who is behind a request, from the SDK's request context."""
+"""Returns the principal of a request from the SDK's request context."""
+
+
+def load_sdk() -> None:
+    """Import the SDK's server."""
+    import mcp.server.lowlevel
+    import mcp.server.streamable_http_manager  # noqa: F401
+
+
+class SdkSession:
+    """The SDK's server for one line connection: takes the messages that the fast path does not answer."""
+
+    def __init__(self, tools: Tools, principal: Callable[[], Principal], send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._to_sdk, from_wire = anyio.create_memory_object_stream[Any](1000)
+        self._task = asyncio.get_running_loop().create_task(self._serve(tools, principal, from_wire))
+
+    def replay(self, handshake: dict[str, Any]) -> None:
+        """Replay the handshake that the fast path answered; the SDK's own answer to the handshake is dropped."""
+        self.feed({**handshake, "id": _REPLAYED})
+        self.feed({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def feed(self, message: dict[str, Any]) -> None:
+        """Queue one message for the SDK. A client with more than a thousand unprocessed ones loses the rest."""
+        try:
+            self._to_sdk.send_nowait(message)
+        except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            log.warning("a message for the SDK was dropped")
+
+    async def aclose(self) -> None:
+        """End the SDK's server."""
+        self._to_sdk.close()
+        self._task.cancel()
+        await asyncio.wait([self._task], timeout=5)
+
+    async def _serve(self, tools: Tools, principal: Callable[[], Principal], from_wire: Any) -> None:
+        # In a thread: the import takes most of a second, and other clients are being served.
+        await anyio.to_thread.run_sync(load_sdk)
+        from mcp.shared.message import SessionMessage
+        from mcp_types import jsonrpc_message_adapter
+        from pydantic import ValidationError
+
+        server = build_server(tools, lambda ctx: principal())
+        into, read_stream = anyio.create_memory_object_stream[Any](16)
+        write_stream, out_of = anyio.create_memory_object_stream[Any](16)
+
+        async def pump_in() -> None:
+            async with into, from_wire:
+                async for message in from_wire:
+                    try:
+                        await into.send(SessionMessage(jsonrpc_message_adapter.validate_python(message)))
+                    except ValidationError:
+                        log.warning("a message that is no JSON-RPC was dropped")
+
+        async def pump_out() -> None:
+            async with out_of:
+                async for item in out_of:
+                    if getattr(item.message, "id", None) != _REPLAYED:
+                        self._send(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(pump_in)
+            group.start_soon(pump_out)
+            await server.run(read_stream, write_stream, server.create_initialization_options())
+            group.cancel_scope.cancel()
 
 
 def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
-    """A low-level server whose only capability is our tools, run by the same lane as everywhere."""
+    """A low-level server whose only capability is our tools, run by the same fast path as everywhere."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
 
-    lane = Lane(tools)
+    fast_path = FastPath(tools)
 
     async def list_tools(ctx: Any, params: Any) -> Any:
         return types.ListToolsResult.model_validate({"tools": tools.listed})
@@ -44,11 +121,11 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
             state=params.request_state,
             responses=_plain(params.input_responses),
         )
-        talk = Talk("modern" if ctx.protocol_version == MODERN_VERSION else "handshake")
+        negotiated = Negotiated("modern" if ctx.protocol_version == MODERN_VERSION else "handshake")
         raw: bytes | None = None
         with anyio.CancelScope() as work, _until_ended(ctx, work.cancel):
             async with courier(ctx.session.report_progress) as report:
-                raw = await lane.run(call, talk, principal_of(ctx), report, _dialog_of(ctx))
+                raw = await fast_path.run(call, negotiated, principal_of(ctx), report, _dialog_of(ctx))
         if raw is None:
             from mcp.shared.exceptions import MCPError
 
@@ -72,7 +149,7 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
 
 
 def _until_ended(ctx: Any, end: Callable[[], None]) -> AbstractContextManager[None]:
-    """Have `end` called when the caller's own session is ended: the SDK runs a call in a task that outlives its request."""
+    """Call `end` when the caller's own session ends: the SDK runs a call in a task that outlives its request."""
     scope: dict[str, Any] = getattr(getattr(ctx, "request", None), "scope", None) or {}
     during = scope.get("linker.during")
     return nullcontext() if during is None else during(end)

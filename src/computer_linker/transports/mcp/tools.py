@@ -1,4 +1,4 @@
-"""The MCP tools: what they are called, what they say of themselves, and the one road each of them takes."""
+"""The MCP tools: their names and descriptions, and the dispatcher call of each."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ Run = Callable[[dict[str, Any], Principal, Progress | None, Approver | None], Aw
 
 
 class Introspection(Protocol):
-    """What the two introspection tools ask of the service."""
+    """The functions of the two introspection tools."""
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply: ...
 
@@ -43,12 +43,12 @@ class Introspection(Protocol):
 
 
 class Tools:
-    """The tools of one surface, in an order that never changes while the service runs."""
+    """The tools of one surface, in an order that is constant while the service runs."""
 
     def __init__(self, dispatcher: Dispatcher, introspection: Introspection, surface: str | None = None) -> None:
         self._dispatcher = dispatcher
         self._introspection = introspection
-        self.surface = surface or _surface_asked_for()
+        self.surface = surface or _requested_surface()
         self.listed: list[dict[str, Any]] = []
         self._run: dict[str, Run] = {}
         self.always_structured: set[str] = set()
@@ -66,25 +66,23 @@ class Tools:
         report: Progress | None = None,
         ask: Approver | None = None,
     ) -> Reply:
-        """Run one tool. The caller has checked that there is such a tool. Raises NeedsInput when `ask` does."""
+        """Run one tool. The caller has checked that it exists. Raises NeedsInput when `ask` does."""
         return await self._run[name](arguments, principal, report, ask)
 
     def is_instant(self, name: str, arguments: dict[str, Any]) -> bool:
-        """True for a call that is answered without ever waiting."""
-        if name == "computer_operation":
-            return self._dispatcher.is_instant(arguments)
+        """True for an introspection call that never suspends: a task would cost a quarter more."""
         if name != "get_computer_info" or arguments.keys() != {"include"}:
             return False
         parts = arguments["include"]
         return type(parts) is list and all(type(part) is str and part in _INSTANT_PARTS for part in parts)
 
     def may_ask(self, arguments: dict[str, Any]) -> bool:
-        """True when a call with these arguments could need a person's yes."""
+        """True when a call with these arguments could need a person's approval."""
         scope = self._dispatcher.services.config.scope(str(arguments.get("scope")))
         return scope is not None and scope.policy.confirm != "never"
 
     def lacking_grant(self, arguments: dict[str, Any], principal: Principal) -> str | None:
-        """The first capability that the scope would allow and this caller's grant does not; None when that is not the problem."""
+        """The first capability that the scope has and this caller's grant lacks; None when the grant is not the problem."""
         scope = self._dispatcher.services.config.scope(str(arguments.get("scope")))
         op = self._dispatcher.catalog.by_name.get(str(arguments.get("op")))
         if scope is None or op is None or not sees_scope(principal, scope.id):
@@ -93,13 +91,13 @@ class Tools:
         of_scope = set(missing_capabilities(scope, op, replace(principal, grants=None)))
         return min(of_grant - of_scope, default=None)
 
-    def take_response(self, state: Any, responses: Any, principal: Principal) -> None:
-        """The answer to a question that an earlier call left with. Raises ConfirmRequired when it is not open."""
+    async def take_response(self, state: Any, responses: Any, principal: Principal) -> None:
+        """Process the answer to an input-required result. Raises ConfirmRequired when the question is not open."""
         response = responses.get(KEY) if type(responses) is dict else None
-        self._dispatcher.services.use(Approvals).take_response(str(state), principal, answer_of(response))
+        await self._dispatcher.services.use(Approvals).take_response(str(state), principal, answer_of(response))
 
     async def refuse(self, arguments: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
-        """Answer a call that cannot go on."""
+        """Answer a call that is refused."""
         return await self._dispatcher.refuse(arguments, principal, error)
 
     def _build(self) -> None:
@@ -112,7 +110,11 @@ class Tools:
                 self._add_expanded(operation)
         else:
             self._add(
-                "computer_operation", "Computer operation", _OPERATION_TEXT, operation_input(names), self._operation
+                "computer_operation",
+                "Computer operation",
+                _OPERATION_TEXT,
+                operation_input(names),
+                self._dispatcher.call_wire,
             )
         if self.surface == "split":
             observing = [op.name for op in self._dispatcher.catalog.operations.values() if op.effect is Effect.OBSERVE]
@@ -192,11 +194,6 @@ class Tools:
     ) -> Reply:
         return await self._introspection.operation_history(arguments, principal)
 
-    async def _operation(
-        self, arguments: dict[str, Any], principal: Principal, report: Progress | None, ask: Approver | None
-    ) -> Reply:
-        return await self._dispatcher.call_wire(arguments, principal, report, ask)
-
     async def _observe(
         self, arguments: dict[str, Any], principal: Principal, report: Progress | None, ask: Approver | None
     ) -> Reply:
@@ -210,14 +207,14 @@ class Tools:
         return await self._dispatcher.call_wire(arguments, principal, report, ask)
 
 
-def _surface_asked_for() -> str:
-    """The surface of the environment, under its present or its older name."""
+def _requested_surface() -> str:
+    """The surface set in the environment, under its current or its older name."""
     names = ("COMPUTER_LINKER_MCP_TOOL_SURFACE", "LOCALPORT_MCP_TOOL_SURFACE")
     return next((os.environ[name] for name in names if os.environ.get(name)), "default")
 
 
 def check_arguments(arguments: Any) -> dict[str, Any]:
-    """A tool's arguments as an object; a client may leave them out."""
+    """A tool's arguments as an object; a client may omit them."""
     if arguments is None:
         return {}
     if type(arguments) is not dict:

@@ -1,7 +1,7 @@
-"""One MCP client on a pair of descriptors: newline-delimited JSON, many requests under way, bounded buffers.
+"""One MCP client on a pair of descriptors: newline-delimited JSON, concurrent requests, bounded buffers.
 
 Written on asyncio itself, not anyio: a task group's child costs more than a whole cheap call, and this is the path every local
-client takes (see the decision record on the lean lane).
+client takes (see the decision record on the fast path).
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from computer_linker.model.request_id import first_id_of, id_of, request_id_of
 from computer_linker.policy.confirm import Asked
 from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.registry.context import Progress
-from computer_linker.transports.mcp.behind import SdkBehind
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
-from computer_linker.transports.mcp.lane import Lane, Talk, ToolCall, fault_of
+from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, ToolCall, fault_of
 from computer_linker.transports.mcp.progress import Rising
+from computer_linker.transports.mcp.sdk import SdkSession
 
 log = logging.getLogger(__name__)
 
@@ -37,14 +37,16 @@ PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -3270
 
 
 class Wire:
-    """Serves one client until its input ends, then lets what is under way be cancelled."""
+    """Serves one client until its input ends, then cancels its running requests."""
 
-    def __init__(self, lane: Lane, principal: Callable[[Talk], Principal], read_fd: int, write_fd: int) -> None:
-        self._lane = lane
+    def __init__(
+        self, fast_path: FastPath, principal: Callable[[Negotiated], Principal], read_fd: int, write_fd: int
+    ) -> None:
+        self._fast_path = fast_path
         self._principal = principal
         self._read_fd, self._write_fd = read_fd, write_fd
         self._loop = asyncio.get_running_loop()
-        self._talk = Talk()
+        self._negotiated = Negotiated()
         self._pending = bytearray()
         self._out = bytearray()
         self._running: dict[str | int, asyncio.Task[None]] = {}
@@ -52,13 +54,13 @@ class Wire:
         self._sending: Literal["idle", "soon", "waiting", "never"] = "idle"
         self._questions: dict[str, asyncio.Future[Any]] = {}
         self._asked_count = 0
-        self._behind: SdkBehind | None = None
+        self._sdk: SdkSession | None = None
         self._closed = self._loop.create_future()
         self._reading = False
         self._who: Principal | None = None
 
     async def serve(self, already_read: bytes = b"") -> None:
-        """Return when the client has gone and nothing of it is left running."""
+        """Return when the client has disconnected and none of its requests run."""
         os.set_blocking(self._read_fd, False)
         os.set_blocking(self._write_fd, False)
         self._resume()
@@ -104,7 +106,7 @@ class Wire:
         self._pending = bytearray(rest)
         gathers = len(lines) > 1 and self._sending == "idle"
         if gathers:
-            # What is answered at once leaves in one write behind the loop.
+            # Immediate answers leave in one write after the loop.
             self._sending = "soon"
         for line in lines:
             if line.strip():
@@ -118,8 +120,8 @@ class Wire:
         try:
             self._message(line)
         except Exception:
-            # The root of everything a client sends: a fault of ours must not swallow the messages behind this one.
-            log.exception("a message could not be taken")
+            # The outermost handler of client input: an internal error must not lose the messages after this one.
+            log.exception("a message could not be processed")
             self._error(request_id_of(line), INTERNAL, "Internal error; the service's log has the reason.")
 
     def _message(self, line: bytes) -> None:
@@ -137,7 +139,7 @@ class Wire:
         if "id" in message and "method" in message:
             self._request(message)
         else:
-            self._notice(message)
+            self._notification(message)
 
     def _request(self, message: dict[str, Any]) -> None:
         request_id = message["id"]
@@ -155,32 +157,32 @@ class Wire:
             self._error(request_id, INVALID_REQUEST, "A request with this id is still under way.")
             return
         if message["method"] == "tools/call":
-            call = self._lane.tool_call(message, self._talk)
+            call = self._fast_path.tool_call(message, self._negotiated)
             if call is not None:
-                if self._answered_at_once(request_id, call):
+                if self._answered_directly(request_id, call):
                     return
                 self._scopes[request_id] = anyio.CancelScope()
                 self._running[request_id] = self._loop.create_task(self._call(request_id, call))
                 return
         else:
-            answer = self._lane.answer(message, self._talk)
+            answer = self._fast_path.answer(message, self._negotiated)
             if answer is not None:
                 self._who = None
                 self._send_result(request_id, answer)
                 return
-            if self._lane.is_absent(message, self._talk):
+            if self._fast_path.is_absent(message, self._negotiated):
                 self._error(request_id, METHOD_NOT_FOUND, "Method not found")
                 return
-        self._hand_over(message)
+        self._pass_to_sdk(message)
 
-    def _answered_at_once(self, request_id: str | int, call: ToolCall) -> bool:
-        """Run a call that never waits here and now: a task would cost more than the call."""
-        if call.state is not None or not self._lane.tools.is_instant(call.name, call.arguments):
+    def _answered_directly(self, request_id: str | int, call: ToolCall) -> bool:
+        """Run a call that never suspends without a task, which would cost more than the call."""
+        if call.state is not None or not self._fast_path.tools.is_instant(call.name, call.arguments):
             return False
         who = self._who
-        if who is None or self._talk.era == "modern":
-            who = self._who = self._principal(self._talk)
-        work = self._lane.run(call, self._talk, who, None, None)
+        if who is None or self._negotiated.era == "modern":
+            who = self._who = self._principal(self._negotiated)
+        work = self._fast_path.run(call, self._negotiated, who, None, None)
         try:
             work.send(None)
         except StopIteration as done:
@@ -192,12 +194,12 @@ class Wire:
     async def _call(self, request_id: str | int, call: ToolCall) -> None:
         try:
             who = self._who
-            if who is None or self._talk.era == "modern":
-                who = self._who = self._principal(self._talk)
+            if who is None or self._negotiated.era == "modern":
+                who = self._who = self._principal(self._negotiated)
             report = None if call.progress_token is None else self._progress(call.progress_token)
-            # A scope, not the task's own cancel(): that would tear an operation out of a step it has shielded.
+            # A scope, not the task's own cancel(): that would interrupt an operation inside a step it has shielded.
             with self._scopes[request_id] as scope:
-                result = await self._lane.run(call, self._talk, who, report, self._ask())
+                result = await self._fast_path.run(call, self._negotiated, who, report, self._ask())
             # The protocol: a cancelled request gets no answer.
             if not scope.cancel_called:
                 self._send_result(request_id, result)
@@ -210,10 +212,10 @@ class Wire:
                 self._resume()
 
     def _ask(self) -> Approver | None:
-        """The way to a person through this client's own dialog, when it has one."""
-        if not can_ask(self._talk.client_capabilities):
+        """The approver for this client's own dialog; None when it has none."""
+        if not can_ask(self._negotiated.client_capabilities):
             return None
-        return ask_by_result if self._talk.era == "modern" else self._elicit
+        return ask_by_result if self._negotiated.era == "modern" else self._elicit
 
     async def _elicit(self, asked: Asked) -> Answer | None:
         self._asked_count += 1
@@ -224,7 +226,7 @@ class Wire:
             self._send(to_json({"jsonrpc": "2.0", "id": request_id, "method": "elicitation/create", "params": params}))
             return answer_of(await answered)
         except asyncio.CancelledError:
-            # Answered elsewhere, or over: the client can close its dialog.
+            # Answered elsewhere, or ended: the client can close its dialog.
             self._send(
                 to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}})
             )
@@ -232,7 +234,7 @@ class Wire:
         finally:
             del self._questions[request_id]
 
-    def _notice(self, message: dict[str, Any]) -> None:
+    def _notification(self, message: dict[str, Any]) -> None:
         method, params = message.get("method"), message.get("params")
         answered = self._questions.get(_handle(message.get("id"))) if method is None else None
         if answered is not None:
@@ -244,15 +246,15 @@ class Wire:
             if scope is not None:
                 scope.cancel()
                 return
-        if self._behind is not None:
-            self._behind.feed(message)
+        if self._sdk is not None:
+            self._sdk.feed(message)
 
-    def _hand_over(self, message: dict[str, Any]) -> None:
-        if self._behind is None:
-            self._behind = SdkBehind(self._lane.tools, lambda: self._principal(self._talk), self._send)
-            if self._talk.handshake is not None:
-                self._behind.replay(self._talk.handshake)
-        self._behind.feed(message)
+    def _pass_to_sdk(self, message: dict[str, Any]) -> None:
+        if self._sdk is None:
+            self._sdk = SdkSession(self._fast_path.tools, lambda: self._principal(self._negotiated), self._send)
+            if self._negotiated.handshake is not None:
+                self._sdk.replay(self._negotiated.handshake)
+        self._sdk.feed(message)
 
     def _progress(self, token: Any) -> Progress:
         rising = Rising()
@@ -279,7 +281,7 @@ class Wire:
         self._out += line
         self._out += b"\n"
         if self._sending == "idle":
-            # Answers that become ready together leave in one write; a single one waits for nobody.
+            # Answers that become ready together leave in one write; a single one is written immediately.
             self._sending = "soon"
             if len(self._running) > 1:
                 self._loop.call_soon(self._flush)
@@ -289,7 +291,7 @@ class Wire:
             self._pause()
 
     def _flush(self) -> None:
-        """Write what there is; what the client does not take yet goes when it is ready to."""
+        """Write the buffer; what the client does not accept yet is written when the descriptor is ready."""
         if self._sending == "never":
             return
         try:
@@ -313,7 +315,7 @@ class Wire:
             self._resume()
 
     def _stop_sending(self) -> None:
-        """Nothing may be written from here on: the descriptor's number may soon be somebody else's."""
+        """Write nothing more: the descriptor's number may soon be another file's."""
         if self._sending == "waiting":
             self._loop.remove_writer(self._write_fd)
         self._sending = "never"
@@ -327,15 +329,15 @@ class Wire:
     async def _end(self) -> None:
         self._pause()
         tasks = list(self._running.values())
-        # The input may end right after the last request (a script piped in): let quick work finish and be answered.
+        # The input may end right after the last request (a script piped in): let short calls finish and be answered.
         if tasks and self._out_is_open():
             await asyncio.wait(tasks, timeout=2)
         for scope in self._scopes.values():
             scope.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=10)
-        if self._behind is not None:
-            await self._behind.aclose()
+        if self._sdk is not None:
+            await self._sdk.aclose()
         await self._drain()
         self._stop_sending()
 
@@ -354,5 +356,5 @@ class Wire:
 
 
 def _handle(value: Any) -> Any:
-    """An id as it can be looked up; anything that is no id is one nobody has."""
+    """An id usable as a key; anything else becomes one that no request has."""
     return value if type(value) in (str, int) else None

@@ -1,4 +1,4 @@
-"""What a peer had done: by its key, so that what comes again after a dropped link is answered and not done again."""
+"""Idempotency of a peer's calls: a call repeated after a dropped link is answered and not executed again."""
 
 import asyncio
 import time
@@ -17,11 +17,11 @@ Work = Callable[[], Awaitable[Reply]]
 _KEEP_S = 600.0
 _MAX_KEPT = 4000
 _SETTLED_S = 60.0
-"""After this nobody asks for an answer again whose link did not break: it may be forgotten when there are many."""
+"""After this an answer over an unbroken link is not requested again: it may be forgotten when there are many."""
 _MAX_ANSWERS = 16 * 1024 * 1024
-"""What all remembered answers to one peer take; of more, only that they were given is remembered."""
+"""Bytes of all stored answers to one peer; beyond it, only the fact that a call was answered is stored."""
 _MAX_ACTS = 128
-"""Acts of one peer under way at once, over all of its links."""
+"""Acts of one peer running at once, over all of its links."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _Act:
 
 
 class Acts:
-    """Side effects of one peer by their idempotency key: one that comes again after a dropped link is not done again."""
+    """The calls of one peer by idempotency key."""
 
     def __init__(self) -> None:
         self._acts: dict[str, _Act] = {}
@@ -42,11 +42,11 @@ class Acts:
 
     @property
     def bytes_kept(self) -> int:
-        """What the remembered answers take."""
+        """Bytes of the stored answers."""
         return self._bytes
 
     def run(self, key: str, digest: bytes, work: Work) -> asyncio.Task[Reply]:
-        """The act of this key: the one under way or done, or a new one. Raises for a key that belongs to another request."""
+        """The act of this key: the running or finished one, or a new one. Raises for a key that belongs to another request."""
         known = self._acts.get(key)
         if known is not None:
             if known.digest != digest:
@@ -66,13 +66,13 @@ class Acts:
         return task
 
     def end(self) -> None:
-        """End what is under way: the machine that asked for it may use nothing any more."""
+        """Cancel what is running, when the peer's access was revoked."""
         for act in self._acts.values():
             if act.task is not None:
                 act.task.cancel()
 
     def _make_room(self, now: float) -> None:
-        """Forget what is old, the oldest first; when there are many, what nobody asks for again."""
+        """Forget old acts, the oldest first; when there are many, those that are not requested again."""
         is_full = len(self._acts) >= _MAX_KEPT
         before = now - (_SETTLED_S if is_full else _KEEP_S)
         gone: list[str] = []
@@ -100,7 +100,7 @@ class Acts:
 
 
 def plain(envelope: dict[str, Any]) -> dict[str, Any]:
-    """The envelope as plain values; facet answers are plain already and may hold bytes."""
+    """The envelope as plain values; facet answers are plain already and may contain bytes."""
     if envelope.get("ok") and isinstance(envelope["data"], Plain):
         return {**envelope, "data": envelope["data"].value}
     made: dict[str, Any] = to_jsonable_python(envelope, by_alias=True)

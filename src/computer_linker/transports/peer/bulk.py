@@ -1,4 +1,4 @@
-"""Bytes beside a call: a TLS connection of its own on the same port, let in by a ticket that the call carried."""
+"""Byte streams of calls: separate TLS connections on the same port, admitted by a ticket from the call."""
 
 import queue
 import socket
@@ -12,46 +12,45 @@ from hashlib import sha256
 
 from computer_linker.computer.remote.flow import Connect, Flow, Pipe
 from computer_linker.errors import Aborted, InvalidRequest
-from computer_linker.transports.peer.identity import Identity
+from computer_linker.transports.peer.identity import SERVER_NAME, Identity, client_context
 from computer_linker.transports.peer.table import Peer
-from computer_linker.transports.peer.tls import SERVER_NAME, client_context
 
 MAGIC = b"clkbulk2"
 """Sent before the TLS handshake, which begins with another byte: so one port serves links and their streams."""
 TICKET = 32
 _OFFSET = struct.Struct(">Q")
 _SILENT_S = 15.0
-"""How long either side may say nothing before the connection counts as lost."""
+"""How long either side may be silent before the connection counts as lost."""
 _AHEAD_S = 2.0
-"""How long a stream of a paired machine may be there before the call that carries its ticket is read."""
+"""How long a stream of a paired machine may wait for the call that carries its ticket."""
 _MAX_EXPECTED = 16
 """Streams of one paired machine at a time."""
 _MAX_NEW = 32
 _MAX_OVER = 256
-"""How many calls that ended are remembered, so that a stream which comes late for one is told so at once."""
+"""Ended calls that are remembered, so that a stream that arrives late for one is closed at once."""
 _MOST = 1 << 62
-"""No file is longer; what says so has not sent a length."""
+"""No file is longer; a larger value is not a length."""
 
 
 class Bulk:
-    """The streams that are expected here, by the ticket of their call."""
+    """The expected streams, by the ticket of their call."""
 
     def __init__(self) -> None:
         self._expected: dict[bytes, tuple[str, queue.Queue[ssl.SSLSocket]]] = {}
-        self._over: dict[bytes, str] = {}
-        """Whose the tickets of calls that ended were, the oldest first."""
-        self._news = threading.Condition()
+        self._ended: dict[bytes, str] = {}
+        """The fingerprint for each ticket of an ended call, the oldest first."""
+        self._changed = threading.Condition()
 
     @contextmanager
     def expected(self, ticket: bytes, fingerprint: str) -> Iterator[Flow]:
-        """A flow whose other side comes with this ticket and this key, for as long as the body runs."""
+        """A flow from the peer with this ticket and key, while the context is open."""
         theirs = sum(owner == fingerprint for owner, _ in self._expected.values())
         if len(ticket) != TICKET or ticket in self._expected or theirs >= _MAX_EXPECTED:
             raise InvalidRequest("That stream cannot be taken.", rule="bad_ticket")
         arrived: queue.Queue[ssl.SSLSocket] = queue.Queue(4)
-        with self._news:
+        with self._changed:
             self._expected[ticket] = (fingerprint, arrived)
-            self._news.notify_all()
+            self._changed.notify_all()
         flow = Flow()
         flow.carried_by(_arriving(arrived))
         try:
@@ -63,7 +62,7 @@ class Bulk:
                 arrived.get_nowait().close()
 
     def take(self, raw: socket.socket, context: ssl.SSLContext) -> str | None:
-        """Let in a connection that began with the magic; blocking. Why it was refused, or None."""
+        """Admit a connection that began with the magic; blocking. Returns the rule it was refused by, or None."""
         try:
             raw.settimeout(_SILENT_S)
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -74,33 +73,33 @@ class Bulk:
         try:
             shown = link.getpeercert(binary_form=True)
             if shown is None:
-                # Before it may say anything, for it could take its time over it.
+                # Before anything is read, since an unpaired client could delay that.
                 link.close()
                 return "unpaired"
             ticket, fingerprint = _exactly(link, TICKET), sha256(shown).hexdigest()
             arrived = self._awaited(ticket, fingerprint)
             if arrived is None:
                 link.close()
-                # Its own call ended before it came, as a refused one does: it is late, and no stranger.
-                return None if self._over.get(ticket) == fingerprint else "bad_ticket"
+                # Its call ended before it arrived, as a refused one does: it is late, not unpaired.
+                return None if self._ended.get(ticket) == fingerprint else "bad_ticket"
             arrived.put_nowait(link)
         except (OSError, queue.Full):
             link.close()
         return None
 
     def _awaited(self, ticket: bytes, shown: str) -> "queue.Queue[ssl.SSLSocket] | None":
-        """Where a stream with this ticket and key belongs. The call comes on another connection, so it may be the later one."""
-        with self._news:
-            self._news.wait_for(lambda: ticket in self._expected or ticket in self._over, _AHEAD_S)
+        """The queue for a stream with this ticket and key. The call arrives on another connection, so it may be the later one."""
+        with self._changed:
+            self._changed.wait_for(lambda: ticket in self._expected or ticket in self._ended, _AHEAD_S)
             fingerprint, arrived = self._expected.get(ticket, ("", None))
         return arrived if shown == fingerprint else None
 
     def _end(self, ticket: bytes) -> None:
-        with self._news:
-            self._over[ticket] = self._expected.pop(ticket)[0]
-            if len(self._over) > _MAX_OVER:
-                del self._over[next(iter(self._over))]
-            self._news.notify_all()
+        with self._changed:
+            self._ended[ticket] = self._expected.pop(ticket)[0]
+            if len(self._ended) > _MAX_OVER:
+                del self._ended[next(iter(self._ended))]
+            self._changed.notify_all()
 
 
 def _arriving(arrived: "queue.Queue[ssl.SSLSocket]") -> Connect:
@@ -115,7 +114,7 @@ def _arriving(arrived: "queue.Queue[ssl.SSLSocket]") -> Connect:
 
 
 def dialer(own: Identity, peer: Peer, ticket: bytes) -> Connect:
-    """Opens the stream's connections from the calling side."""
+    """Open the stream's connections from the calling side."""
     context = client_context(own, peer.cert_pem)
 
     def connect(have: int, within_s: float) -> tuple[Pipe, int]:
@@ -139,7 +138,7 @@ def dialer(own: Identity, peer: Peer, ticket: bytes) -> Connect:
 
 
 def _agreed(link: ssl.SSLSocket, own: bytes) -> int:
-    """Say how many bytes are here, and learn how many are there."""
+    """Exchange the number of bytes that each side has."""
     try:
         link.sendall(own)
         there: int = _OFFSET.unpack(_exactly(link, _OFFSET.size))[0]
@@ -151,17 +150,17 @@ def _agreed(link: ssl.SSLSocket, own: bytes) -> int:
         raise
 
 
-class Hall:
-    """Lets streams in without holding up the event loop, a few at a time: a stranger costs a thread until it is known."""
+class StreamAdmission:
+    """Admits stream connections in threads, a bounded number at a time: an unauthenticated one holds a thread."""
 
     def __init__(self, bulk: Bulk, context: ssl.SSLContext, refused: Callable[[str], None]) -> None:
         self._bulk, self._context, self._refused = bulk, context, refused
         self._new: dict[socket.socket, str] = {}
-        """A second handle of each connection that is not known yet, and where it comes from."""
+        """A duplicate of each unauthenticated connection, and its address."""
         self._lock = threading.Lock()
 
     def take(self, raw: socket.socket) -> None:
-        """Take a connection that began with the magic; `refused` is called from its thread."""
+        """Admit a connection that began with the magic; `refused` is called from its thread."""
         try:
             handle, where = raw.dup(), str(raw.getpeername()[0])
         except OSError:
@@ -169,20 +168,20 @@ class Hall:
             return
         with self._lock:
             if len(self._new) >= _MAX_NEW:
-                self._send_one_away()
+                self._evict()
             self._new[handle] = where
-        threading.Thread(target=self._let_in, args=(raw, handle), name="peer-stream", daemon=True).start()
+        threading.Thread(target=self._admit, args=(raw, handle), name="peer-stream", daemon=True).start()
 
-    def _send_one_away(self) -> None:
-        """Make room: the oldest of the address that has most of them. Its thread sees the end of its connection."""
-        crowd, _ = Counter(self._new.values()).most_common(1)[0]
-        oldest = next(handle for handle, where in self._new.items() if where == crowd)
+    def _evict(self) -> None:
+        """Make room: close the oldest of the address that has most of them. Its thread sees the end of its connection."""
+        busiest, _ = Counter(self._new.values()).most_common(1)[0]
+        oldest = next(handle for handle, where in self._new.items() if where == busiest)
         del self._new[oldest]
         with suppress(OSError):
             oldest.shutdown(socket.SHUT_RDWR)
         oldest.close()
 
-    def _let_in(self, raw: socket.socket, handle: socket.socket) -> None:
+    def _admit(self, raw: socket.socket, handle: socket.socket) -> None:
         try:
             if (rule := self._bulk.take(raw, self._context)) is not None:
                 self._refused(rule)
@@ -202,4 +201,4 @@ def _exactly(link: ssl.SSLSocket, size: int) -> bytes:
     return bytes(data)
 
 
-__all__ = ["MAGIC", "TICKET", "Bulk", "Hall", "dialer"]
+__all__ = ["MAGIC", "TICKET", "Bulk", "StreamAdmission", "dialer"]

@@ -1,4 +1,4 @@
-"""Programs that a paired machine started here by facet calls: judged and confined as any command, held until it lets go."""
+"""Processes that a paired machine started by facet calls: under the rules and sandbox of any command."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import anyio
 
@@ -18,20 +18,21 @@ from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.runner import SIGNALS, Runner
 from computer_linker.registry.context import Context
+from computer_linker.services import Services
 
 _PIECE = 16_384
 _KEPT = 65
-"""Pieces that a caller may still ask for again: a window of a stream, and the one that was being sent."""
+"""Pieces that a caller may request again: a window of a stream, and the one that was being sent."""
 _MAX_HELD = 16
 """Of one paired machine at a time."""
 _MAX_ENV = 64
 _UNWATCHED_S = RESUME_S + 10
-"""How long a process goes on while nobody watches it: a little more than a broken link takes to come back."""
+"""How long a process runs without a watcher: a little more than a broken link takes to resume."""
 _TAKES_S = 10.0
 
 
 class Outlet:
-    """One output of a process, read only as fast as its caller takes it, and from where that one was."""
+    """One output of a process, read only as fast as its caller reads it, and from the caller's offset."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -41,7 +42,7 @@ class Outlet:
         self._reading = asyncio.Lock()
 
     async def pieces(self, have: int) -> AsyncIterator[bytes]:
-        """What comes from byte `have` on. A later reader takes the place of an earlier one, whose link may be dead."""
+        """The output from byte `have` on. A later reader replaces an earlier one, whose link may be dead."""
         self._turn += 1
         turn, at = self._turn, have
         if not self._read_to - sum(map(len, self._kept)) <= have <= self._read_to:
@@ -57,7 +58,7 @@ class Outlet:
                 await self._more(at)
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             anyio.notify_closing(fd)
@@ -74,7 +75,7 @@ class Outlet:
             except BlockingIOError:
                 return
             except (OSError, anyio.ClosedResourceError):
-                # A terminal fails so when the last process has left it.
+                # Reading a terminal fails with EIO when the last process has closed it.
                 piece = b""
             if not piece:
                 self.close()
@@ -105,10 +106,10 @@ class Held:
     timer: asyncio.TimerHandle | None = None
     limit: asyncio.TimerHandle | None = None
     before_start: Callable[[], Awaitable[None]] | None = None
-    """Raises when what a person was shown of the command is no longer so."""
+    """Raises when the command no longer matches what a person was shown."""
 
     def close(self) -> None:
-        """End it, and let go of everything."""
+        """Kill the process and release its resources."""
         self.child.kill()
         for timer in (self.timer, self.limit):
             if timer is not None:
@@ -119,23 +120,23 @@ class Held:
         self.prepared.plan.release()
 
     def end_input(self) -> None:
-        """Give it nothing more."""
+        """Close its standard input."""
         fd, self.child.stdin = self.child.stdin, None
         if fd is not None:
-            # Whoever waits to write to it must not find another file under its number.
+            # A pending writer must not find another file under its descriptor number.
             anyio.notify_closing(fd)
             os.close(fd)
 
 
 class PeerChildren:
-    """The processes of paired machines. One that nobody watches any more is ended."""
+    """The registry of processes of paired machines. One without a watcher is killed after a timeout."""
 
     def __init__(self, unwatched_s: float = _UNWATCHED_S) -> None:
         self._held: dict[str, Held] = {}
         self._unwatched_s = unwatched_s
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls()
 
     def is_busy(self) -> bool:
@@ -146,12 +147,12 @@ class PeerChildren:
             self._drop(process)
 
     def refuse_too_many(self, principal: str) -> None:
-        """Raise when this caller holds as many as it may."""
+        """Raise when this caller has reached its limit."""
         if sum(held.owner[0] == principal for held in self._held.values()) >= _MAX_HELD:
             raise LimitExceeded(f"{_MAX_HELD} processes of this computer run here already.", limit=_MAX_HELD)
 
     def hold(self, owner: tuple[str, str], child: Child, prepared: Prepared, max_runtime_s: float) -> str:
-        """Keep a process that waits at its gate; its handle."""
+        """Store a process that waits at its gate; returns its handle."""
         outlets = {"stdout": Outlet(child.stdout)}
         if child.stderr is not None:
             outlets["stderr"] = Outlet(child.stderr)
@@ -171,7 +172,7 @@ class PeerChildren:
 
     @contextmanager
     def watching(self, process: str, owner: tuple[str, str]) -> Iterator[Held]:
-        """The process, which lives at least as long as somebody watches it."""
+        """Keep the process alive while the context is open."""
         held = self.find(process, owner)
         held.watchers += 1
         if held.timer is not None:
@@ -184,7 +185,7 @@ class PeerChildren:
                 self._unwatched(process, held)
 
     async def end_of(self, principal: str) -> int:
-        """End every process of a caller that may use nothing any more; how many ran."""
+        """Stop every process of a principal whose access was revoked; returns how many ran."""
         theirs = [process for process, held in self._held.items() if held.owner[0] == principal]
         for process in theirs:
             self._drop(process)
@@ -198,7 +199,7 @@ class PeerChildren:
 
 
 class ProcessesHere:
-    """What one call of a paired machine does to processes here; each was judged by the scope it names."""
+    """The process facet for one call of a paired machine; each call was authorized by the scope it names."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -240,7 +241,7 @@ class ProcessesHere:
     async def go(self, process: str) -> None:
         held = self._find(process)
         try:
-            # The caller chooses when this comes: what a person saw of the command must be so now, not only at `spawn`.
+            # The caller chooses when this arrives: what a person saw of the command must hold now, not only at `spawn`.
             if held.before_start is not None:
                 await held.before_start()
         except LinkError:
@@ -255,11 +256,11 @@ class ProcessesHere:
         await self._ctx.durable_intent()
         async with held.feeding:
             stdin, known = held.child.stdin, held.fed - at
-            # What comes again after a broken link was taken already, as far as it was.
+            # Data repeated after a broken link was already written, up to where the process had read.
             if not 0 <= known <= len(data) or (stdin is None and not is_last):
                 raise Conflict("The process takes no such input now.", fed=held.fed)
             left = data[known:]
-            taken = await _given(stdin, left) if left and stdin is not None else 0
+            taken = await _write_input(stdin, left) if left and stdin is not None else 0
             held.fed += taken
             self._ctx.note(bytes=taken)
             if is_last and taken == len(left):
@@ -302,16 +303,16 @@ class ProcessesHere:
     async def ending(self, process: str) -> AsyncIterator[Ended]:
         with self._children.watching(process, self._owner) as held:
             ended = await held.child.wait()
-            # A sandbox program passes on how what it ran was ended, as an exit code.
-            is_told = ended.signal is not None or not held.prepared.plan.wrapped
-            yield ended if is_told else replace(ended, signal=SIGNALS.get(ended.exit_code))
+            # A sandbox program passes on the signal that ended its command as an exit code.
+            is_exit_code = ended.signal is not None or not held.prepared.plan.wrapped
+            yield ended if is_exit_code else replace(ended, signal=SIGNALS.get(ended.exit_code))
 
     def _find(self, process: str) -> Held:
         return self._children.find(process, self._owner)
 
 
-async def _given(fd: int, data: bytes) -> int:
-    """Give a process input; how much it took within a moment."""
+async def _write_input(fd: int, data: bytes) -> int:
+    """Write to a process's input; returns how much it accepted in time."""
     with anyio.move_on_after(_TAKES_S), suppress(anyio.ClosedResourceError):
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Facet calls of a paired machine as operations of their own catalogue: the same policy, confirmation, lane and audit as any."""
+"""Facet calls of a paired machine as operations of a catalogue: the same policy, confirmation, device queue and audit as any."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from computer_linker.computer.facets.files import Change, Changed, Copy, Inverse, Move, Restore
+from computer_linker.computer.facets.files import Change, Changed, Copy, Move, Restore
 from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.remote.files import changed_adapter, paths_of, unpacked_change
 from computer_linker.computer.remote.methods import Method, methods
@@ -24,17 +24,16 @@ from computer_linker.registry.operation import Operation, PathBoundary
 from computer_linker.transports.peer.children import ProcessesHere
 from computer_linker.transports.peer.facet_shows import shows_for
 from computer_linker.transports.peer.frames import MAX_BLOBS
-from computer_linker.undo.journal import Entry, Journal
-from computer_linker.undo.steps import recover
+from computer_linker.undo.journal import UndoJournal
 
-Give = Callable[[Any], Awaitable[None]]
+Push = Callable[[Any], Awaitable[None]]
 _FIELDS = frozenset({"scope", "method", "params", "confirm"})
 _MOST = {"limit": MAX_BLOBS, "max_bytes": MAX_REPLY, "max_entries": 100_000, "max_results": 100_000}
 
 
 @dataclass
 class Plain:
-    """A facet's answer: plain values as they travel."""
+    """A facet's answer: plain values in their wire form."""
 
     value: Any
 
@@ -47,12 +46,12 @@ class FacetRequest:
     method: Method
     params: dict[str, Any]
     confirm: str | None = None
-    give: Give | None = field(default=None)
+    give: Push | None = field(default=None)
     """Pushes one item of a stream to the caller."""
 
     @classmethod
     def parse(cls, value: dict[str, Any]) -> Self:
-        """The request of a call frame."""
+        """Parse the request of a call frame."""
         scope, name, params, confirm = (value.get(part) for part in ("scope", "method", "params", "confirm"))
         if not value.keys() <= _FIELDS or type(scope) is not str or type(params) is not dict:
             raise InvalidRequest("A facet call has scope, method and params.", rule="malformed_frame")
@@ -63,7 +62,7 @@ class FacetRequest:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The arguments as a person confirms them: bytes by their digest."""
+        """The arguments shown for confirmation: bytes by their digest."""
         shown: dict[str, Any] = _shown(self.params)
         return shown
 
@@ -75,7 +74,7 @@ def facet_catalog() -> Catalog:
 
 
 class FacetOperation(Operation):
-    """An operation whose arguments travel beside the request; the facet's own annotations say what they are."""
+    """An operation whose arguments are outside the request; the facet's own annotations are their schema."""
 
     def parse(self, target: Any, input: Any, options: Any) -> dict[str, Any]:
         return {}
@@ -88,9 +87,9 @@ def _operation(method: Method) -> FacetOperation:
     return FacetOperation(
         name=method.name, run=_run_stream if method.is_stream else run, needs=method.needs, needs_any=method.needs_any,
         effect=method.effect, on=method.on, boundary=_boundary(method),
-        lane="desktop" if method.effect is Effect.ACT else None, deadline_s=None if method.is_stream else 60,
-        destructive=method.effect is not Effect.OBSERVE, instant=False, awaits_intent=method.effect is Effect.CHANGE,
-        examples=(), shows=None if method.effect is Effect.OBSERVE else shows_for(method, _asked_changes),
+        deadline_s=None if method.is_stream else 60,
+        destructive=method.effect is not Effect.OBSERVE, awaits_intent=method.effect is Effect.CHANGE,
+        examples=(), shows=None if method.effect is Effect.OBSERVE else shows_for(method),
     )  # fmt: skip
 
 
@@ -101,7 +100,7 @@ def _boundary(method: Method) -> PathBoundary:
 
 
 async def _run(ctx: Context) -> Plain:
-    request: FacetRequest = ctx.cargo
+    request: FacetRequest = ctx.payload
     _refuse_unjudged(ctx)
     method = request.method
     result = await _bound(ctx, method)(**method.from_params(request.params))
@@ -110,8 +109,8 @@ async def _run(ctx: Context) -> Plain:
 
 
 async def _run_keyboard(ctx: Context) -> Plain:
-    """Keys go to applications, as through the operations: what reaches past them, to the desktop or the system, is refused."""
-    request: FacetRequest = ctx.cargo
+    """Send keys to applications only, as the operations do: keys for the desktop or the system are refused."""
+    request: FacetRequest = ctx.payload
     if request.method.attribute == "press":
         given = request.method.from_params(request.params)
         chord(given["keys"])
@@ -121,8 +120,8 @@ async def _run_keyboard(ctx: Context) -> Plain:
 
 
 async def _run_screen(ctx: Context) -> Plain:
-    """Pictures leave as they leave through the operations: password fields painted over, windows and displays if allowed."""
-    request: FacetRequest = ctx.cargo
+    """Capture as the operations do: password fields masked, windows and displays only if allowed."""
+    request: FacetRequest = ctx.payload
     method, policy = request.method, ctx.scope.policy
     if method.attribute == "displays":
         return await _run(ctx)
@@ -142,7 +141,7 @@ async def _run_screen(ctx: Context) -> Plain:
 
 
 async def _run_stream(ctx: Context) -> Plain:
-    request: FacetRequest = ctx.cargo
+    request: FacetRequest = ctx.payload
     _refuse_unjudged(ctx)
     method, sent = request.method, 0
     give = request.give
@@ -151,27 +150,27 @@ async def _run_stream(ctx: Context) -> Plain:
     if method.facet == "accessibility":
         async with opened as changes:
             async for item in changes:
-                _refuse_what_was_taken_away(ctx, method)
+                _refuse_revoked(ctx, method)
                 await give(method.to_answer(item)[0])
         return Plain(None)
     async with aclosing(opened) as items:
         async for item in items:
-            _refuse_what_was_taken_away(ctx, method)
+            _refuse_revoked(ctx, method)
             await give(method.to_answer(item)[0])
             sent += 1
     ctx.note(items=sent)
     return Plain(None)
 
 
-def _refuse_what_was_taken_away(ctx: Context, method: Method) -> None:
-    """A stream lasts: what the owner takes away from the scope meanwhile ends it with the next item."""
-    scope = find_scope(ctx.services.config, ctx.scope.id, ctx.principal)
+def _refuse_revoked(ctx: Context, method: Method) -> None:
+    """Check a long-lived stream again: a capability that was revoked meanwhile ends it with the next item."""
+    scope = find_scope(ctx.services.current_config, ctx.scope.id, ctx.principal)
     if scope is not ctx.scope and missing_capabilities(scope, method, ctx.principal):
         raise PermissionDenied(f"Scope {scope.id} does not allow {method.name} any more.", rule="taken_away")
 
 
 async def _run_files(ctx: Context) -> Plain:
-    request: FacetRequest = ctx.cargo
+    request: FacetRequest = ctx.payload
     method = request.method
     if method.attribute in ("change", "rehearse"):
         return await _run_changes(ctx, method.attribute, request.params)
@@ -182,7 +181,7 @@ async def _run_files(ctx: Context) -> Plain:
 
 
 def _bound_reading(given: dict[str, Any]) -> None:
-    """How much is gathered for one answer is ours to say; more than this would not fit into one anyway."""
+    """Limit how much is read for one answer; more than this would not fit into one anyway."""
     for name, most in _MOST.items():
         if name in given:
             given[name] = min(given[name], most)
@@ -190,9 +189,9 @@ def _bound_reading(given: dict[str, Any]) -> None:
         given["window"] = replace(given["window"], max_bytes=min(given["window"].max_bytes, MAX_BLOBS))
 
 
-def _asked_changes(ctx: Context) -> list[Change]:
+def _requested_changes(ctx: Context) -> list[Change]:
     """The changes of a batch, on this scope's own paths."""
-    params = ctx.cargo.params
+    params = ctx.payload.params
     sent = params.get("changes")
     if params.keys() != {"changes"} or type(sent) is not list or not 0 < len(sent) <= 1000:
         raise InvalidRequest("A batch has `changes`.", field="changes")
@@ -200,59 +199,25 @@ def _asked_changes(ctx: Context) -> list[Change]:
 
 
 async def _run_changes(ctx: Context, what: str, params: dict[str, Any]) -> Plain:
-    changes, sent = _asked_changes(ctx), params["changes"]
-    journal = ctx.use(Journal)
-    if not journal.is_recovered:
-        await recover(journal, ctx.computer.files)
-    keeper = _Telling(journal.begin(ctx.operation_id, ctx.scope.id, ctx.principal.id, ctx.op))
+    done = await ctx.change(_requested_changes(ctx), dry_run=what == "rehearse")
     if what == "rehearse":
-        await ctx.computer.files.rehearse(changes, keeper=keeper)
+        ctx.effect = None
         return Plain(None)
-    done = await ctx.computer.files.change(changes, gate=ctx.durable_intent, keeper=keeper)
-    ctx.effect = "confirmed" if all(change.is_confirmed for change in done) else "unverifiable"
     ctx.note(changes=len(done))
-    return Plain({"done": changed_adapter().dump_python(_shown_paths(done, sent)), "steps": keeper.steps})
-
-
-class _Telling:
-    """The journal's keeper, which also remembers the steps so that the caller can be told them."""
-
-    def __init__(self, entry: Entry) -> None:
-        self._entry = entry
-        self.steps: list[Inverse] = []
-
-    @property
-    def folder(self) -> int:
-        return self._entry.folder
-
-    @property
-    def room(self) -> int:
-        return self._entry.room
-
-    def new_name(self) -> str:
-        return self._entry.new_name()
-
-    def begun(self, steps: list[Inverse], leftovers: list[dict[str, Any]]) -> None:
-        self.steps = steps
-        self._entry.begun(steps, leftovers)
-
-    def done(self) -> None:
-        self._entry.done()
-
-    def void(self) -> None:
-        self._entry.void()
+    steps = ctx.use(UndoJournal).steps_of(ctx.operation_id)
+    return Plain({"done": changed_adapter().dump_python(_shown_paths(done, params["changes"])), "steps": steps})
 
 
 def _rehomed_change(ctx: Context, change: Change) -> Change:
-    """The change on this scope's own paths. What is copied is only read; everything else is written."""
+    """The change on this scope's own paths. The source of a copy is only read; everything else is written."""
     is_copy = isinstance(change, Copy)
     moved: Change = replace(change, path=_rehomed(ctx, change.path, for_writing=not is_copy))
     if isinstance(moved, Move | Copy):
         moved = replace(moved, destination=_rehomed(ctx, moved.destination, for_writing=True))
     if isinstance(moved, Restore):
         where = moved.path
-        if not ctx.use(Journal).has_kept(moved.kept, ctx.scope.id, ctx.principal, (where.root, where.parts)):
-            # The name is the peer's own word: only what this scope kept of this path may come of it.
+        if not ctx.use(UndoJournal).has_kept(moved.kept, ctx.scope.id, ctx.principal, (where.root, where.parts)):
+            # The name is the peer's claim: only what this scope stored for this path may be restored.
             raise NotFound("What that path was is not kept here.", path=where.shown)
     return moved
 
@@ -277,7 +242,7 @@ def _rehomed(ctx: Context, path: RootedPath, *, for_writing: bool) -> RootedPath
 
 
 def _shown_paths(done: Sequence[Changed], sent: list[Any]) -> list[Changed]:
-    """What was done, told with the paths as the caller wrote them."""
+    """The changes made, with the paths as the caller wrote them."""
     asked = [paths_of(unpacked_change(one))[-1] for one in sent]
     if len(asked) != len(done):
         return list(done)
@@ -285,7 +250,7 @@ def _shown_paths(done: Sequence[Changed], sent: list[Any]) -> list[Changed]:
 
 
 def _refuse_unjudged(ctx: Context) -> None:
-    """Where a scope keeps applications out of sight, only operations know which window a call is about."""
+    """Refuse where a scope hides applications: only operations can tell which window a call is about."""
     if ctx.scope.policy.excluded_applications:
         raise PermissionDenied(
             "This scope keeps some applications out of sight, so its desktop is used by operations (desktop.*, screen.*) only.",

@@ -1,8 +1,9 @@
-"""Serving a paired machine: its calls go down our own road, whose policy, confirmation and audit have the last word."""
+"""Serves a paired machine: its calls go through the dispatcher, with its policy, approval and audit."""
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,21 +33,21 @@ Send = Callable[[bytes], Awaitable[None]]
 _MAX_KEPT_BYTES = 64 * 1024
 _MAX_UNDER_WAY = 128
 _MAX_LARGE = 4
-"""Answers with pictures that one link holds at once: a peer that does not read them must not make us keep many."""
-_MAX_TELLING = 16
+"""Answers with pictures that one link holds at once: a peer that does not read them must not fill our memory."""
+_MAX_REPORTS = 16
 
 
 class HostSession:
     """One link from a paired machine."""
 
-    def __init__(self, road: "Roads", peer: Peer, acts: Acts, send: Send) -> None:
-        self._road = road
+    def __init__(self, dispatchers: "PeerDispatchers", peer: Peer, acts: Acts, send: Send) -> None:
+        self._dispatchers = dispatchers
         self._peer = peer
         self._acts = acts
         self._send = send
         self._who = principal_of(peer, new_handle("link"))
         self._last_id = 0
-        self._telling: set[asyncio.Task[None]] = set()
+        self._reports: set[asyncio.Task[None]] = set()
         self._running: dict[int, tuple[asyncio.Task[None], asyncio.Task[Any]]] = {}
         self._credits: dict[int, asyncio.Semaphore] = {}
         self._large = asyncio.Semaphore(_MAX_LARGE)
@@ -56,7 +57,7 @@ class HostSession:
         try:
             await self._take(frame)
         except (TypeError, ValueError, RecursionError) as error:
-            # What a frame holds is the peer's own: a value that fits nowhere, or is nested without end.
+            # A frame's content is untrusted: a value may fit no type, or be nested without end.
             raise InvalidRequest("A frame holds what no call can.", rule="malformed_frame") from error
 
     async def _take(self, frame: dict[str, Any]) -> None:
@@ -77,7 +78,7 @@ class HostSession:
                 raise InvalidRequest("That frame is not for a host.", rule="malformed_frame")
 
     async def close(self) -> None:
-        """The link is gone. Acts under way go on to their end, so that a resumed link finds out what became of them."""
+        """Handle a lost link. Running acts continue to their end, so that a resumed link gets their outcome."""
         for answering, _ in list(self._running.values()):
             answering.cancel()
 
@@ -85,10 +86,7 @@ class HostSession:
         call_id, key = self._checked(frame)
         self._last_id = call_id
         work, is_act = self._work(call_id, frame)
-        if not is_act and "on" not in frame and self._road.operations.is_instant(frame["call"]):
-            # It never waits for anything, so a task of its own would only cost time.
-            await self._tell(call_id, await work())
-        elif is_act:
+        if is_act:
             digest = hashlib.sha256(packed({name: frame[name] for name in ("call", "on") if name in frame})).digest()
             act = self._acts.run(key, digest, work)
             self._running[call_id] = (asyncio.ensure_future(self._answer(call_id, act)), act)
@@ -101,22 +99,22 @@ class HostSession:
         if type(call_id) is not int or type(key) is not str or not 8 <= len(key) <= 64 or not 0 < call_id < 1 << 32:
             raise InvalidRequest("A call frame has id, key and call.", rule="malformed_frame")
         if call_id <= self._last_id:
-            # Ids only grow on a link: one that comes again is a frame somebody recorded.
+            # Ids only grow on a link: a repeated one is a replayed frame.
             raise PermissionDenied("A frame came a second time.", rule="replayed_frame")
         if len(self._running) >= _MAX_UNDER_WAY:
             raise LimitExceeded("Too many calls are under way on this link.", rule="too_many_calls")
         return call_id, key
 
     def _work(self, call_id: int, frame: dict[str, Any]) -> tuple[Work, bool]:
-        """What runs the call, and whether it may change something."""
+        """The function that runs the call, and whether it may change something."""
         value = frame.get("call")
         if type(value) is not dict:
             raise InvalidRequest("A call frame has id, key and call.", rule="malformed_frame")
         if frame.get("on") == "facets":
             return self._facet_work(call_id, value)
-        dispatcher = self._road.operations
+        dispatcher = self._dispatchers.operations
         op = dispatcher.catalog.by_name.get(str(value.get("op")))
-        # What does not exist here does nothing, and need not be remembered.
+        # An unknown operation does nothing, and need not be remembered.
         is_act = op is not None and op.effect is not Effect.OBSERVE
 
         async def work() -> Reply:
@@ -127,8 +125,8 @@ class HostSession:
             ticket = frame.get("bulk")
             if type(ticket) is not bytes:
                 return await dispatcher.call(call, self._who, self._reporter(call_id))
-            with self._road.bulk.expected(ticket, self._peer.fingerprint) as flow:
-                return await dispatcher.call(replace(call, cargo=flow), self._who, self._reporter(call_id))
+            with self._dispatchers.bulk.expected(ticket, self._peer.fingerprint) as flow:
+                return await dispatcher.call(replace(call, stream=flow), self._who, self._reporter(call_id))
 
         return work, is_act
 
@@ -136,26 +134,26 @@ class HostSession:
         try:
             request = FacetRequest.parse(value)
         except UnknownOperation as unknown:
-            # A peer of a later version may know methods that this one does not.
+            # A peer of a later version may have methods that this one lacks.
             error = unknown
-            return (lambda: self._road.facets.refuse(value, self._who, error)), False
+            return (lambda: self._dispatchers.facets.refuse(value, self._who, error)), False
         shown = request.shown
         if request.method.is_stream:
             self._credits[call_id] = asyncio.Semaphore(0)
         request.give = lambda item: self._item(call_id, item)
 
         async def work() -> Reply:
-            call = Call(request.scope, request.method.name, input=shown, confirm=request.confirm, cargo=request)
-            return await self._road.facets.call(call, self._who, self._reporter(call_id))
+            call = Call(request.scope, request.method.name, input=shown, confirm=request.confirm, payload=request)
+            return await self._dispatchers.facets.call(call, self._who, self._reporter(call_id))
 
         return work, request.method.is_act
 
     def _is_large(self, frame: dict[str, Any]) -> bool:
-        """Whether an answer may bring pictures or whole files along."""
+        """Whether an answer may include pictures or whole files."""
         if frame.get("on") == "facets":
             method = methods().get(str(frame["call"].get("method")))
             return method is not None and method.has_blobs
-        op = self._road.operations.catalog.by_name.get(str(frame["call"].get("op")))
+        op = self._dispatchers.operations.catalog.by_name.get(str(frame["call"].get("op")))
         return op is not None and op.boundary == "desktop"
 
     async def _item(self, call_id: int, item: Any) -> None:
@@ -175,56 +173,48 @@ class HostSession:
 
     def _reporter(self, call_id: int) -> Callable[[str, float | None, float | None], None]:
         def report(message: str, current: float | None, total: float | None) -> None:
-            if len(self._telling) >= _MAX_TELLING:
-                # The link is slower than the work: a later report says more anyway.
+            if len(self._reports) >= _MAX_REPORTS:
+                # The link is slower than the work: a later report supersedes this one.
                 return
             progress = {"t": "progress", "id": call_id, "message": message, "current": current, "total": total}
-            telling = asyncio.ensure_future(self._quietly(packed(progress)))
-            self._telling.add(telling)
-            telling.add_done_callback(self._telling.discard)
+            sending = asyncio.ensure_future(self._quietly(packed(progress)))
+            self._reports.add(sending)
+            sending.add_done_callback(self._reports.discard)
 
         return report
 
     async def _observe(self, call_id: int, work: Work, *, is_large: bool) -> None:
-        """Answer what changes nothing: it ends with its link, and may simply be asked again."""
-        try:
-            if is_large:
-                async with self._large:
-                    await self._tell(call_id, await work())
-            else:
-                await self._tell(call_id, await work())
-        except asyncio.CancelledError:
-            await self._quietly(packed(_cancelled(call_id)))
-            raise
-        except LinkError as error:
-            await self._quietly(packed(_refused(call_id, error)))
-        except (OSError, ConnectionClosed):
-            return
-        finally:
-            self._running.pop(call_id, None)
-            self._credits.pop(call_id, None)
+        """Answer a call that changes nothing: it ends with its link, and may simply be sent again."""
+        async with self._replying(call_id), self._large if is_large else nullcontext():
+            await self._send_reply(call_id, await work())
 
     async def _answer(self, call_id: int, act: asyncio.Task[Reply]) -> None:
-        try:
+        async with self._replying(call_id, act):
             reply = await asyncio.shield(act)
-            await self._tell(call_id, reply)
+            await self._send_reply(call_id, reply)
             if sum(len(item.data) for item in reply.attachments) > _MAX_KEPT_BYTES:
-                # An act is remembered for ten minutes: pictures beside it would add up.
+                # An act is remembered for ten minutes: pictures with it would add up.
                 reply.attachments.clear()
+
+    @asynccontextmanager
+    async def _replying(self, call_id: int, act: asyncio.Task[Reply] | None = None) -> AsyncIterator[None]:
+        """Send an error reply for what fails inside. An act is reported as cancelled only if it was, not its waiter."""
+        try:
+            yield
         except asyncio.CancelledError:
-            if act.cancelled():
+            if act is None or act.cancelled():
                 await self._quietly(packed(_cancelled(call_id)))
             raise
         except LinkError as error:
             await self._quietly(packed(_refused(call_id, error)))
         except (OSError, ConnectionClosed):
-            # The link is gone; a resumed one asks again by the key.
-            return
+            # The link is lost; a resumed one requests the answer by the key.
+            pass
         finally:
             self._running.pop(call_id, None)
             self._credits.pop(call_id, None)
 
-    async def _tell(self, call_id: int, reply: Reply) -> None:
+    async def _send_reply(self, call_id: int, reply: Reply) -> None:
         blobs = [item.data for item in reply.attachments]
         if sum(map(len, blobs)) > MAX_BLOBS:
             refused = {"t": "error", "id": call_id, "code": "limit_exceeded", "message": "The answer is too large."}
@@ -232,8 +222,10 @@ class HostSession:
             return
         for piece in pieces_of(call_id, blobs):
             await self._send(piece)
-        told = [{"mime": item.mime, "size": len(item.data)} for item in reply.attachments]
-        await self._send(packed({"t": "reply", "id": call_id, "envelope": plain(reply.envelope), "attachments": told}))
+        fields = [{"mime": item.mime, "size": len(item.data)} for item in reply.attachments]
+        await self._send(
+            packed({"t": "reply", "id": call_id, "envelope": plain(reply.envelope), "attachments": fields})
+        )
 
     async def _quietly(self, raw: bytes) -> None:
         try:
@@ -243,8 +235,8 @@ class HostSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Roads:
-    """Where the calls of a peer go: whole operations, single facet methods, and the bytes that stream beside them."""
+class PeerDispatchers:
+    """The dispatchers for calls of a peer: whole operations, single facet methods, and the byte streams of both."""
 
     operations: Dispatcher
     facets: Dispatcher
@@ -252,8 +244,8 @@ class Roads:
 
 
 def _refused(call_id: int, error: LinkError) -> dict[str, Any]:
-    told = {"t": "error", "id": call_id, "code": error.code, "message": error.message}
-    return {**told, "effect": "unverifiable"} if error.details.get("effect") == "unverifiable" else told
+    fields = {"t": "error", "id": call_id, "code": error.code, "message": error.message}
+    return {**fields, "effect": "unverifiable"} if error.details.get("effect") == "unverifiable" else fields
 
 
 def _cancelled(call_id: int) -> dict[str, Any]:

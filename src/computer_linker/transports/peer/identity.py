@@ -1,4 +1,4 @@
-"""This machine's key: made once, kept private, known to others by the digest of its certificate."""
+"""This machine's key and certificate, and TLS 1.3 contexts that accept only pinned certificates."""
 
 import hashlib
 import secrets
@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from computer_linker.config.store import write_whole
-from computer_linker.transports.peer.key_store import keep_key, read_key
+from computer_linker.transports.peer.key_store import as_file, keep_key, read_key
 
 _CERT = "peer-cert.pem"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A private key and its self-signed certificate. Peers pin the certificate; no authority is asked."""
+    """A private key and its self-signed certificate. Peers pin the certificate; there is no authority."""
 
     key_pem: bytes = field(repr=False)
     cert_path: Path
@@ -27,11 +27,11 @@ class Identity:
 
 
 _KNOWN: dict[tuple[Path, str], Identity] = {}
-"""Asking a keyring takes a moment, and every new link needs the key."""
+"""Cached: reading a keyring is slow, and every new link needs the key."""
 
 
 def own_identity(home: Path, machine_id: str) -> Identity:
-    """This machine's identity, made on first use."""
+    """This machine's identity, created on first use."""
     cert_path = home / _CERT
     if not cert_path.exists():
         key_pem, cert_pem = _generated(machine_id)
@@ -56,7 +56,7 @@ def _generated(machine_id: str) -> tuple[bytes, bytes]:
     from cryptography.x509.oid import NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
-    # A name of its own for each key: of two certificates with one name the system would try only the first.
+    # A unique name for each key: of two certificates with the same name OpenSSL would try only the first.
     called = f"{machine_id[:40]} {secrets.token_hex(8)}"
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
     now = datetime.now(UTC)
@@ -68,7 +68,7 @@ def _generated(machine_id: str) -> tuple[bytes, bytes]:
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
-        # Pinned, so an end of validity would only break links; unpairing is what ends trust.
+        # Pinned, so an expiry would only break links; unpairing is what ends trust.
         .not_valid_after(now + timedelta(days=3650))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
@@ -78,3 +78,52 @@ def _generated(machine_id: str) -> tuple[bytes, bytes]:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return key_pem, cert.public_bytes(serialization.Encoding.PEM)
+
+
+SERVER_NAME = "peer.computer-linker.internal"
+"""The server name of links in TLS; the pinned certificate, not this name, identifies the peer."""
+
+
+def client_context(own: Identity, peer_cert_pem: str) -> ssl.SSLContext:
+    """The context for calling a paired machine: only its pinned certificate is accepted, and ours is presented."""
+    context = _tls13(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=peer_cert_pem)
+    _show(context, own)
+    return context
+
+
+def pairing_context() -> ssl.SSLContext:
+    """The context for the pairing exchange, in which the code, not the channel, authenticates."""
+    context = _tls13(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def server_context(own: Identity, pinned: list[str]) -> ssl.SSLContext:
+    """The context for accepting: a client certificate must be a pinned one; a client without one can only pair."""
+    context = _tls13(ssl.PROTOCOL_TLS_SERVER)
+    _show(context, own)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    for cert in pinned:
+        trust(context, cert)
+    return context
+
+
+def trust(context: ssl.SSLContext, cert_pem: str) -> None:
+    """Accept this certificate from the next handshake on. Whether its machine is still paired is checked afterwards."""
+    context.load_verify_locations(cadata=cert_pem)
+
+
+def _show(context: ssl.SSLContext, own: Identity) -> None:
+    with as_file(own.key_pem) as key_path:
+        context.load_cert_chain(own.cert_path, key_path)
+
+
+def _tls13(protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    return context

@@ -1,4 +1,4 @@
-"""Pairing from the side that types the code."""
+"""Pairing from the machine where the code is typed."""
 
 import hashlib
 import secrets
@@ -8,16 +8,16 @@ from websockets.exceptions import ConnectionClosed
 
 from computer_linker.errors import PermissionDenied
 from computer_linker.transports.peer.frames import packed, unpacked
+from computer_linker.transports.peer.identity import SERVER_NAME, pairing_context
 from computer_linker.transports.peer.link import CONNECT_S, Own
 from computer_linker.transports.peer.offer import parse_offer, pin_of
 from computer_linker.transports.peer.pairing import host_proof, joiner_proof, transcript_of
 from computer_linker.transports.peer.server import plain_name
 from computer_linker.transports.peer.table import Peer, is_machine_id
-from computer_linker.transports.peer.tls import SERVER_NAME, pairing_context
 
 
 async def join(address: str, code: str, own: Own) -> tuple[Peer, str]:
-    """Pair with a machine that shows a code; the peer, and the name it gave us."""
+    """Pair with a machine that shows a code; returns the peer, and the name it gave us."""
     async with connect(
         f"wss://{address}/", ssl=pairing_context(), server_hostname=SERVER_NAME, max_size=1_000_000, compression=None,
         open_timeout=CONNECT_S, proxy=None,
@@ -30,11 +30,11 @@ async def join(address: str, code: str, own: Own) -> tuple[Peer, str]:
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if type(cert) is not str or type(host_nonce) is not bytes:
             raise PermissionDenied("The machine does not offer a pairing.")
-        nonce, own_cert, told = secrets.token_bytes(32), own.identity.cert_pem, own.offer()
+        nonce, own_cert, own_offer = secrets.token_bytes(32), own.identity.cert_pem, own.offer()
         transcript = transcript_of(cert, own_cert, host_nonce, nonce)
         answer = {
-            "t": "pair", "proof": joiner_proof(code, transcript), "nonce": nonce, "name": told.name,
-            "machineId": own.machine_id, "cert": own_cert, "offer": told.to_wire(),
+            "t": "pair", "proof": joiner_proof(code, transcript), "nonce": nonce, "name": own_offer.name,
+            "machineId": own.machine_id, "cert": own_cert, "offer": own_offer.to_wire(),
         }  # fmt: skip
         await link.send(packed(answer))
         try:

@@ -1,4 +1,4 @@
-"""Where this machine's private key lies: in the system's keyring where there is one, else in a private file."""
+"""Storage of this machine's private key: in the system's keyring where there is one, else in a private file."""
 
 import os
 import tempfile
@@ -19,19 +19,19 @@ T = TypeVar("T")
 
 
 def keep_key(home: Path, key_pem: bytes) -> None:
-    """Store a new key: in the keyring when it can be read back from there, else in a file only we can read."""
-    if not _within_time(lambda: _kept(home, key_pem)):
+    """Store a new key: in the keyring when it can be read back, else in a file only we can read."""
+    if not _within_time(lambda: _stored_in_keyring(home, key_pem)):
         write_whole(home, _FILE, key_pem)
 
 
 def read_key(home: Path) -> bytes:
-    """The key. Raises ProviderUnavailable while the keyring that holds it is closed; it is never made anew for that."""
+    """Read the key. Raises ProviderUnavailable while its keyring is locked; a locked key is never replaced by a new one."""
     path = home / _FILE
     if path.exists():
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
         return path.read_bytes()
-    found = _within_time(lambda: _asked(home))
+    found = _within_time(lambda: _read_from_keyring(home))
     if found is None:
         raise ProviderUnavailable(
             "This computer's key for other computers is in the system's keyring, which cannot be opened now. "
@@ -43,7 +43,7 @@ def read_key(home: Path) -> bytes:
 
 @contextmanager
 def as_file(key_pem: bytes) -> Iterator[str]:
-    """The key under a path for as long as the body runs: TLS reads keys from files alone."""
+    """The key at a path while the body runs: the TLS library reads keys only from files."""
     with tempfile.TemporaryDirectory() as private:
         path = Path(private) / "key.pem"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -52,7 +52,7 @@ def as_file(key_pem: bytes) -> Iterator[str]:
 
 
 def _within_time(ask: Callable[[], T]) -> T | None:
-    """What the keyring says, or None: some ask the person, and a service must never wait for an answer nobody gives."""
+    """The keyring's answer, or None: some prompt the person, and a service must never wait for an answer that may not come."""
     answers: list[T] = []
     asking = threading.Thread(target=lambda: answers.append(ask()), name="keyring", daemon=True)
     asking.start()
@@ -61,13 +61,13 @@ def _within_time(ask: Callable[[], T]) -> T | None:
 
 
 def _open_keyring() -> Any:
-    """The keyring package, where it is installed and has a real store behind it that is open."""
+    """The keyring package, where it is installed and has a real, unlocked store."""
     try:
         import keyring
     except ImportError:
         return None
     backend = keyring.get_keyring()
-    # Backends below 1 are those that store nothing, or store it in the open.
+    # Backends with a priority below 1 store nothing, or store it in plain text.
     if backend.priority < 1:
         return None
     used = [backend, *getattr(backend, "backends", ())]
@@ -76,7 +76,7 @@ def _open_keyring() -> Any:
 
 
 def _is_unlocked() -> bool:
-    """Whether the Secret Service's default collection is there and open. The library itself would make one, or ask."""
+    """Whether the Secret Service's default collection exists and is unlocked. The library itself would create one, or prompt."""
     import secretstorage
 
     try:
@@ -86,7 +86,7 @@ def _is_unlocked() -> bool:
         return False
 
 
-def _kept(home: Path, key_pem: bytes) -> bool:
+def _stored_in_keyring(home: Path, key_pem: bytes) -> bool:
     ring = _open_keyring()
     if ring is None:
         return False
@@ -94,10 +94,10 @@ def _kept(home: Path, key_pem: bytes) -> bool:
         ring.set_password(_SERVICE, _name(home), key_pem.decode("ascii"))
     except (ring.errors.KeyringError, OSError):
         return False
-    return _asked(home) == key_pem
+    return _read_from_keyring(home) == key_pem
 
 
-def _asked(home: Path) -> bytes | None:
+def _read_from_keyring(home: Path) -> bytes | None:
     ring = _open_keyring()
     if ring is None:
         return None
@@ -109,5 +109,5 @@ def _asked(home: Path) -> bytes | None:
 
 
 def _name(home: Path) -> str:
-    """One key a state folder: two services of one person are two machines."""
+    """One key for each state folder: two services of one person are two machines."""
     return f"peer key {sha256(os.fsencode(home.resolve())).hexdigest()[:16]}"

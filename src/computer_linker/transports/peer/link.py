@@ -1,4 +1,4 @@
-"""Calling a paired machine: one link, many calls, resumed after a drop without doing anything twice."""
+"""Calling a paired machine: one link, concurrent calls, resumed after a drop without executing anything twice."""
 
 import asyncio
 import hashlib
@@ -17,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
 
 from computer_linker.computer.remote.flow import Flow
-from computer_linker.computer.remote.link import Answer, Offer
+from computer_linker.computer.remote.link import Offer, RemoteReply
 from computer_linker.errors import (
     InvalidRequest,
     LimitExceeded,
@@ -30,37 +30,44 @@ from computer_linker.errors import (
 from computer_linker.model.envelope import Attachment, Reply, error_in, is_envelope
 from computer_linker.registry.context import Progress
 from computer_linker.transports.peer.bulk import TICKET, dialer
-from computer_linker.transports.peer.door import PING_S, PONG_S, REFUSED, UNPAIRED
-from computer_linker.transports.peer.exchange import Exchange
-from computer_linker.transports.peer.frames import MAX_FRAME, MAX_ITEM, VERSION, Piece, packed, received, unpacked
-from computer_linker.transports.peer.identity import Identity
+from computer_linker.transports.peer.frames import (
+    MAX_FRAME,
+    MAX_ITEM,
+    VERSION,
+    Exchange,
+    Piece,
+    packed,
+    received,
+    unpacked,
+)
+from computer_linker.transports.peer.identity import SERVER_NAME, Identity, client_context
+from computer_linker.transports.peer.listener import PING_S, PONG_S, REFUSED, UNPAIRED
 from computer_linker.transports.peer.offer import parse_offer, refuse_drift
 from computer_linker.transports.peer.table import Peer
-from computer_linker.transports.peer.tls import SERVER_NAME, client_context
 
 CONNECT_S = 10.0
 _RESUME_S = 20.0
 _PAUSE_S = 0.2
 _FACET_S = 75.0
 _MAX_CALLS = 48
-"""Calls under way at once, a little below what the other side takes; more wait here."""
+"""Calls running at once, a little below what the other side accepts; more wait here."""
 _WINDOW = 64
-"""Items of a stream that may be on their way; a machine that sends more is cut off."""
+"""Items of a stream that may be in transit; a machine that sends more is disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """This machine as it shows itself to a peer: its key, its id, and what it offers now."""
+    """This machine as it presents itself to a peer: its key, its id, and its current offer."""
 
     identity: Identity
     machine_id: str
     offer: Callable[[], Offer]
     learnt: Callable[[Offer], None] = field(default=lambda _: None)
-    """Called with what the other machine said, before it is judged."""
+    """Called with the other machine's offer, before it is checked."""
 
 
 class PeerLink:
-    """The link to one paired machine, opened when first used and again when it broke."""
+    """The link to one paired machine, opened on first use and reopened after a drop."""
 
     def __init__(self, own: Own, peer: Peer) -> None:
         self._own, self._peer = own, peer
@@ -69,7 +76,7 @@ class PeerLink:
         self._opening = asyncio.Lock()
         self._ids = itertools.count(1)
         self._keys, self._key_numbers = secrets.token_hex(12), itertools.count(1)
-        """What tells one act from another: the other machine does none twice, however often it is asked."""
+        """Prefix of the idempotency keys: the other machine executes none twice, however often it is requested."""
         self._room = asyncio.Semaphore(_MAX_CALLS)
         self._waiting: dict[int, Exchange] = {}
         self._offer: Offer | None = None
@@ -77,13 +84,13 @@ class PeerLink:
 
     @property
     def offer(self) -> Offer:
-        """What the machine said when the link was last opened."""
+        """The machine's offer when the link was last opened."""
         if self._offer is None:
             raise ProviderUnavailable(f"The link to {self._peer.name} was not opened yet.", computer=self._peer.name)
         return self._offer
 
     async def opened(self) -> "PeerLink":
-        """Open the link now, so that the offer is known."""
+        """Open the link now, so that the offer is available."""
         await self._opened(CONNECT_S)
         return self
 
@@ -91,24 +98,24 @@ class PeerLink:
         self, call: dict[str, Any], deadline_s: float, report: Progress | None = None, *, is_safe: bool = False,
         flow: Flow | None = None,
     ) -> Reply:  # fmt: skip
-        """Run one operation there. What cannot be known after a broken link is said to be unknown."""
+        """Run one operation there. After a broken link an unknown outcome is reported as unknown."""
         frame: dict[str, Any] = {"call": call}
         if flow is None:
-            return await self._told(frame, deadline_s, report, is_safe)
+            return await self._call_reply(frame, deadline_s, report, is_safe)
         ticket = frame["bulk"] = secrets.token_bytes(TICKET)
         flow.carried_by(dialer(self._own.identity, self._peer, ticket))
-        return await flow.until(self._told(frame, deadline_s, report, is_safe))
+        return await flow.until(self._call_reply(frame, deadline_s, report, is_safe))
 
-    async def ask(self, scope: str, method: str, params: dict[str, Any], *, is_safe: bool) -> Answer:
+    async def ask(self, scope: str, method: str, params: dict[str, Any], *, is_safe: bool) -> RemoteReply:
         """Call a facet method there."""
         call = {"scope": scope, "method": method, "params": params}
         reply = _reply(*await self._answered({"call": call, "on": "facets"}, _FACET_S, None, is_safe))
         if not reply.ok:
             raise error_in(reply.envelope)
-        return Answer(reply.envelope["data"], [item.data for item in reply.attachments])
+        return RemoteReply(reply.envelope["data"], [item.data for item in reply.attachments])
 
     async def stream(self, scope: str, method: str, params: dict[str, Any]) -> AsyncIterator[Any]:
-        """What that machine pushes; at most a window of it is ever held here."""
+        """The items that machine pushes; at most a window of them is held here."""
         link = await self._opened(CONNECT_S)
         call_id = next(self._ids)
         exchange = self._waiting[call_id] = Exchange(_future(), items=asyncio.Queue(_WINDOW))
@@ -156,7 +163,9 @@ class PeerLink:
             if taken % (_WINDOW // 2) == 0:
                 await link.send(packed({"t": "credit", "id": call_id, "n": _WINDOW // 2}))
 
-    async def _told(self, frame: dict[str, Any], deadline_s: float, report: Progress | None, is_safe: bool) -> Reply:
+    async def _call_reply(
+        self, frame: dict[str, Any], deadline_s: float, report: Progress | None, is_safe: bool
+    ) -> Reply:
         return _readable(_reply(*await self._answered(frame, deadline_s, report, is_safe)))
 
     async def _answered(
@@ -172,7 +181,7 @@ class PeerLink:
                         async with asyncio.timeout_at(until):
                             link = await self._opened(within_s=_RESUME_S if sent_to else CONNECT_S)
                     if sent_to and sent_to != self._boot and not is_safe:
-                        # That service was started anew and remembers no keys: asking again could do it twice.
+                        # That service was restarted and has no stored keys: repeating the call could execute it twice.
                         raise self._unknown("was started anew", True, ProviderUnavailable)
                     sent_to = self._boot
                     async with self._room:
@@ -231,7 +240,7 @@ class PeerLink:
                     pause = min(pause * 2, 2)
 
     def _raise_refusal(self, error: Exception, *, is_cut_off: bool) -> None:
-        """A machine that says no is not asked again and again."""
+        """Raise a refusal of the other machine, so that it is not retried."""
         name = self._peer.name
         if isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code in (REFUSED, UNPAIRED):
             raise PermissionDenied(
@@ -245,7 +254,7 @@ class PeerLink:
                 f"{name} shows another key than the one that was paired.", rule="other_key"
             ) from error
         if is_cut_off or (isinstance(cause, ssl.SSLError) and "alert" in str(cause)):
-            # A key that is not known ends the connection right after the handshake.
+            # An unknown key ends the connection right after the handshake.
             raise PermissionDenied(f"{name} does not know this computer's key.", rule="refused_there") from error
 
     async def _connect(self) -> ClientConnection:
@@ -262,7 +271,7 @@ class PeerLink:
             raise
 
     async def _greet(self, link: ClientConnection) -> None:
-        """Exchange HELLO; the pinned key, id and manifest say whether this is the machine that was paired."""
+        """Exchange HELLO; the pinned key, id and manifest decide whether this is the machine that was paired."""
         name = self._peer.name
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if hashlib.sha256(shown).hexdigest() != self._peer.fingerprint:
@@ -297,13 +306,13 @@ class PeerLink:
         except ConnectionClosed:
             pass
         except (InvalidRequest, LimitExceeded) as error:
-            # What breaks the agreement ends the link; calls then learn that their outcome is not known.
+            # A protocol violation ends the link; calls then report an unknown outcome.
             await link.close(REFUSED, error.message[:100])
         finally:
             for exchange in self._waiting.values():
                 if not exchange.answered.done():
                     exchange.answered.set_exception(ConnectionClosed(None, None))
-                    # A stream may have ended already and look at it no more.
+                    # A stream may have ended already and not read it.
                     exchange.answered.exception()
 
     def _unknown(self, how: str, sent: bool, kind: type[LinkError]) -> LinkError:
@@ -330,23 +339,23 @@ def _reply(frame: dict[str, Any], blobs: list[bytes]) -> Reply:
         kind = wire_codes().get(str(frame.get("code")), ProviderUnavailable)
         is_unknown = frame.get("effect") == "unverifiable"
         raise kind(str(frame.get("message"))[:500], **({"effect": "unverifiable"} if is_unknown else {}))
-    told = frame.get("attachments") or []
+    listed = frame.get("attachments") or []
     envelope = frame.get("envelope")
-    is_told = type(told) is list and all(type(one) is dict for one in told)
+    is_list = type(listed) is list and all(type(one) is dict for one in listed)
     if (
         type(envelope) is not dict
         or not is_envelope(envelope)
         or (envelope["ok"] and "data" not in envelope)
-        or not is_told
-        or [one.get("size") for one in told] != [len(blob) for blob in blobs]
+        or not is_list
+        or [one.get("size") for one in listed] != [len(blob) for blob in blobs]
     ):
         raise _unreadable()
-    attachments = [Attachment(str(one.get("mime")), blob) for one, blob in zip(told, blobs, strict=True)]
+    attachments = [Attachment(str(one.get("mime")), blob) for one, blob in zip(listed, blobs, strict=True)]
     return Reply(envelope, attachments)
 
 
 def _readable(reply: Reply) -> Reply:
-    """The reply, if every client can be told it: JSON knows neither bytes that are no text nor numbers that are none."""
+    """The reply, if it can be encoded as JSON, which has neither raw bytes nor NaN."""
     try:
         text = to_json(reply.envelope)
         if b"NaN" in text or b"Infinity" in text:

@@ -1,4 +1,4 @@
-"""What a machine says of itself in HELLO, the part of it that was pinned at pairing, and what counts as a change."""
+"""The manifest a machine sends in HELLO, the part pinned at pairing, and the detection of a change."""
 
 import hashlib
 import json
@@ -13,14 +13,14 @@ from computer_linker.errors import InvalidRequest, PermissionDenied
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.policy.preview import escaped
-from computer_linker.registry.services import Services
+from computer_linker.services import Services
 from computer_linker.transports.peer.table import Peer
 
 Pin = dict[str, Any]
 
 
 def own_offer(services: Services, peer: Peer | None) -> Offer:
-    """What this machine offers a peer: its facets as they are now, and the scopes that peer was given."""
+    """What this machine offers a peer: its current facets, and the scopes granted to that peer."""
     computer, config = services.use(Computer), services.config
     return Offer(
         name=config.machine_name,
@@ -28,12 +28,12 @@ def own_offer(services: Services, peer: Peer | None) -> Offer:
         architecture=platform.machine().lower(),
         facets=computer.capabilities().facets,
         traits=["keyboard.takes_any_character"] if _takes_any_character(computer) else [],
-        scopes=[] if peer is None else _given(services, principal_of(peer, "offer")),
+        scopes=[] if peer is None else _granted_scopes(services, principal_of(peer, "offer")),
     )
 
 
 def parse_offer(value: Any) -> Offer:
-    """The offer of a HELLO. Raises InvalidRequest for what is none."""
+    """Parse the offer of a HELLO. Raises InvalidRequest for an invalid one."""
     try:
         return Offer.from_wire(value)
     except ValidationError as error:
@@ -41,7 +41,7 @@ def parse_offer(value: Any) -> Offer:
 
 
 def pin_of(offer: Offer) -> Pin:
-    """The part that must not change unnoticed. Facets come and go with a desktop session, so they are no part of it."""
+    """The part that must not change unnoticed. Facets appear and disappear with a desktop session, so they are not in it."""
     return {
         "name": offer.name,
         "system": offer.system,
@@ -51,12 +51,12 @@ def pin_of(offer: Offer) -> Pin:
 
 
 def drift(pinned: Pin, offer: Offer) -> str | None:
-    """What of a pinned manifest changed first of all, for a person; None for the same or for less."""
+    """The first difference from a pinned manifest, for a person; None for the same or for less."""
     return next(iter(changes(pinned, pin_of(offer))), None)
 
 
 def changes(pinned: Pin, now: Pin) -> list[str]:
-    """Everything in which a machine is another than was pinned, or offers more, for a person."""
+    """All differences from a pinned manifest, other than offering less, for a person."""
     found = [
         f"its {field} was {escaped(str(pinned.get(field)))} and is {escaped(now[field])}"
         for field in ("name", "system", "architecture")
@@ -72,12 +72,12 @@ def changes(pinned: Pin, now: Pin) -> list[str]:
 
 
 def word_of(pin: Pin) -> str:
-    """A word for exactly this manifest: who accepts by it accepts nothing that was said later."""
+    """A code for exactly this manifest: accepting by it accepts nothing that was sent later."""
     return hashlib.sha256(json.dumps(pin, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def refuse_drift(peer: Peer, offer: Offer) -> None:
-    """Raise PermissionDenied when the machine is no longer what was paired."""
+    """Raise PermissionDenied when the machine's manifest exceeds the pinned one."""
     if peer.manifest and (changed := drift(peer.manifest, offer)):
         raise PermissionDenied(
             f"{peer.name} is not what it was when it was paired: {changed}. "
@@ -89,14 +89,14 @@ def refuse_drift(peer: Peer, offer: Offer) -> None:
 
 
 def principal_of(peer: Peer, connection: str) -> Principal:
-    """Who calls when this peer does."""
+    """The principal of this peer's calls."""
     return Principal(
         f"peer:{peer.machine_id}", "peer", session=connection, connection=connection, client=peer.name,
         grants=frozenset(peer.grants),
     )  # fmt: skip
 
 
-def _given(services: Services, who: Principal) -> list[OfferedScope]:
+def _granted_scopes(services: Services, who: Principal) -> list[OfferedScope]:
     given = []
     for scope in services.config.scopes:
         if sees_scope(who, scope.id):

@@ -1,7 +1,7 @@
-"""Pairing: a one-time code of 130 bits shown on the one machine and typed on the other proves both keys to each other.
+"""Pairing: a one-time code of 130 bits shown on one machine and typed on the other proves both keys to each other.
 
 The code is long enough that no password-authenticated exchange is needed: each side sends an HMAC, keyed by the code, over both
-certificates and both nonces. Who does not know the code can neither answer nor search for it.
+certificates and both nonces. Without the code nobody can answer or search for it.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _MAX_WRONG = 3
 
 @dataclass(slots=True)
 class Invitation:
-    """One code, good once and for five minutes."""
+    """One code, valid once and for five minutes."""
 
     code: str
     grants: tuple[str, ...]
@@ -38,7 +38,7 @@ class Invitations:
         return self._open is not None and self._open.expires_at >= time.monotonic()
 
     def make(self, grants: tuple[str, ...]) -> Invitation:
-        """A new code; an older one is void."""
+        """Create a new code; an older one becomes void."""
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
         self._open = Invitation(code, grants, time.monotonic() + _VALID_S)
         return self._open
@@ -59,18 +59,18 @@ class Invitations:
 
 
 def grouped(code: str) -> str:
-    """The code as people read it."""
+    """The code in groups, for people to read."""
     return "-".join(code[at : at + 5] for at in range(0, len(code), 5))
 
 
 def typed(code: str) -> str:
-    """The code as it was meant: without dashes and spaces, any case, and with look-alikes read as what is in the alphabet."""
+    """The code normalized: without dashes and spaces, any case, look-alikes mapped into the alphabet."""
     plain = code.replace("-", "").replace(" ", "").upper()
     return plain.replace("O", "0").replace("I", "1").replace("L", "1").replace("U", "V")
 
 
 def transcript_of(host_cert: str, joiner_cert: str, host_nonce: bytes, joiner_nonce: bytes) -> bytes:
-    """What both sides prove: exactly these keys, in this very exchange."""
+    """What both sides prove: exactly these keys, in this exchange."""
     parts = (host_cert.encode(), joiner_cert.encode(), host_nonce, joiner_nonce)
     return b"".join(hashlib.sha256(part).digest() for part in parts)
 

@@ -1,4 +1,4 @@
-"""`laptop/app`: the way from a scope with a computer's name in front to that computer's own dispatcher."""
+"""Routes calls for `laptop/app` to the dispatcher of the paired computer `laptop`."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -10,7 +10,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Progress
-from computer_linker.registry.services import Services
+from computer_linker.services import Services
 from computer_linker.transports.peer.identity import own_identity
 from computer_linker.transports.peer.link import Own, PeerLink
 from computer_linker.transports.peer.offer import drift, own_offer, pin_of
@@ -54,10 +54,10 @@ class PeerRoutes:
         op = self._services.use(Catalog).by_name.get(call.op)
         is_safe = op is not None and op.effect is Effect.OBSERVE
         link = await self.link(computer)
-        return await link.call(wire, _DEADLINE_S, report, is_safe=is_safe, flow=call.cargo)
+        return await link.call(wire, _DEADLINE_S, report, is_safe=is_safe, flow=call.stream)
 
     async def remote_computer(self, computer: str, scope: str = "") -> RemoteComputer:
-        """That computer with all its facets, on a link that is open. Closing it leaves the link to others."""
+        """That computer with all its facets, on an open link. Closing it leaves the link to others."""
         return RemoteComputer(await (await self.link(computer)).opened(), scope)
 
     async def link(self, computer: str) -> PeerLink:
@@ -65,7 +65,7 @@ class PeerRoutes:
         try:
             peer = self._table.find(computer)
         except NotFound as error:
-            # The name came as part of a scope, and only scopes that exist are told apart from those that do not.
+            # The name arrived as part of a scope; the answer must not distinguish hidden scopes from missing ones.
             raise UnknownScope(error.message) from error
         known = self._links.get(peer.machine_id)
         if known is not None and (known[0] is peer or replace(known[0], refused={}) == replace(peer, refused={})):
@@ -73,12 +73,12 @@ class PeerRoutes:
         link = PeerLink(self.own(peer), peer)
         self._links[peer.machine_id] = (peer, link)
         if known is not None:
-            # Paired anew, or accepted: what the old link was told no longer counts.
+            # Paired again, or accepted: the offer of the old link no longer counts.
             await known[1].aclose()
         return link
 
     def own(self, peer: Peer | None) -> Own:
-        """This machine as it shows itself to a peer."""
+        """This machine as it presents itself to a peer."""
         config = self._services.config
 
         def learnt(offer: Offer) -> None:
@@ -94,7 +94,7 @@ class PeerRoutes:
 
 
 def _scopes(peer: Peer) -> list[dict[str, Any]]:
-    """What it offered when it was paired, so that a client knows what to name."""
+    """The scopes it offered when it was paired, so that a client can name them."""
     given = peer.manifest.get("scopes", {})
     return [
         {"id": f"{peer.name}/{name}", "type": rights[0], "capabilities": rights[1:]} for name, rights in given.items()

@@ -12,28 +12,27 @@ from websockets.exceptions import ConnectionClosed
 
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.dispatch.farewell import Farewell
+from computer_linker.dispatch.revocation import Revocation
 from computer_linker.errors import CannotServe, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.model.principal import Principal
-from computer_linker.registry.services import Services
+from computer_linker.services import Services
 from computer_linker.transports.peer.acts import Acts
-from computer_linker.transports.peer.bulk import Bulk, Hall
-from computer_linker.transports.peer.door import HELLO_S, REFUSED, TOO_SLOW, UNPAIRED, Door
+from computer_linker.transports.peer.bulk import Bulk, StreamAdmission
 from computer_linker.transports.peer.facets import facet_catalog
 from computer_linker.transports.peer.frames import VERSION, packed, unpacked
-from computer_linker.transports.peer.host import HostSession, Roads
-from computer_linker.transports.peer.identity import Identity, fingerprint_of, own_identity
+from computer_linker.transports.peer.host import HostSession, PeerDispatchers
+from computer_linker.transports.peer.identity import Identity, fingerprint_of, own_identity, server_context, trust
+from computer_linker.transports.peer.listener import HELLO_S, REFUSED, TOO_SLOW, UNPAIRED, PeerListener
 from computer_linker.transports.peer.offer import own_offer, parse_offer, pin_of, principal_of, refuse_drift
 from computer_linker.transports.peer.pairing import Invitations, host_proof, transcript_of
 from computer_linker.transports.peer.table import Peer, PeerTable, is_machine_id
-from computer_linker.transports.peer.tls import server_context, trust
 from computer_linker.transports.refusals import RefusalNotes
 from computer_linker.transports.tcp_entrance import TcpEntrance
 
 _MAX_NOTED = 20
-"""Refused connections of one peer, or of all strangers, recorded in a minute; a flood must not fill the history."""
+"""Recorded refusals of one peer, or of all unpaired machines, in a minute; a flood must not fill the history."""
 _MAX_LINKS = 8
-"""Links of one peer at a time; one more ends the oldest, which may be dead without having been noticed."""
+"""Links of one peer at a time; one more closes the oldest, which may be dead without having been detected."""
 _TOO_BIG = 1009
 
 
@@ -46,10 +45,10 @@ class PeerServer:
         self.table = services.use(PeerTable)
         self.invitations = Invitations()
         self._bulk = Bulk()
-        self._roads = Roads(dispatcher, dispatcher.with_catalog(facet_catalog()), self._bulk)
+        self._dispatchers = PeerDispatchers(dispatcher, dispatcher.with_catalog(facet_catalog()), self._bulk)
         self._acts: dict[str, Acts] = {}
         self._links: dict[str, dict[ServerConnection, None]] = {}
-        self._door: Door | None = None
+        self._listener: PeerListener | None = None
         self._boot = secrets.token_hex(8)
         self._noted: dict[str, list[float]] = {}
         self.address: tuple[str, int] | None = None
@@ -59,45 +58,45 @@ class PeerServer:
         return own_identity(self._services.home, self._services.config.machine_id)
 
     def is_busy(self) -> bool:
-        """A service that others reach must not end itself for lack of clients here."""
+        """True while listening: a service that others reach must not exit for lack of local clients."""
         return self.address is not None
 
     async def listen(self, host: str, port: int) -> None:
-        """Begin to listen. Raises CannotServe when the address cannot be had."""
+        """Begin to listen. Raises CannotServe when the address cannot be bound."""
         context = self._context = server_context(self.identity, [peer.cert_pem for peer in self.table.peers.values()])
 
-        hall = Hall(self._bulk, context, self._refused_stream)
+        admission = StreamAdmission(self._bulk, context, self._refused_stream)
         self._loop = asyncio.get_running_loop()
         entrance = TcpEntrance(self._services.use(Computer), RefusalNotes(self._dispatcher, "peer"))
-        door = Door(context, hall.take, self._refused_stranger, entrance)
+        listener = PeerListener(context, admission.take, self._refused_unpaired, entrance)
         try:
-            self.address = await door.open(host, port, self._serve)
+            self.address = await listener.open(host, port, self._serve)
         except OSError as error:
-            await door.aclose()
+            await listener.aclose()
             raise CannotServe(
                 f"cannot listen for peers on {host}:{port}: {error.strerror}", "choose another port"
             ) from error
-        self._door = door
+        self._listener = listener
 
     async def aclose(self) -> None:
         """Stop listening and end the links."""
-        if self._door is not None:
-            await self._door.aclose()
-            self._door, self.address = None, None
+        if self._listener is not None:
+            await self._listener.aclose()
+            self._listener, self.address = None, None
 
     async def forget(self, name: str) -> Peer:
-        """Unpair: the key opens nothing from now on, and links that are open end."""
+        """Unpair: the key is refused from now on, and open links are closed."""
         peer = self.table.remove(name)
         await self._end_links(peer, "unpaired")
         return peer
 
     async def _end_links(self, peer: Peer, why: str) -> None:
-        """What was given under the old pairing no longer counts, nor does what was begun with it."""
+        """End the links and acts of an old pairing, and revoke its grants."""
         if (acts := self._acts.pop(peer.machine_id, None)) is not None:
             acts.end()
         for link in list(self._links.pop(peer.fingerprint, ())):
             await link.close(UNPAIRED, why)
-        await self._services.use(Farewell).end(principal_of(peer, why).id, "peer")
+        await self._services.use(Revocation).end(principal_of(peer, why).id, "peer")
 
     async def _serve(self, link: ServerConnection) -> None:
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -120,10 +119,10 @@ class PeerServer:
         if peer is None:
             raise PermissionDenied("That machine is not paired with this one.", rule="unpaired")
         peer = await self._greeted(link, peer)
-        if self._door is not None:
-            self._door.known(link)
+        if self._listener is not None:
+            self._listener.known(link)
         acts = self._acts.setdefault(peer.machine_id, Acts())
-        session = HostSession(self._roads, peer, acts, link.send)
+        session = HostSession(self._dispatchers, peer, acts, link.send)
         links = self._links.setdefault(peer.fingerprint, {})
         while len(links) >= _MAX_LINKS:
             oldest = next(iter(links))
@@ -138,7 +137,7 @@ class PeerServer:
             await session.close()
 
     async def _greeted(self, link: ServerConnection, peer: Peer) -> Peer:
-        """Exchange HELLO. A nonce of this very connection is in it, so one that was recorded says nothing."""
+        """Exchange HELLO. It contains a nonce of this connection, so a recorded one is worthless."""
         nonce = secrets.token_bytes(16)
         async with asyncio.timeout(HELLO_S):
             await link.send(packed({"t": "challenge", "v": VERSION, "nonce": nonce}))
@@ -156,7 +155,7 @@ class PeerServer:
         return peer
 
     def _hello(self, peer: Peer) -> dict[str, Any]:
-        """Who we are, as we say it to a peer."""
+        """Our HELLO to a peer."""
         offer = own_offer(self._services, peer)
         return {"t": "hello", "v": VERSION, "machineId": self._services.config.machine_id, "offer": offer.to_wire()}
 
@@ -166,17 +165,17 @@ class PeerServer:
             raise PermissionDenied("No code is shown on this machine, so nobody is paired.", rule="no_invitation")
         own, config = self.identity, self._services.config
         nonce = secrets.token_bytes(32)
-        # A stranger learns what the owner of the code needs, and nothing of what this machine can do.
-        told = {"t": "pair", "v": VERSION, "machineId": config.machine_id, "name": config.machine_name}
+        # An unpaired machine learns what the owner of the code needs, and nothing of what this machine can do.
+        facts = {"t": "pair", "v": VERSION, "machineId": config.machine_id, "name": config.machine_name}
         async with asyncio.timeout(HELLO_S):
-            await link.send(packed({**told, "cert": own.cert_pem, "nonce": nonce}))
+            await link.send(packed({**facts, "cert": own.cert_pem, "nonce": nonce}))
             answer = unpacked(await link.recv())
         joiner = _joiner(answer)
         transcript = transcript_of(own.cert_pem, joiner.cert_pem, nonce, answer["nonce"])
         invitation = self.invitations.answer(answer["proof"], transcript)
         if invitation is None:
             raise PermissionDenied("The pairing code is wrong, used up or expired.", rule="wrong_code")
-        peer = self.table.add(replace(joiner, grants=invitation.grants), gives=True)
+        peer = self.table.add(replace(joiner, grants=invitation.grants), sets_grants=True)
         trust(self._context, peer.cert_pem)
         proof = host_proof(invitation.code, transcript)
         offer = own_offer(self._services, peer).to_wire()
@@ -186,15 +185,15 @@ class PeerServer:
         await self._dispatcher.note("peer.pair", principal_of(peer, "pairing"), notes)
 
     def _refused_stream(self, rule: str) -> None:
-        """Called from the stream's own thread."""
+        """Record a refused stream; called from the stream's own thread."""
         if not self._loop.is_closed():
-            asyncio.run_coroutine_threadsafe(self._refused_stranger("stream", rule), self._loop)
+            asyncio.run_coroutine_threadsafe(self._refused_unpaired("stream", rule), self._loop)
 
-    async def _refused_stranger(self, where: str, rule: str) -> None:
+    async def _refused_unpaired(self, where: str, rule: str) -> None:
         await self._record("unpaired", where, PermissionDenied("A machine that is not paired was refused.", rule=rule))
 
     async def _note(self, link: ServerConnection, peer: Peer | None, error: LinkError) -> None:
-        """A refused peer is an event of the history too."""
+        """Audit a refused peer."""
         where = str((link.remote_address or ("?",))[0])
         await self._record("unpaired" if peer is None else f"peer:{peer.machine_id}", where, error)
 
@@ -204,13 +203,13 @@ class PeerServer:
         if len(recent) >= _MAX_NOTED:
             return
         recent.append(now)
-        stranger = Principal(who, "peer", session="peer", connection=f"peer-{where}", client=None, grants=frozenset())
+        principal = Principal(who, "peer", session="peer", connection=f"peer-{where}", client=None, grants=frozenset())
 
         async def refuse() -> dict[str, Any]:
-            # Whatever was wrong with it, at the door it is a denial, and the history says by which rule.
+            # Whatever the error, at the listener it is a denial, and the history has the rule.
             raise PermissionDenied(error.message, rule=error.details.get("rule") or error.code)
 
-        await self._dispatcher.introspect("peer.connect", stranger, refuse)
+        await self._dispatcher.introspect("peer.connect", principal, refuse)
 
 
 def _check_hello(hello: dict[str, Any], peer: Peer, nonce: bytes) -> None:
@@ -236,7 +235,7 @@ def _joiner(answer: dict[str, Any]) -> Peer:
 
 
 def plain_name(name: str) -> str:
-    """A machine's name as it can stand in a scope: letters, digits, dots and dashes."""
+    """A machine's name in a form that fits into a scope: letters, digits, dots and dashes."""
     kept = "".join(char if char.isascii() and (char.isalnum() or char in ".-_") else "-" for char in name[:40]).strip(
         "-."
     )

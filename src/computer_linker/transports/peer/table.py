@@ -1,4 +1,4 @@
-"""The paired computers: who they are, their pinned certificates, and what they may use here."""
+"""The registry of paired computers: identity, pinned certificate, and grants."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from computer_linker.config.store import write_whole
 from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
+from computer_linker.services import Services
 from computer_linker.transports.peer.identity import fingerprint_of
 
 _FILE = "peers.json"
@@ -25,9 +26,9 @@ class Peer:
     grants: tuple[str, ...] = ()
     """What it may use here: scope ids, or `scope:capability`. Nothing by default."""
     manifest: dict[str, Any] = field(default_factory=dict)
-    """What it said of itself when it was paired (see offer.py); anything more is refused until the owner accepts it."""
+    """Its manifest when it was paired (see offer.py); anything more is refused until the owner accepts it."""
     refused: dict[str, Any] = field(default_factory=dict)
-    """What it last said and was refused for, which `accept` would pin."""
+    """Its last manifest that was refused, which `accept` would pin."""
 
     @property
     def fingerprint(self) -> str:
@@ -35,7 +36,7 @@ class Peer:
 
 
 class PeerTable:
-    """Peers by name, stored whole after each change."""
+    """Peers by name; the file is rewritten after each change."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -47,14 +48,14 @@ class PeerTable:
                 self.peers[peer.name] = peer
 
     @classmethod
-    def open(cls, services: Any) -> Self:
+    def open(cls, services: Services) -> Self:
         return cls(services.home)
 
     def find(self, name: str) -> Peer:
         """The peer of this name or machine id."""
         found = [peer for peer in self.peers.values() if name in (peer.name, peer.machine_id)]
         if len(found) > 1:
-            # An id is what a machine says of itself: it must not come before another one's name.
+            # A machine chooses its own id: it must not take precedence over another one's name.
             ids = sorted(peer.machine_id for peer in found)
             raise InvalidRequest(f"Several computers are called {name[:60]!r}; use an id.", machineIds=ids)
         if found:
@@ -65,13 +66,13 @@ class PeerTable:
         """The peer whose certificate this is."""
         return next((peer for peer in self.peers.values() if peer.fingerprint == fingerprint), None)
 
-    def add(self, peer: Peer, *, gives: bool = False, name: str | None = None) -> Peer:
-        """Keep a peer. A machine paired again takes its old place and keeps its name here; a taken name gets a number.
+    def add(self, peer: Peer, *, sets_grants: bool = False, name: str | None = None) -> Peer:
+        """Store a peer. A machine paired again replaces its old entry and keeps its name here; a taken name gets a number.
 
-        With `gives`, the pairing says what the machine may use here, and nothing it was given before stays. A pairing the
-        other way round says what it gives us instead, and leaves this as it is.
+        With `gives`, the pairing sets what the machine may use here, and its earlier grants end. A pairing in the
+        other direction sets what it grants us instead, and leaves this unchanged.
 
-        Raises PermissionDenied for another key under the id of a machine that is paired: it would take that one's place.
+        Raises PermissionDenied for another key under the id of a paired machine: it would replace that machine.
         """
         known = None
         for old in list(self.peers.values()):
@@ -84,10 +85,10 @@ class PeerTable:
                     )
                 del self.peers[old.name]
                 known = old.name
-                peer = _given_anew(peer, old) if gives else replace(peer, grants=peer.grants or old.grants)
+                peer = _renewed(peer, old) if sets_grants else replace(peer, grants=peer.grants or old.grants)
         ids = {other.machine_id for other in self.peers.values()}
         if peer.machine_id in self.peers:
-            # Nobody could tell any more which of the two is meant.
+            # The two could no longer be told apart.
             raise PermissionDenied(
                 f"A machine calls itself by the name of another one, {peer.machine_id}.", rule="another_machine"
             )
@@ -101,26 +102,26 @@ class PeerTable:
         return kept
 
     def change(self, peer: Peer) -> Peer:
-        """Store a peer that is known already with other facts about it."""
+        """Store changed facts about a known peer."""
         if self.peers.get(peer.name) != peer:
             self.peers[peer.name] = peer
             self._store()
         return peer
 
     def accept(self, name: str) -> Peer:
-        """Pin what a machine last said of itself and was refused for. Raises NotFound when there is nothing to accept."""
+        """Pin the manifest that a machine was last refused for. Raises NotFound when there is nothing to accept."""
         peer = self.waiting(name)
         return self.change(replace(peer, manifest=peer.refused, refused={}))
 
     def waiting(self, name: str) -> Peer:
-        """A machine that was refused for what it said of itself. Raises NotFound when it was not."""
+        """A machine that was refused for its manifest. Raises NotFound when it was not."""
         peer = self.find(name)
         if not peer.refused:
             raise NotFound(f"{peer.name} was not refused for anything it said of itself.")
         return peer
 
     def remove(self, name: str) -> Peer:
-        """Forget a peer; its key opens nothing from now on."""
+        """Remove a peer; its key is refused from now on."""
         peer = self.find(name)
         del self.peers[peer.name]
         self._store()
@@ -132,11 +133,11 @@ class PeerTable:
 
 
 def is_machine_id(value: Any) -> bool:
-    """Whether a machine may call itself that: one plain word, as it stands in the history."""
+    """Whether this is a valid machine id: one plain word, usable in the history."""
     return type(value) is str and _MACHINE_ID.fullmatch(value) is not None
 
 
-def _given_anew(peer: Peer, old: Peer) -> Peer:
-    """A machine that joined us again: where it is, and what it gave us when we joined it, is not what this was about."""
+def _renewed(peer: Peer, old: Peer) -> Peer:
+    """The new entry of a machine that joined us again: its address and what it grants us are not part of this pairing."""
     scopes = {"scopes": old.manifest.get("scopes", {})} if peer.manifest else {}
     return replace(peer, address=peer.address or old.address, manifest={**peer.manifest, **scopes})

@@ -1,1 +1,1 @@
-"""This machine, when it runs Linux."""
+"""The Linux backends."""

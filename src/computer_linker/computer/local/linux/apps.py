@@ -1,9 +1,9 @@
-"""Applications on Linux: desktop entries started as a menu would start them, known by their windows."""
+"""Applications on Linux: started from desktop entries as a menu does, recognized by their windows."""
 
-import shutil
+import os
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -12,8 +12,11 @@ from anyio import to_thread
 from computer_linker.computer.facets.apps import App
 from computer_linker.computer.facets.windows import Windows
 from computer_linker.computer.local.linux.entries import Entry, installed, owner_of
-from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, UnsupportedPlatform
+from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, PermissionDenied, UnsupportedPlatform
 from computer_linker.model.geometry import Window
+from computer_linker.model.scope import Scope
+from computer_linker.policy.programs import find_program, planter_of
+from computer_linker.policy.writers import writer_of, writers_of
 
 _WINDOW_S = 15.0
 _LOOK_S = 0.05
@@ -23,18 +26,22 @@ _PASSED_ON = (
     "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "GDK_BACKEND", "GDK_SCALE", "QT_QPA_PLATFORM",
     "QT_SCALE_FACTOR", "SWAYSOCK",
 )  # fmt: skip
-"""What an application needs of the session; nothing else of the service's environment reaches it."""
+"""The environment variables an application needs; it inherits no others from the service."""
 
 
 class LinuxApps:
     """Apps on Linux, on any window system whose windows can be listed."""
 
-    def __init__(self, windows: Windows, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, windows: Windows, environ: Mapping[str, str], scopes: Callable[[], Sequence[Scope]] = tuple
+    ) -> None:
+        """`scopes` returns the configured scopes: a program that lies in a writable one is not started."""
         self._windows = windows
         self._environ = dict(environ)
+        self._scopes = scopes
 
     async def list(self, *, running_only: bool = False) -> list[App]:
-        """Installed applications, and windows of programs that no entry describes."""
+        """Installed applications, and windows of programs without a desktop entry."""
         entries = await to_thread.run_sync(installed, self._environ)
         windows = await self._windows.list()
         apps = _described(windows, entries)
@@ -43,7 +50,7 @@ class LinuxApps:
     async def open(self, app: str, arguments: Sequence[str] = ()) -> App:
         """Start an application and wait for its window."""
         entry = await self._entry(app)
-        argv = self._argv(entry, arguments)
+        argv = await to_thread.run_sync(self._argv, entry, arguments)
         before = {window.id for window in await self._windows.list()}
         process = await to_thread.run_sync(self._start, argv)
         windows: list[Window] = []
@@ -94,9 +101,17 @@ class LinuxApps:
         if entry.in_terminal:
             raise UnsupportedPlatform("This application runs in a terminal; use command.start with a pty.")
         argv = entry.argv(arguments)
-        program = shutil.which(argv[0], path=self._environ.get("PATH"))
+        search, writers = self._environ.get("PATH", "").split(os.pathsep), writers_of(self._scopes())
+        program = find_program(argv[0], search)
         if program is None:
             raise NotFound(f"The application's program {argv[0][:80]!r} is not installed.")
+        # `env` and `sh` start what the entry names after them.
+        started = (found for word in entry.argv(()) if (found := find_program(word, search)) is not None)
+        if writer_of(entry.path, writers) or any(planter_of(one, writers, search) for one in (program, *started)):
+            raise PermissionDenied(
+                "The application, or the file that describes it, lies where a scope can write, so it is not started.",
+                rule="programOfAnotherScope",
+            )
         return [program, *argv[1:]]
 
     def _start(self, argv: Sequence[str]) -> "subprocess.Popen[bytes]":
@@ -106,13 +121,13 @@ class LinuxApps:
             argv, env=env, cwd=home if home.is_dir() else "/", start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        # The application outlives the call and may outlive us; this only keeps it from becoming a zombie.
+        # The application outlives the call and may outlive the service; waiting only prevents a zombie.
         threading.Thread(target=process.wait, name=f"wait {process.pid}", daemon=True).start()
         return process
 
 
 def _described(windows: Sequence[Window], entries: Sequence[Entry]) -> list[App]:
-    """Every entry with its windows, then the programs that no entry describes."""
+    """Every entry with its windows, then the programs without an entry."""
     owned: dict[str, list[Window]] = {entry.id: [] for entry in entries}
     strangers: dict[str, list[Window]] = {}
     for window in windows:

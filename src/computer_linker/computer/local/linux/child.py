@@ -1,4 +1,4 @@
-"""One process the launcher holds, as the service sees it: waiting for its order, and then running."""
+"""The service's side of one child of the launcher: waiting for its order, then running."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import signal
 import socket
 from typing import Any, Protocol
 
-from computer_linker.computer.facets.ending import Ending
+from computer_linker.computer.ending import Ending
 from computer_linker.computer.facets.processes import Ended, Launch, NamesChanged, PtySize, SignalName, Usage
 from computer_linker.computer.local.linux.child_streams import Streams, set_size
 from computer_linker.computer.local.linux.usage import usage_of
@@ -17,31 +17,21 @@ from computer_linker.errors import ExecutionFailed
 class Owner(Protocol):
     """The connection to the launcher."""
 
-    def tell(self, message: dict[str, Any]) -> None: ...
-
-    def give_back(self, ready: "Ready") -> None: ...
+    def send(self, message: dict[str, Any]) -> None: ...
 
 
 class Ready:
-    """A forked child that waits for its order at `link`."""
+    """A forked child that waits for its order on the socket `link`."""
 
-    def __init__(self, owner: Owner, number: int, pid: int, link: socket.socket, client: str) -> None:
-        self._owner = owner
+    def __init__(self, number: int, pid: int, link: socket.socket, client: str) -> None:
         self.client = client
         self.id = number
         self.pid = pid
         self.link = link
-        self.failure: str | None = None
-        self.ended: str | None = None
-        """Why it can take no order any more."""
-
-    def give_back(self) -> None:
-        """There was no order for it after all."""
-        self._owner.give_back(self)
 
 
 class LinuxChild(Ending):
-    """One process the launcher holds."""
+    """One child of the launcher."""
 
     def __init__(self, owner: Owner, ready: Ready, launch: Launch, streams: Streams) -> None:
         super().__init__()
@@ -53,7 +43,7 @@ class LinuxChild(Ending):
         self.failure: str | None = None
         self.names_changed = False
         self.namespace: int | None = None
-        """The mounts of its root. Closed last, in a thread, because taking a namespace apart blocks."""
+        """The mount namespace of its root. Closed last, in a thread, because freeing a namespace blocks."""
         self._staged: asyncio.Future[Ended | None] | None = None
         self._streams = streams
         self._owner = owner
@@ -62,7 +52,7 @@ class LinuxChild(Ending):
         self.is_tunnel = launch.is_tunnel
 
     async def is_staged(self) -> None:
-        """Return once its root stands; raises, and nothing of it has run, when that cannot be."""
+        """Return once its root is staged; raises when that fails, and nothing of the program has run."""
         self._staged = asyncio.get_running_loop().create_future()
         try:
             ended = await self._staged
@@ -78,7 +68,7 @@ class LinuxChild(Ending):
         raise ExecutionFailed(f"The program could not be started: {ended.reason or 'its process was ended'}.")
 
     def has_staged(self, ended: Ended | None) -> None:
-        """Wake `is_staged`; with how the process ended, if that came first."""
+        """Wake `is_staged`; `ended` is set when the process ended first."""
         if self._staged is not None and not self._staged.done():
             self._staged.set_result(ended)
 
@@ -89,7 +79,7 @@ class LinuxChild(Ending):
                 gate.send(b"g")
 
     def has_ended(self, ended: Ended) -> None:
-        """Wake all who wait for its end; called once by the connection to the launcher."""
+        """Notify every waiter of its end; called once by the connection to the launcher."""
         gate, self._gate = self._gate, None
         if gate is not None:
             gate.close()
@@ -102,11 +92,11 @@ class LinuxChild(Ending):
     def signal(self, name: SignalName) -> None:
         if self.ended is None:
             number = int(signal.Signals["SIG" + name.upper()])
-            self._owner.tell({"do": "signal", "id": self.id, "number": number, "wrapped": self._wrapped})
+            self._owner.send({"do": "signal", "id": self.id, "number": number, "wrapped": self._wrapped})
 
     def kill(self) -> None:
         if self.ended is None:
-            self._owner.tell({"do": "kill", "id": self.id})
+            self._owner.send({"do": "kill", "id": self.id})
 
     def usage(self) -> Usage | None:
         return usage_of(self.pid) if self.ended is None else None
@@ -114,3 +104,27 @@ class LinuxChild(Ending):
     def resize(self, size: PtySize) -> None:
         if self._is_pty:
             set_size(self.stdout, size)
+
+
+def ended_of(status: int, failure: str | None, reached: tuple[tuple[str, int], ...]) -> Ended:
+    """Decode the wait status the launcher reaped."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return Ended(128 + number, _signal_name(number), failure, reached)
+    return Ended(os.WEXITSTATUS(status), None, failure, reached)
+
+
+def reason_of(number: int, step: str) -> str:
+    """The error for a child that could not execute its program, from the errno and the step it was at."""
+    if step == "user namespace":
+        return f"this system gives the service no user namespace to build its root in ({os.strerror(number)})"
+    if step == "mount":
+        return f"this system does not let the service build its root ({os.strerror(number)})"
+    return f"{os.strerror(number)} ({step})"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

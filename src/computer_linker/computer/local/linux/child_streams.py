@@ -56,7 +56,7 @@ class Streams:
         os.set_blocking(self.stderr, False)
 
     def widen(self) -> None:
-        """Fewer wakeups for a command that prints a lot; refused when the user has too many pipes."""
+        """Enlarge the pipe, for fewer wakeups with much output; refused when the user has too many pipes."""
         with contextlib.suppress(OSError):
             fcntl.fcntl(self.stdout, _F_SETPIPE_SZ, _PIPE_BYTES)
 

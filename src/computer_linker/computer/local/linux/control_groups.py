@@ -1,8 +1,8 @@
-"""Control groups: how many processes and how much memory a command, a client and all commands together may use.
+"""Control groups: limits on processes and memory of a command, a client and all commands together.
 
 The service's own group is used where it is delegated to us (cgroup v2, `Delegate=yes` in the unit), otherwise the
-superuser's cgroup v1 hierarchies. Groups are made below the group the service itself is in, so that its limits apply too.
-Where neither can be had, commands are held by resource limits alone (see launched.py).
+superuser's cgroup v1 hierarchies. Groups are created below the service's own group, so that its limits apply too.
+Where neither is available, commands are limited by resource limits alone (see launched.py).
 """
 
 import os
@@ -22,14 +22,14 @@ class ControlGroups:
 
     def __init__(self, tops: tuple[str, ...], *, is_unified: bool) -> None:
         self.tops = tops
-        """The folder that counts processes first."""
+        """The folder with the pids controller comes first."""
         self.is_unified = is_unified
         self.memory = memory_here(tops, is_unified=is_unified)
-        """What this machine, or the container the service is in, has."""
+        """The memory of this machine, or of the service's container."""
 
     @classmethod
     def found(cls) -> "ControlGroups | None":
-        """Make the launcher's group where this process may; None where it may not."""
+        """Create the launcher's group; None without the permission."""
         if read(f"{TOP}/cgroup.controllers"):
             return cls._made(_delegated(), is_unified=True)
         if os.geteuid() == 0:
@@ -47,7 +47,7 @@ class ControlGroups:
         return groups
 
     def make(self, name: str, *, processes: int = 0, memory: int = 0) -> bool:
-        """Make a group below ours with these limits, 0 for none; False when it cannot be had."""
+        """Create a group below ours with these limits, 0 for none; False on failure."""
         for place in self._places(name):
             try:
                 os.mkdir(place)  # noqa: PTH102  # pathlib is slow to import
@@ -55,7 +55,7 @@ class ControlGroups:
                 pass
             except OSError:
                 return False
-        # A group that holds processes of its own cannot pass controllers on; the last level holds them.
+        # A group that contains processes cannot delegate controllers; only the last level contains them.
         passes_on = self.is_unified and "/" not in name
         if passes_on and not write(f"{self._places(name)[0]}/cgroup.subtree_control", "+pids +memory"):
             return False
@@ -66,15 +66,15 @@ class ControlGroups:
         return limit(self._places(name), processes=processes, memory=memory)
 
     def end_with_one(self, name: str) -> None:
-        """On running out of memory, end all of the group rather than one process of it (v2)."""
+        """Make the OOM killer end the whole group rather than one process of it (v2)."""
         if self.is_unified:
             write(f"{self._places(name)[0]}/memory.oom.group", "1")
 
     def enter(self, name: str, pid: int) -> bool:
         """Move a process into a group.
 
-        It takes up to 20 ms, and meanwhile no process of this machine starts or ends (the kernel waits for a grace
-        period). A second move right after costs nothing more.
+        It takes up to 20 ms, during which no process of this machine starts or ends (the kernel waits for an RCU grace
+        period). A second move right after it adds no cost.
         """
         return all(write(f"{place}/cgroup.procs", str(pid)) for place in self._places(name))
 
@@ -82,7 +82,7 @@ class ControlGroups:
         return [int(pid) for pid in read(f"{self._places(name)[0]}/cgroup.procs").split() if pid != b"0"]
 
     def counters(self, name: str) -> list[str]:
-        """Files that count how often the process limit was reached, and how many processes the memory limit ended."""
+        """The files that count reached process limits and processes ended by the memory limit."""
         places = self._places(name)
         return [
             f"{places[0]}/pids.events",
@@ -95,7 +95,7 @@ class ControlGroups:
         return all(removed)
 
     def remove_all(self) -> None:
-        """Remove every group of ours."""
+        """Remove every group created here."""
         for top in self.tops:
             _remove_tree(top)
 
@@ -107,13 +107,13 @@ class ControlGroups:
 
 
 def limit(places: list[str], *, processes: int = 0, memory: int = 0) -> bool:
-    """Set the limits of the group in these folders, 0 for those that stay as they are."""
+    """Set the limits of the group in these folders; 0 leaves a limit unchanged."""
     if processes and not write(f"{places[0]}/pids.max", str(processes)):
         return False
     if not memory:
         return True
     largest, swap = _MEMORY_FILES if len(places) == 1 else _MEMORY_FILES_V1
-    # Swap has no part in it (v1 counts both together, and must not be below memory alone); often it is not counted at all.
+    # Swap is excluded (v1 counts both together, and the sum must not be below memory alone); often it is not counted.
     with_swap = "0" if len(places) == 1 else str(memory)
     is_set = write(f"{places[-1]}/{largest}", str(memory))
     return (
@@ -122,7 +122,7 @@ def limit(places: list[str], *, processes: int = 0, memory: int = 0) -> bool:
 
 
 def memory_here(tops: tuple[str, ...], *, is_unified: bool) -> int:
-    """Bytes of memory there are for us: the machine's, or what a group above ours may have."""
+    """The available memory in bytes: the machine's, or the limit of an ancestor group."""
     least = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     place = tops[-1] if tops else TOP
     while len(place) > len(TOP):
@@ -134,12 +134,12 @@ def memory_here(tops: tuple[str, ...], *, is_unified: bool) -> int:
 
 
 def _delegated() -> tuple[str, ...]:
-    """Our own v2 group, emptied so that it may pass its controllers on; nothing where it is not ours alone."""
+    """Our own v2 group, emptied so that it can delegate its controllers; None where others share it."""
     own = f"{TOP}{_own(b'')}".rstrip("/")
     if not {b"pids", b"memory"} <= set(read(f"{own}/cgroup.controllers").split()):
         return ()
     if not read(f"{own}/cgroup.type"):
-        # The machine's root group may hold processes and pass controllers on all the same.
+        # The machine's root group may contain processes and still delegate controllers.
         return (own,) if write(f"{own}/cgroup.subtree_control", "+pids +memory") else ()
     service = os.getppid()
     ours = {service, *children(service)}
@@ -160,7 +160,7 @@ def _delegated() -> tuple[str, ...]:
 
 
 def _legacy() -> tuple[str, ...]:
-    """Our own v1 groups: processes, and memory where it is counted."""
+    """Our own v1 groups: pids, and memory where the controller exists."""
     pids, memory = (f"{TOP}/{name}{_own(name.encode())}".rstrip("/") for name in ("pids", "memory"))
     if not read(f"{pids}/cgroup.procs"):
         return ()
@@ -177,7 +177,7 @@ def _own(controller: bytes) -> str:
 
 
 def _name(pid: int) -> str:
-    """A name that no other process ever has: its id and when it started."""
+    """A unique name: the process id and its start time."""
     return f"{_PREFIX}{pid}-{_started(pid)}"
 
 
@@ -187,7 +187,7 @@ def _started(pid: int) -> int:
 
 
 def _remove_old(above: str) -> None:
-    """End and remove what launchers that were killed have left."""
+    """End and remove the groups of launchers that were killed."""
     for name in _folders(above):
         pid, _, started = name.removeprefix(_PREFIX).partition("-")
         # Never a group that is not certainly ours: what is in it is killed.
@@ -196,7 +196,7 @@ def _remove_old(above: str) -> None:
 
 
 def _remove_tree(group: str) -> None:
-    """End all that is in a group and below it, and remove it. A process that was killed stays in it for a moment."""
+    """Kill everything in and below a group, and remove it. A killed process stays in it for a moment."""
     for _ in range(_REMOVE_TRIES):
         members = read(f"{group}/cgroup.procs").split()
         if b"0" in members:

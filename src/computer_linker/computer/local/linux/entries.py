@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from computer_linker.model.titles import shown_title
+from computer_linker.model.titles import safe_title
 
 _MAX_ENTRIES = 2000
 _MAX_BYTES = 100_000
@@ -21,9 +21,11 @@ class Entry:
     wm_class: str
     try_exec: str
     in_terminal: bool
+    path: str
+    """Its .desktop file."""
 
     def argv(self, arguments: Sequence[str]) -> list[str]:
-        """The program and its arguments; files and addresses go where the entry has a place for them."""
+        """The program and its arguments; files and addresses replace the entry's field codes."""
         argv: list[str] = []
         placed = False
         for part in shlex.split(self.exec):
@@ -38,12 +40,12 @@ class Entry:
 
     @property
     def program(self) -> str:
-        """The file name of what it runs."""
+        """The file name of the program it runs."""
         parts = shlex.split(self.exec)
         return Path(parts[0]).name if parts else ""
 
     def affinity(self, window_class: str, process: str) -> int:
-        """How surely a window of this class and process is its own: 3 by declared class, 2 by name, 1 by program."""
+        """Match score of a window with this class and process: 3 by declared class, 2 by name, 1 by program."""
         wanted, mine = window_class.lower(), {self.id.lower(), self.id.rpartition(".")[2].lower()}
         if self.wm_class:
             return 3 if wanted == self.wm_class.lower() else 0
@@ -57,7 +59,7 @@ class Entry:
 
 
 def owner_of(window_class: str, process: str, entries: Sequence[Entry]) -> Entry | None:
-    """The entry a window most surely belongs to."""
+    """The entry with the highest match score for a window."""
     best = max(entries, key=lambda entry: entry.affinity(window_class, process), default=None)
     return best if best is not None and best.affinity(window_class, process) else None
 
@@ -96,11 +98,12 @@ def _read(path: Path, app_id: str) -> Entry | None:
         return None
     return Entry(
         id=app_id,
-        name=shown_title(fields.get("Name", app_id)),
+        name=safe_title(fields.get("Name", app_id)),
         exec=fields["Exec"],
         wm_class=fields.get("StartupWMClass", ""),
         try_exec=fields.get("TryExec", ""),
         in_terminal=fields.get("Terminal") == "true",
+        path=str(path),
     )
 
 

@@ -1,4 +1,4 @@
-"""What this Linux session is, and locking it."""
+"""Facts of this Linux session, and locking it."""
 
 import os
 import platform
@@ -49,7 +49,7 @@ class LinuxFacts:
         )
 
     def input(self) -> AsyncIterator[InputSeen]:
-        """That someone moved or pressed something; never what."""
+        """That input happened; never which key or button."""
         if self._watch is None:
             raise UnsupportedPlatform(
                 "This compositor tells no program whether someone is there, so acts cannot notice a person's own hand. "

@@ -1,7 +1,7 @@
-"""A fence around one child: what it may read, write and execute, held by the kernel and applied without a helper program.
+"""Landlock rules for one child (what it may read, write and execute), applied without a helper program.
 
-Landlock binds the calling thread and what it starts. So a thread that lives only to start one child puts the fence around
-itself first; the child inherits it, and no other thread is touched. It costs some microseconds.
+Landlock restricts the calling thread and its children. So a thread that exists only to start one child restricts itself
+first; the child inherits the rules, and no other thread is affected. It costs some microseconds.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ _O_PATH = getattr(os, "O_PATH", 0)
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Places by path or by held descriptor. Whatever is not named is closed, and so is TCP."""
+    """The allowed paths, by name or held descriptor. Everything else is denied, and so is TCP."""
 
     read: Sequence[str | int] = ()
     write: Sequence[str | int] = ()
@@ -35,7 +35,7 @@ class Fence:
 
 
 def fence_around(fence: Fence) -> Callable[[], None] | None:
-    """A function that fences the thread that calls it; None where this kernel cannot."""
+    """A function that restricts the thread that calls it; None where the kernel has no Landlock."""
     abi = landlock_abi() if sys.platform == "linux" else 0
     if abi < 1:
         return None

@@ -1,4 +1,4 @@
-"""Work on a desktop in a thread, one piece at a time, that presses nothing further once its caller has gone."""
+"""Runs blocking desktop work in a thread, one job at a time; a cancelled job sends no further press."""
 
 import asyncio
 import threading
@@ -17,41 +17,41 @@ _HALT_S = 2.0
 
 
 class Halt(threading.Event):
-    """Set when nobody waits for the work any more: it must press nothing further."""
+    """Set when the caller was cancelled: the job must send no further press."""
 
     is_working = False
 
 
 _HALT: ContextVar[Halt | None] = ContextVar("desktop_halt", default=None)
-"""The halt of the work that this thread does; a worker thread gets its caller's."""
+"""The halt of this thread's job; a worker thread inherits its caller's."""
 
 
 def check_halt() -> None:
-    """Raise Aborted once the caller of this thread's work has gone. Asked before each press and movement, never a release."""
+    """Raise Aborted once this thread's caller was cancelled. Called before each press and movement, never a release."""
     halt = _HALT.get()
     if halt is not None and halt.is_set():
         raise Aborted("The work was stopped.")
 
 
 class OneAtATime:
-    """Runs work in a thread. `lock` is held while a piece of it really runs."""
+    """Runs jobs in a thread. `lock` is held while a job really runs."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._limiter = anyio.CapacityLimiter(1)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run it and give its result.
+        """Run a job and return its result.
 
-        A cancelled caller leaves once the work has stopped: it sends no further press, and releases what it holds. Work that
-        does not stop within a moment (a display that hangs) is left to end by itself.
+        A cancelled caller returns once the job has stopped: it sends no further press, and releases what it holds. A job
+        that does not stop within a moment (a display that hangs) is left to end by itself.
         """
         halt, ended = Halt(), asyncio.Event()
         loop = asyncio.get_running_loop()
         context = _HALT.set(halt)
         try:
             return await to_thread.run_sync(
-                self._work, work, halt, lambda: _tell(loop, ended), limiter=self._limiter, abandon_on_cancel=True
+                self._work, work, halt, lambda: _notify(loop, ended), limiter=self._limiter, abandon_on_cancel=True
             )
         except anyio.get_cancelled_exc_class():
             halt.set()
@@ -62,7 +62,7 @@ class OneAtATime:
             _HALT.reset(context)
 
     def _work(self, work: Callable[[], T], halt: Halt, tell: Callable[[], None]) -> T:
-        # The limiter is let go when a caller is cancelled, the lock only when the work has really ended.
+        # The limiter is released when a caller is cancelled, the lock only when the job has really ended.
         with self.lock:
             check_halt()
             halt.is_working = True
@@ -72,6 +72,6 @@ class OneAtATime:
                 tell()
 
 
-def _tell(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # The loop is closed: nobody waits.
+def _notify(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    with suppress(RuntimeError):  # The loop is closed: there is no waiter.
         loop.call_soon_threadsafe(ended.set)

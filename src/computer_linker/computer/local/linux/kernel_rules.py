@@ -1,4 +1,4 @@
-"""Landlock and seccomp rules, worked out by the service and applied by the launcher in the child."""
+"""Landlock and seccomp rules, compiled by the service and applied by the launcher in the child."""
 
 import ctypes
 import platform
@@ -21,8 +21,12 @@ _CALLS = {
     "riscv64": (0xC00000F3, 198, 199),
     "loongarch64": (0xC0000102, 198, 199),
 }
-"""The architecture as seccomp names it, and its numbers of socket and socketpair. Those with a socketcall are not among them."""
+"""The seccomp architecture, and its numbers of socket and socketpair. Architectures with socketcall are excluded."""
 _IO_URING_SETUP = 425
+_SHARED_CALLS = ((29, 31), (64, 71), (220, 220), (248, 250))
+_SHARED_CALLS_GENERIC = ((186, 197), (217, 219))
+"""System V shared memory, semaphores and messages, and keyrings, on x86_64 and elsewhere; all programs of a user share them."""
+_PRLIMIT, _PRLIMIT_GENERIC = 302, 261
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1
 _UNIX = (1,)
 _CUT_FAMILIES = (1, 2, 10, 16, 17, 40)
@@ -39,9 +43,9 @@ def landlock_abi() -> int:
 
 
 def compiled(rules: KernelRules) -> dict[str, Any] | None:
-    """What the launcher applies; None when nothing is asked for or this kernel has none of it."""
+    """The rules for the launcher to apply; None when none are requested or the kernel supports none."""
     landlock = _landlock(rules) if landlock_abi() >= 1 else None
-    # Landlock does not hold connect() to a path, such as the service's own socket, the session bus or docker's.
+    # Landlock does not restrict connect() to a path, such as the service's own socket, the session bus or docker's.
     families = _CUT_FAMILIES if rules.cut_network else _UNIX if rules.confine_files else ()
     program = network_filter(families) if families else b""
     if families and not program:
@@ -63,6 +67,7 @@ def _landlock(rules: KernelRules) -> dict[str, Any] | None:
     beneath: list[tuple[str | int, int]] = []
     if files:
         beneath += [(place, _READ) for place in rules.read]
+        beneath += [(place, _READ_DIR) for place in rules.listed]
         beneath += [(place, _READ) for place in rules.read_root_fds]
         beneath += [(place, _WRITE_FILE | _READ_FILE) for place in _DEVICES]
         beneath += [(place, files) for place in rules.write]
@@ -74,7 +79,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 
 
 def _file_rights(abi: int) -> int:
-    """Every right this version can take away, so that whatever is not granted is refused."""
+    """Every right this version can restrict, so that whatever is not granted is refused."""
     rights = (1 << 13) - 1
     for version, bit in ((2, 13), (3, 14), (5, 15)):
         if abi >= version:
@@ -83,7 +88,11 @@ def _file_rights(abi: int) -> int:
 
 
 def network_filter(families: tuple[int, ...] = _CUT_FAMILIES) -> bytes:
-    """A seccomp program that refuses new sockets of these families (and io_uring, which could make them); empty where unknown."""
+    """A seccomp program that refuses new sockets of these families (and io_uring, which could make them); empty where unknown.
+
+    It also refuses what reaches other programs of the user past Landlock: shared memory, keyrings, and their resource limits,
+    by which a process can be ended.
+    """
     known = _CALLS.get(platform.machine())
     if known is None:
         return b""
@@ -91,9 +100,15 @@ def network_filter(families: tuple[int, ...] = _CUT_FAMILIES) -> bytes:
     code: list[tuple[int, int, int, int]] = [(0x20, 0, 0, 4), (0x15, 1, 0, architecture), (0x06, 0, 0, _REFUSE)]
     code += [(0x20, 0, 0, 0)]
     if platform.machine() == "x86_64":
-        # The x32 calls have numbers of their own that would pass beside the list.
+        # The x32 calls have other numbers, which would bypass the list.
         code += [(0x35, 0, 1, 0x40000000), (0x06, 0, 0, _REFUSE)]
     code += [(0x15, 0, 1, _IO_URING_SETUP), (0x06, 0, 0, _REFUSE)]
+    is_x86 = platform.machine() == "x86_64"
+    for first, last in _SHARED_CALLS if is_x86 else _SHARED_CALLS_GENERIC:
+        code += [(0x35, 0, 2, first), (0x25, 1, 0, last), (0x06, 0, 0, _REFUSE)]
+    # Process 0 is the caller itself.
+    code += [(0x15, 0, 4, _PRLIMIT if is_x86 else _PRLIMIT_GENERIC), (0x20, 0, 0, 16), (0x15, 1, 0, 0)]
+    code += [(0x06, 0, 0, _REFUSE), (0x06, 0, 0, _ALLOW)]
     code += [(0x15, 0, 6, pair_call), (0x20, 0, 0, 24), (0x54, 0, 0, 0xF)]
     code += [(0x15, 2, 0, _PAIRS[0]), (0x15, 1, 0, _PAIRS[1]), (0x06, 0, 0, _REFUSE)]
     code += [(0x06, 0, 0, _ALLOW)]

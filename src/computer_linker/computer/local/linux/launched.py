@@ -1,7 +1,8 @@
-"""The launcher's child: takes on everything an order asks for, waits at its gate, and becomes the program."""
+"""The launcher's child: applies its order, waits at its gate, and executes the program."""
 
 import _socket
 import ctypes
+import errno
 import fcntl
 import marshal
 import os
@@ -9,35 +10,36 @@ import resource
 import sys
 
 from computer_linker.computer.local.linux.control_groups import limit
-from computer_linker.computer.local.linux.launcher_words import MAX_DESCRIPTORS, SYNC
+from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
 from computer_linker.computer.local.linux.mount_calls import Unstaged
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
 from computer_linker.computer.local.linux.staging import rehearse, stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Only then: `typing` brings a dozen other modules along.
+    # Not at run time: `typing` imports a dozen other modules.
     from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 15, 38, 36
 PR_CAPBSET_DROP = 24
 RUN_VARIABLE = "COMPUTER_LINKER_RUN"
-"""Carries a random mark into the program's environment: by it an orphan is known where there are no control groups."""
+"""Carries a random mark in the program's environment, which identifies its orphans without control groups."""
 HELD_BACK = (1, 2, 3, 15)
-"""Hangup, interrupt, quit, terminate: nothing to the launcher. By number: it imports no module it can do without.
+"""SIGHUP, SIGINT, SIGQUIT and SIGTERM, without effect on the launcher. By number, to avoid an import.
 
-They are blocked, not ignored: one sent to a child before it is itself waits for it, and is not lost.
+They are blocked, not ignored: one sent to a child before execve stays pending, and is not lost.
 """
 _RESTORED = tuple(number for number in range(1, 32) if number not in (9, 19))
-"""All that can be, whatever the service was started with; `nohup` and `&` in a script leave some ignored."""
+"""All that can be reset, since `nohup` and `&` in a script leave some ignored."""
 UNCOUNTED_PROCESSES = 2048
-"""How many processes more than run already a command may have, where there are no control groups."""
+"""The process limit of a command above the current number, without control groups."""
 _SIG_SETMASK = 2
+_JOIN_SESSION_KEYRING = 1
 _TIOCSCTTY = 0x540E
 _FILE_RIGHTS = 0b111 | 1 << 14 | 1 << 15
-"""Landlock's rights to a file: execute, write, read, truncate, ioctl. It refuses a rule that gives a file any other."""
-_packet = bytearray(400_000)
-"""Made once by the launcher; its children share what they do not write to."""
+"""Landlock's rights to a file: execute, write, read, truncate, ioctl. It refuses a rule with any other right on a file."""
+_packet = bytearray(200_000)
+"""Allocated once by the launcher; its children share the pages they do not write."""
 _REHEARSAL = marshal.dumps(
     {
         "argv": ["/usr/bin/true", "an argument"],
@@ -57,31 +59,33 @@ _helper_stack_end = ctypes.c_void_p((ctypes.addressof(_helper_stack) + 16_384) &
 def become(
     number: int, mark: str, link: _socket.socket, launcher: int, control: _socket.socket, groups: list[str]
 ) -> None:
-    """In the child: wait for an order, take on all it asks for, wait at the gate, become the program. Never returns.
+    """In the child: wait for an order, apply it, wait at the gate, execute the program. Never returns.
 
-    `groups` are the folders of the control group this process is in, if it is in one of its own.
+    `groups` are the folders of this process's own control group, if it has one.
     """
     step = "setup"
     try:
-        _stand_alone(launcher)
+        _detach(launcher)
         _rehearse()
-        following = _peek(link)
-        # Once, however many files are to be synced before the order: two helpers would share a stack.
+        _await_order(link)
         _keep_memory()
-        while following == SYNC:
-            step = "sync"
-            _sync(link)
-            step, following = "setup", _peek(link)
         data, fds = _receive(link)
         if not data:
             os._exit(127)
+        if data == LONG:
+            data = os.pread(fds[-1], os.fstat(fds[-1]).st_size, 0)
+            os.close(fds.pop())
         order = marshal.loads(data)  # noqa: S302  # from the service alone
         _limit(order["limits"], groups)
         gate = _place_descriptors(order, fds, link.fileno())
         if order["staging"] is not None:
             step = "staging"
             stage(order["staging"], order["staging"]["held"])
-            _tell_staged(number, control)
+            _report_staged(number, control)
+            step = "setup"
+        if order["wrapped"] or order["kernel"] is not None:
+            step = "keyring"
+            _leave_keyring()
             step = "setup"
         if order["pty"] and not order["wrapped"]:
             fcntl.ioctl(0, _TIOCSCTTY, 0)
@@ -99,8 +103,8 @@ def become(
         os._exit(127)
 
 
-def _stand_alone(launcher: int) -> None:
-    """A session of its own, no way to gain rights, ordinary signals, and death with the launcher."""
+def _detach(launcher: int) -> None:
+    """Start a new session, set no_new_privs, reset signals, and die with the launcher."""
     os.setsid()
     libc.prctl(PR_SET_NAME, b"linker-child", 0, 0, 0)
     libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
@@ -111,16 +115,16 @@ def _stand_alone(launcher: int) -> None:
         libc.signal(number, None)
     libc.sigprocmask(_SIG_SETMASK, bytes(128), None)
     os.umask(0o022)
-    # When memory runs out, a command goes before the service.
+    # When memory runs out, the kernel ends a command before the service.
     write("/proc/self/oom_score_adj", "500")
 
 
 def _limit(limits: "dict[str, int]", groups: list[str]) -> None:
-    """Set the limits of this command: the control group's where there is one, else what resource limits can do.
+    """Set the limits of this command: the control group's where there is one, else resource limits.
 
-    Without a group the kernel counts all of the user's processes, so the bound is what runs now and some more: a command
-    that has reached its own keeps no later one from starting. Memory is then bounded only where the policy asks for it,
-    and a process at a time: programs reserve far more than they use.
+    Without a group the kernel counts all of the user's processes, so the bound is the current number plus a margin: a
+    command at its limit does not keep a later one from starting. Memory is then limited only where the policy requests
+    it, and per process: programs reserve far more than they use.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
@@ -142,16 +146,16 @@ def _lower(which: int, value: int) -> None:
 
 
 def _rehearse() -> None:
-    """Walk through an order that leads nowhere: the memory it touches is copied now, and not while somebody waits.
+    """Process a dummy order, so that the memory pages it touches are copied before a caller waits.
 
-    A forked process shares its memory until it writes to it, and every page it then copies takes a microsecond or two.
+    Forked memory is copy-on-write, and every page copied takes a microsecond or two.
     """
     _packet[:4096] = bytes(4096)
     order = marshal.loads(_REHEARSAL)  # noqa: S302  # our own
     resource.getrlimit(resource.RLIMIT_CORE)
     os.close(fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 200))
     rehearse()
-    # A thread without the memory of its process is none: refused, once all is in place for it.
+    # CLONE_THREAD without CLONE_VM is invalid: the kernel refuses it, after the call has touched its memory.
     libc.clone(_sleep, _helper_stack_end, _CLONE_THREAD, _HELPER_US)
     try:
         os.execve("", order["argv"], _environment(order["env"], "0"))  # noqa: S606  # no file has an empty name
@@ -159,27 +163,19 @@ def _rehearse() -> None:
         return
 
 
-def _peek(link: _socket.socket) -> bytes:
-    """How the next message begins, once there is one."""
-    size = link.recv_into(_packet, len(SYNC), _socket.MSG_PEEK)
-    return bytes(memoryview(_packet)[:size])
-
-
-def _sync(link: _socket.socket) -> None:
-    """Make a file durable that has to be so before the program starts; raises, and nothing starts, when it cannot be."""
-    _, (fd,) = _receive(link)
-    os.fdatasync(fd)
-    os.close(fd)
+def _await_order(link: _socket.socket) -> None:
+    """Wait until a message has arrived, without receiving it."""
+    link.recv_into(_packet, 1, _socket.MSG_PEEK)
 
 
 def _keep_memory() -> None:
-    """Now that an order is near, have a helper hold this memory for a moment, so that nobody waits while it is taken apart.
+    """Start a helper that shares this memory for a moment, so that execve does not wait for it to be freed.
 
-    A process that becomes a program lets go of its old memory, and the last one to do so takes it apart page by page,
-    which is half of what a small program needs from its start to its end. The helper shares the memory, sleeps, and is
-    that last one. It knows none of the order's descriptors, belongs to this process's group, and is ended with it.
+    The last user of a memory map frees it page by page at execve, which takes half of a small program's run time. The
+    helper shares the memory, sleeps, and is that last user. It has none of the order's descriptors, belongs to this
+    process's group, and is ended with it.
     """
-    # Where it cannot be had, the program starts a little later.
+    # On failure the program only starts a little later.
     libc.clone(_sleep, _helper_stack_end, _CLONE_VM | _CLONE_PARENT | _SIGCHLD, _HELPER_US)
 
 
@@ -201,8 +197,8 @@ def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> int:
-    """Put the descriptors where the program expects them, and enter its folder; all else is close-on-exec."""
-    # Out of the way first, so that no target number overwrites a descriptor still needed.
+    """Move the descriptors to the numbers the program expects, and enter its folder; the rest is close-on-exec."""
+    # To high numbers first, so that no target number overwrites a descriptor still needed.
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 300) for fd in fds]
     gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, 300)
     for target, index in zip((0, 1, 2), order["stdio"], strict=True):
@@ -218,8 +214,8 @@ def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> in
     return gate
 
 
-def _tell_staged(number: int, control: _socket.socket) -> None:
-    """Report the finished root with its namespace, which the service holds: to take it apart at the end takes milliseconds."""
+def _report_staged(number: int, control: _socket.socket) -> None:
+    """Report the staged root with its namespace. The service holds it, since freeing it takes milliseconds."""
     namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     rights = namespace.to_bytes(4, sys.byteorder)
     control.sendmsg(
@@ -227,8 +223,16 @@ def _tell_staged(number: int, control: _socket.socket) -> None:
     )
 
 
+def _leave_keyring() -> None:
+    """Start with an empty session keyring: the one of the service's user may hold tickets and passwords."""
+    call = 250 if os.uname().machine == "x86_64" else 219
+    if libc.syscall(call, _JOIN_SESSION_KEYRING, None) < 0 and ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM):
+        # ENOSYS: the kernel has no keyrings. EPERM: the container forbids the call.
+        raise OSError(ctypes.get_errno(), "keyctl")
+
+
 def _confine(rules: "dict[str, Any]") -> None:
-    """Landlock and seccomp, as the service worked them out (see kernel_rules.py)."""
+    """Apply Landlock and seccomp as compiled by the service (see kernel_rules.py)."""
     if rules["drop"]:
         _drop_rights()
     if rules["landlock"] is not None:
@@ -238,7 +242,7 @@ def _confine(rules: "dict[str, Any]") -> None:
 
 
 def _drop_rights() -> None:
-    """Give up every capability, for the program too: a superuser's would look past the rules."""
+    """Drop every capability, for the program too: a superuser's would bypass the rules."""
     for capability in range(64):
         if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             break

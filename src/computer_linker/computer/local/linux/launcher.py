@@ -1,16 +1,15 @@
-"""The launcher: a small process of its own that starts, reaps and ends commands for the service.
+"""The launcher: a small separate process that starts, reaps and ends commands for the service.
 
-It forks ahead, for forking is the slow part of starting a program: each waiting child is handed to the service with a
-socket, takes one order through it, and waits at the same socket (its gate) for the word to start.
+It forks in advance, because forking is the slow part of starting a program: each waiting child is passed to the service
+with a socket, receives one order through it, and waits at the same socket (its gate) for the start message.
 
-It imports next to nothing, and of that only what is written in C: every page of memory it holds makes its forks, and the
-end of each child's old memory when it becomes a program, slower. `json`, `socket`, `signal` and `contextlib` together
-were measured to make a command a third slower.
+It imports only a few modules written in C: every page of its memory makes fork, and freeing the child's copy at execve,
+slower. `json`, `socket`, `signal` and `contextlib` together were measured to make a command a third slower.
 
 It adopts every orphan (child subreaper), and when its control socket closes, because the service stopped or was
-killed, it ends everything it ever started. Every child dies with the launcher by the kernel's own rule.
+killed, it ends everything it ever started. Every child dies with the launcher (PR_SET_PDEATHSIG).
 
-Messages are marshalled, one a packet; both ends are the same interpreter. In: fork, signal, kill. Out: ready (with the
+Messages are marshalled, one per packet; both ends are the same interpreter. In: fork, signal, kill. Out: ready (with the
 child's socket), failed, exit.
 """
 
@@ -39,7 +38,7 @@ from computer_linker.computer.local.linux.proc_files import (
 )
 from computer_linker.computer.local.linux.slots import Slot, Slots, new_mark
 
-_LOOK_AFTER_S = 0.02
+_SCAN_AFTER_S = 0.02
 _SIGCHLD = 17
 _SIG_BLOCK = 0
 _SIGNAL_RECORD = 128
@@ -47,11 +46,11 @@ _MAX_EARLY = 256
 
 
 def serve(control_fd: int) -> None:
-    """Be the launcher until the service at the other end goes away."""
+    """Run the launcher until the service disconnects."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.sigprocmask(_SIG_BLOCK, _mask(*HELD_BACK), None)
     os.set_inheritable(control_fd, False)
-    # What we fork inherits it: when memory runs out, a command goes before the service or the person's own programs.
+    # Children inherit it: when memory runs out, the kernel ends a command before the service or the person's programs.
     write("/proc/self/oom_score_adj", "500")
     gc.disable()
     gc.freeze()
@@ -70,7 +69,7 @@ class Launcher:
         self.marks: dict[str, int] = {}
         self.slot_of: dict[int, Slot] = {}
         self.emptied: list[Slot] = []
-        """Slots whose command has ended, and in which something still has to end."""
+        """Slots whose command has ended, but which still contain processes."""
         # While we hold this end a child never reads end-of-file at its gate: a dead service must not open it.
         self.gates: dict[int, _socket.socket] = {}
         self.strays_at: float | None = None
@@ -78,7 +77,7 @@ class Launcher:
         """Signals for programs that their sandbox has not started yet."""
 
     def serve(self) -> None:
-        """Answer until the service goes away; then end everything."""
+        """Handle messages until the service disconnects; then end everything."""
         ended = _ended_children()
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
@@ -86,7 +85,7 @@ class Launcher:
         try:
             while True:
                 is_idle = self.strays_at is None and not self.early
-                ready = dict(poll.poll(None if is_idle else _LOOK_AFTER_S * 1000))
+                ready = dict(poll.poll(None if is_idle else _SCAN_AFTER_S * 1000))
                 if ended in ready:
                     os.read(ended, 32 * _SIGNAL_RECORD)
                     self.reap()
@@ -102,7 +101,7 @@ class Launcher:
             self.slots.close()
 
     def take(self) -> bool:
-        """Take one message; False when the service is gone."""
+        """Handle one message; False when the service has disconnected."""
         try:
             data = self.control.recv(4096)
         except OSError:
@@ -120,7 +119,7 @@ class Launcher:
         return True
 
     def fork(self, client: str) -> None:
-        """Fork a child of this client that waits for its order, and hand its socket to the service."""
+        """Fork a child for this client that waits for its order, and pass its socket to the service."""
         self.last_id += 1
         number, mark = self.last_id, new_mark()
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
@@ -129,7 +128,7 @@ class Launcher:
             pid, slot = self.forked(number, mark, client, theirs, ours)
         except OSError as error:
             ours.close()
-            self.tell({"event": "failed", "id": 0, "client": client, "errno": error.errno, "step": "fork"})
+            self.report({"event": "failed", "id": 0, "client": client, "errno": error.errno, "step": "fork"})
             return
         finally:
             theirs.close()
@@ -139,12 +138,12 @@ class Launcher:
         self.pids[number] = pid
         self.marks[mark] = number
         self.gates[number] = ours
-        self.tell({"event": "ready", "id": number, "pid": pid, "client": client}, ours)
+        self.report({"event": "ready", "id": number, "pid": pid, "client": client}, ours)
 
     def forked(
         self, number: int, mark: str, client: str, theirs: _socket.socket, ours: _socket.socket
     ) -> tuple[int, Slot | None]:
-        """A child in a slot of the client, or, where there are no control groups, one of this process."""
+        """Fork a child in a slot of the client, or directly where there are no control groups."""
         for _ in range(3):
             slot = self.slots.take(client)
             if slot is None:
@@ -156,6 +155,8 @@ class Launcher:
                     raise
                 # Its anchor was killed, and is reaped next.
                 slot.is_free = False
+        if self.slots.groups is not None:
+            raise OSError(errno.EBUSY, "no anchor could be kept")
         launcher = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -170,7 +171,7 @@ class Launcher:
             return
         tree = descendants(pid)
         if past_sandbox:
-            # The sandbox program and its first process would end everything at once.
+            # Signalling the sandbox program or its first process would end everything at once.
             inside = [inner for inner in tree if not is_sandbox_program(inner, pid)]
             for inner in inside:
                 send(inner, number)
@@ -198,18 +199,18 @@ class Launcher:
                 kill_tree(stray)
 
     def reap(self) -> None:
-        """Collect every ended child; what an ended command left behind is ended too."""
+        """Reap every ended child, and end what its command left running."""
         reaped = 0
         while (ended := _next_ended()) is not None:
             pid = ended.si_pid
             child = self.ids.pop(pid, None)
             if child is not None:
-                # Before it is collected, while nobody else can have got its number.
+                # Before it is reaped, while its pid cannot be reused.
                 send_to_group(pid, SIGKILL)
                 status = ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
                 slot = self.slot_of.pop(child, None)
                 reached = slot.reached() if slot is not None else []
-                self.tell({"event": "exit", "id": child, "status": status, "reached": reached})
+                self.report({"event": "exit", "id": child, "status": status, "reached": reached})
                 if slot is not None:
                     self.emptied.append(slot)
             os.waitpid(pid, 0)
@@ -221,8 +222,8 @@ class Launcher:
             self.slots.anchor_ended(pid)
         self.emptied = [slot for slot in self.emptied if not self.slots.emptied(slot)]
         if reaped and self.strays_at is None:
-            # Soon rather than now: where hundreds end together, one look serves them all.
-            self.strays_at = time.monotonic() + _LOOK_AFTER_S
+            # Delayed: where hundreds end together, one scan serves them all.
+            self.strays_at = time.monotonic() + _SCAN_AFTER_S
 
     def end_strays(self) -> None:
         """End adopted orphans whose command has ended; an orphan of a running command lives on with it."""
@@ -232,7 +233,7 @@ class Launcher:
             if pid not in self.ids and pid not in self.slots.by_anchor and self.owner(pid) is None:
                 kill_tree(pid)
         if self.emptied:
-            self.strays_at = time.monotonic() + _LOOK_AFTER_S
+            self.strays_at = time.monotonic() + _SCAN_AFTER_S
 
     def owner(self, pid: int) -> int | None:
         """The running command an orphan belongs to: by its control group, else by its session or its random mark."""
@@ -253,7 +254,7 @@ class Launcher:
             del self.marks[mark]
 
     def end_all(self) -> None:
-        """The service is gone: end everything, again and again for what forked meanwhile."""
+        """End everything after the service has disconnected, repeatedly for what forked meanwhile."""
         for _ in range(300):
             tree = descendants(os.getpid())
             if not tree:
@@ -264,7 +265,7 @@ class Launcher:
                 os.waitpid(ended.si_pid, 0)
             time.sleep(0.01)
 
-    def tell(self, message: dict[str, object], with_socket: _socket.socket | None = None) -> None:
+    def report(self, message: dict[str, object], with_socket: _socket.socket | None = None) -> None:
         rights = [] if with_socket is None else [with_socket.fileno().to_bytes(4, sys.byteorder)]
         try:
             self.control.sendmsg(
@@ -289,7 +290,7 @@ def _ended_children() -> int:
 
 
 def _next_ended() -> os.waitid_result | None:
-    """A child that has ended and is not collected yet."""
+    """A child that has ended and is not reaped yet."""
     try:
         return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

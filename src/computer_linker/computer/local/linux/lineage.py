@@ -1,4 +1,4 @@
-"""Whether a process was started by this service, directly or through anything it started. Such a process is never the owner.
+"""Whether a process is a descendant of this service. Such a process is never the owner.
 
 The launcher is a child subreaper, so a command's orphans stay below it, and a process that is below it stays so for life. The
 control group shows the same where there is one, also for a process whose launcher was killed.
@@ -12,24 +12,25 @@ import socket
 import struct
 
 from computer_linker.computer.local.linux.proc_files import origin_of, read
+from computer_linker.home import peer_ids
 
 _PEER_PIDFD = 77
-"""SO_PEERPIDFD (Linux 6.5); no version of the standard library that we use names it."""
+"""SO_PEERPIDFD (Linux 6.5), which the standard library does not define."""
 _TRIES = 5
 _MOST_ABOVE = 4096
 _COMMANDS = re.compile(rb"/computer-linker-\d[\d-]*(?:/|$)", re.MULTILINE)
 """A control group of commands, of this service or another one of this user (see control_groups.py)."""
 IS_KNOWN = bool(read("/proc/self/stat"))
-"""Whether this system shows the parents of processes."""
+"""Whether /proc shows the parents of processes."""
 
 
 def comes_from_below(link: socket.socket, root: int) -> bool:
-    """True when the process that connected is a descendant of `root`, or has ended, so that nothing can be said of it."""
+    """True when the process that connected is a descendant of `root`, or has ended and cannot be checked."""
     if not IS_KNOWN:
         return False
-    pid, _, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    pid, _ = peer_ids(link)
     if pid == 0:
-        # Of a process namespace outside ours, and descendants are always inside.
+        # The peer is in a pid namespace outside ours, and descendants are always inside.
         return False
     try:
         pidfd = _peer_pidfd(link, pid)
@@ -37,7 +38,7 @@ def comes_from_below(link: socket.socket, root: int) -> bool:
         return True
     try:
         found = is_below(pid, root)
-        # Still running now: so the number was this process's all the while.
+        # Still running, so the pid was not reused meanwhile.
         return found is not False or bool(select.select([pidfd], [], [], 0)[0])
     finally:
         os.close(pidfd)
@@ -66,7 +67,7 @@ def _walk(pid: int, root: int) -> bool | None:
             return False
         above = origin_of(parent)
         is_hidden = above is None and _is_another_users(parent)
-        # The same parent before and after: so it was the parent that was looked at, and not a later process of its number.
+        # The same parent before and after: so the pid read was the parent's and was not reused.
         if origin_of(pid) != here:
             return None
         if is_hidden:
@@ -76,7 +77,7 @@ def _walk(pid: int, root: int) -> bool | None:
 
 
 def _is_another_users(pid: int) -> bool:
-    """True for a living process of another user, which /proc may hide (hidepid). None that we started can become one."""
+    """True for a living process of another user, which /proc may hide (hidepid). No descendant of ours can change user."""
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -90,6 +91,6 @@ def _peer_pidfd(link: socket.socket, pid: int) -> int:
     except OSError as error:
         if error.errno != errno.ENOPROTOOPT:
             raise
-        # An older kernel: the number may by now be another process's. The proof by the key does not depend on it.
+        # An older kernel: the pid may have been reused. The proof by the key does not depend on it.
         return os.pidfd_open(pid)
     return int(struct.unpack("i", raw)[0])

@@ -1,6 +1,6 @@
-"""The kernel's mount calls that take descriptors (Linux 5.12), by their numbers: the C library has no names for them.
+"""The kernel's mount calls that take descriptors (Linux 5.12), by number: the C library has no wrappers for them.
 
-Used in the launcher's child, so it imports next to nothing.
+Used in the launcher's child, so it imports little.
 """
 
 import ctypes
@@ -22,10 +22,11 @@ _BY_DESCRIPTORS = 0x04 | 0x40
 RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
 _SIZE_24, _SIZE_32 = ctypes.c_size_t(24), ctypes.c_size_t(32)
 _NO_LINKS, _BENEATH = 0x02 | 0x04, 0x08
+_MAX_PATH = 4000
 
 
 class Unstaged(OSError):
-    """The root could not be built; `step` names what the kernel refused, or `changed` when a name is not what was seen."""
+    """The root could not be built; `step` names the refused call, or is `changed` when a name changed since inspection."""
 
     def __init__(self, number: int, step: str) -> None:
         super().__init__(number, step)
@@ -33,7 +34,7 @@ class Unstaged(OSError):
 
 
 def own_namespaces() -> None:
-    """Enter a user and a mount namespace of this process's own, with the one user and group it has."""
+    """Enter a new user and mount namespace that maps only this process's user and group."""
     uid, gid = os.geteuid(), os.getegid()
     if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
         raise Unstaged(ctypes.get_errno(), "user namespace")
@@ -51,7 +52,7 @@ def own_namespaces() -> None:
 
 
 def filesystem(kind: bytes, *options: "tuple[bytes, bytes | None]", attributes: int = NOSUID | NODEV) -> int:
-    """A new file system that is mounted nowhere yet; an option without a value is a flag."""
+    """A new detached file system; an option without a value is a flag."""
     context = _call(_FSOPEN, kind, 1)
     for key, value in options:
         _call(_FSCONFIG, context, 0 if value is None else 1, key, value, 0)
@@ -71,20 +72,32 @@ _FROM_ROOT, _BELOW = _how(_NO_LINKS), _how(_NO_LINKS | _BENEATH)
 
 
 def open_path(folder: int, path: bytes) -> int:
-    """Hold what is at `path`, reached without following links; below `folder` if it is a descriptor."""
+    """Open `path` (O_PATH) without following links; below `folder` if it is a descriptor."""
+    if len(path) > _MAX_PATH:
+        return _open_long(folder, path)
     fd: int = _syscall(_OPENAT2, folder, path, _FROM_ROOT if folder == AT_FDCWD else _BELOW, _SIZE_24)
     if fd < 0:
         raise OSError(ctypes.get_errno(), "open")
     return fd
 
 
+def _open_long(folder: int, path: bytes) -> int:
+    """Open a long path in several steps: folders can be nested deeper than PATH_MAX."""
+    cut = path.rfind(b"/", 1, _MAX_PATH)
+    above = open_path(folder, path[:cut])
+    try:
+        return open_path(above, path[cut + 1 :])
+    finally:
+        os.close(above)
+
+
 def clone(fd: int) -> int:
-    """A clone of what is mounted at a descriptor, with all that is mounted below; it is mounted nowhere yet."""
+    """A detached recursive clone of the mount at a descriptor."""
     return _call(_OPEN_TREE, fd, b"", _CLONED | _AT_EMPTY_PATH)
 
 
 def clone_at(path: bytes) -> int:
-    """A clone of what is mounted at a path of the system's own."""
+    """A detached clone of the mount at a system path."""
     return _call(_OPEN_TREE, AT_FDCWD, path, _CLONED | _AT_SYMLINK_NOFOLLOW)
 
 
@@ -99,7 +112,7 @@ def set_attributes(tree: int, attributes: int) -> None:
 
 
 def cover(point: int, tree: int) -> None:
-    """Mount a tree, and let go of both descriptors: there may be more names than a process may hold."""
+    """Mount a tree, and close both descriptors: there may be more names than the descriptor limit allows."""
     move(tree, point)
     os.close(tree)
     os.close(point)

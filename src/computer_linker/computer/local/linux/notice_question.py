@@ -15,7 +15,7 @@ _CALL_S = 2.0
 
 
 class NoticeQuestion:
-    """One connection to the desktop's notice area. Only signals of its owner count: anybody may send on the bus."""
+    """One connection to the notification service. Only signals of its owner count: any client may send on the bus."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -27,7 +27,7 @@ class NoticeQuestion:
         self._ended = anyio.Event()
 
     async def open(self) -> bool:
-        """True when a notice area is there that shows buttons."""
+        """Connect; True when the notification service supports buttons."""
         from dbus_fast.aio import MessageBus
 
         with anyio.move_on_after(_CALL_S):
@@ -43,7 +43,7 @@ class NoticeQuestion:
         return False
 
     async def ask(self, summary: str, body: str, actions: Sequence[tuple[str, str]]) -> str | None:
-        """The key of the button that was pressed; None when the notice went away without one."""
+        """The key of the button that was pressed; None when the notice was closed without one."""
         assert self._bus is not None, "open() comes first"
         self._bus.add_message_handler(self._signal)
         rule = f"type='signal',sender='{_NAME}',interface='{_NAME}'"
@@ -51,7 +51,7 @@ class NoticeQuestion:
             "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "AddMatch", "s", [rule]
         )
         flat = [word for pair in actions for word in pair]
-        # Markup would let a request draw its own notice: everything is escaped, and it stays until it is answered.
+        # Markup would let a request forge parts of the notice, so everything is escaped. It stays until it is answered.
         arguments = ["Computer Linker", 0, "", summary, escape(body, quote=False), flat, _critical(), 0]
         shown = await self._call(_NAME, _PATH, _NAME, "Notify", "susssasa{sv}i", arguments)
         if type(shown) is not int:
@@ -63,7 +63,7 @@ class NoticeQuestion:
         return self._chosen
 
     async def close(self) -> None:
-        """Take the notice away and leave the bus."""
+        """Close the notice and disconnect."""
         if self._bus is None:
             return
         with anyio.CancelScope(shield=True), anyio.move_on_after(_CALL_S):
@@ -74,7 +74,7 @@ class NoticeQuestion:
     async def _call(
         self, destination: str, path: str, interface: str, member: str, signature: str = "", body: Sequence[Any] = ()
     ) -> Any:
-        """The first value of the answer; None for a refusal."""
+        """The first value of the reply; None for an error."""
         from dbus_fast import Message, MessageType
 
         assert self._bus is not None
@@ -96,7 +96,7 @@ class NoticeQuestion:
 
     def _end(self, number: int, choice: str | None) -> None:
         if self._shown is None:
-            # The answer can overtake the number that tells which notice it is for.
+            # The signal can arrive before the reply with the notice's id.
             self._early.append((number, choice))
         elif number == self._shown and not self._ended.is_set():
             self._chosen = choice

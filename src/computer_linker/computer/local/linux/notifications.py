@@ -1,4 +1,4 @@
-"""Notices on the session bus, seen by monitoring it; nothing is taken from the desktop's own notification area."""
+"""Notices on the session bus, observed by monitoring it; the desktop's own notification service stays in use."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -11,7 +11,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from computer_linker.computer.facets.notifications import Notification, Question
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.model.titles import shown_title
+from computer_linker.model.titles import safe_title
 
 if TYPE_CHECKING:
     from dbus_fast.aio import MessageBus
@@ -22,7 +22,7 @@ _RULE = "type='method_call',interface='org.freedesktop.Notifications',member='No
 
 
 class BusNotifications:
-    """Notifications of a session bus. Watching begins with the first question."""
+    """Notifications of a session bus. Monitoring starts on first use."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._address = environ.get("DBUS_SESSION_BUS_ADDRESS")
@@ -31,7 +31,7 @@ class BusNotifications:
         self._listeners: list[MemoryObjectSendStream[Notification]] = []
 
     async def recent(self) -> list[Notification]:
-        """The notices since watching began."""
+        """The notices since monitoring started."""
         await self._watch()
         return list(self._kept)
 
@@ -60,7 +60,7 @@ class BusNotifications:
             await notice.close()
 
     async def aclose(self) -> None:
-        """Stop watching."""
+        """Stop monitoring."""
         if self._bus is not None:
             self._bus.disconnect()
             self._bus = None
@@ -95,8 +95,8 @@ class BusNotifications:
             return False
         app, _, _, summary, body = message.body[:5]
         notice = Notification(
-            app=shown_title(app),
-            summary=shown_title(summary),
+            app=safe_title(app),
+            summary=safe_title(summary),
             body=body[:_BODY],
             received_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         )

@@ -1,4 +1,4 @@
-"""The order a waiting child of the launcher gets: what to become, as one packet with its descriptors."""
+"""The order for a waiting child of the launcher: one packet with the program and its descriptors."""
 
 import marshal
 import os
@@ -8,10 +8,12 @@ from typing import Any
 from computer_linker.computer.facets.processes import Launch, Mount, Staging
 from computer_linker.computer.local.linux.child_streams import Streams
 from computer_linker.computer.local.linux.kernel_rules import compiled
-from computer_linker.computer.local.linux.launcher_words import MAX_DESCRIPTORS
+from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
 _MAX_PACKET = 190_000
+"""Fits the default socket buffer; a longer order is passed as a memfd."""
+_MAX_ORDER = 8 << 20
 
 
 def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
@@ -25,7 +27,7 @@ def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
     if launch.staging is not None:
         staging = _staging(launch.staging, len(fds))
         fds += launch.staging.fds
-    if len(fds) > MAX_DESCRIPTORS:
+    if len(fds) >= MAX_DESCRIPTORS:
         raise LimitExceeded("The scope has too many folders for one command.", folders=len(fds), limit=MAX_DESCRIPTORS)
     order = {
         "argv": launch.argv,
@@ -45,18 +47,29 @@ def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
         "staging": staging,
     }
     packet = marshal.dumps(order)
-    if len(packet) > _MAX_PACKET:
+    if len(packet) > _MAX_ORDER:
         raise LimitExceeded(
             "The command, its environment and the names to close in its folders are too long.",
             bytes=len(packet),
-            limit=_MAX_PACKET,
+            limit=_MAX_ORDER,
         )
     try:
-        socket.send_fds(link, [packet], fds)
+        if len(packet) > _MAX_PACKET:
+            _send_long(link, packet, fds)
+        else:
+            socket.send_fds(link, [packet], fds)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise ExecutionFailed("The system could not start the command; try again.") from error
+
+
+def _send_long(link: socket.socket, packet: bytes, fds: list[int]) -> None:
+    with open(os.memfd_create("order", os.MFD_CLOEXEC), "w+b", buffering=0) as memory:
+        left = memoryview(packet)
+        while left:
+            left = left[memory.write(left) :]
+        socket.send_fds(link, [LONG], [*fds, memory.fileno()])
 
 
 def _staging(staging: Staging, first: int) -> dict[str, Any]:

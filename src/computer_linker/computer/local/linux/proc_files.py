@@ -1,4 +1,4 @@
-"""What /proc tells of other processes, by the standard library's quickest means (the launcher uses this)."""
+"""Reading /proc about other processes with few imports (the launcher uses this)."""
 
 import os
 
@@ -15,14 +15,14 @@ def session_of(pid: int) -> int:
 
 
 def origin_of(pid: int) -> tuple[int, int] | None:
-    """A process's parent and start time; None when it is gone. Pid and start time together name one process."""
+    """A process's parent and start time; None when it has ended. Pid and start time together identify one process."""
     fields = stat_fields(pid)
     return (int(fields[1]), int(fields[19])) if len(fields) > 19 else None
 
 
 def stat_fields(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat after the program's name; empty when the process is gone."""
-    # The name is in brackets and may itself hold spaces and brackets.
+    """The fields of /proc/PID/stat after the program's name; empty when the process has ended."""
+    # The name is in brackets and may itself contain spaces and brackets.
     return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
@@ -74,7 +74,7 @@ def is_sandbox_program(pid: int, outer: int) -> bool:
 
 
 def kill_tree(pid: int) -> None:
-    """End a process and all below it. They are stopped first, for what is stopped cannot fork: nothing is missed."""
+    """Kill a process and its descendants. They are stopped first, since a stopped process cannot fork."""
     stopped: set[int] = set()
     for _ in range(100):
         found = {pid, *descendants(pid)}
@@ -89,7 +89,7 @@ def kill_tree(pid: int) -> None:
 
 def send(pid: int, number: int) -> None:
     if pid <= 0:
-        # Such a number means a whole group of processes.
+        # Such a number addresses a process group.
         return
     try:
         os.kill(pid, number)
@@ -98,7 +98,7 @@ def send(pid: int, number: int) -> None:
 
 
 def send_to_group(pid: int, number: int) -> None:
-    """Signal the group a child leads, or the child itself when it has not made its group yet."""
+    """Signal the group a child leads, or the child itself when it has not created its group yet."""
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):

@@ -21,10 +21,8 @@ from computer_linker.computer.facets.processes import (
     Ended,
     Launch,
 )
-from computer_linker.computer.local.linux.child import LinuxChild, Ready
-from computer_linker.computer.local.linux.child_endings import ended_of, reason_of
+from computer_linker.computer.local.linux.child import LinuxChild, Ready, ended_of, reason_of
 from computer_linker.computer.local.linux.child_streams import Streams
-from computer_linker.computer.local.linux.launcher_words import SYNC
 from computer_linker.computer.local.linux.orders import send_order
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
@@ -39,7 +37,7 @@ _DESCRIPTORS = 16_384
 _MAX_AHEAD = 4
 """Children that wait for an order, each for another client."""
 _FORK_AHEAD_S = 0.01
-"""A child for the next order is forked once this one has ended, or a little later: not while it starts, for both would wait."""
+"""Delay before a child for the next order is forked: not while a command starts, since both would be slower."""
 
 
 class LinuxProcesses:
@@ -50,8 +48,6 @@ class LinuxProcesses:
         self._launcher: subprocess.Popen[bytes] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready: deque[Ready] = deque()
-        self._ahead: dict[int, Ready] = {}
-        """Those at work ahead of their order."""
         self._wanted: deque[tuple[str, asyncio.Future[Ready]]] = deque()
         self._children: dict[int, LinuxChild] = {}
         self._forking: Counter[str] = Counter()
@@ -64,7 +60,7 @@ class LinuxProcesses:
 
     def waiting_pids(self) -> set[int]:
         """The launcher's children that have no order yet, so that they run no program."""
-        return {ready.pid for ready in (*self._ready, *self._ahead.values())}
+        return {ready.pid for ready in self._ready}
 
     def tunnel_pids(self) -> set[int]:
         """The service's own tunnel programs."""
@@ -72,10 +68,7 @@ class LinuxProcesses:
 
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
-        ready = launch.ahead if isinstance(launch.ahead, Ready) else await self._next_ready(launch.client)
-        self._ahead.pop(ready.id, None)
-        if ready.ended is not None:
-            raise ExecutionFailed(f"The program could not be started: {ready.ended}.")
+        ready = await self._next_ready(launch.client)
         streams: Streams | None = None
         failure = None
         try:
@@ -83,10 +76,10 @@ class LinuxProcesses:
             send_order(ready.link, launch, streams)
             streams.widen()
         except BrokenPipeError:
-            # It has ended; why, the launcher tells next.
+            # It has ended; the launcher reports the reason next.
             failure = "its process ended before it had its order"
         except BaseException:
-            self.tell({"do": "kill", "id": ready.id})
+            self.send({"do": "kill", "id": ready.id})
             ready.link.close()
             if streams is not None:
                 streams.close_ours()
@@ -104,24 +97,6 @@ class LinuxProcesses:
             await child.is_staged()
         return child
 
-    def sync_ahead(self, fd: int, client: str = "") -> Ready | None:
-        """Have a child that waits for an order of this client sync this file first; None when none waits."""
-        ready = self._take_ready(client)
-        if ready is None:
-            return None
-        self._ahead[ready.id] = ready
-        try:
-            socket.send_fds(ready.link, [SYNC], [fd])
-        except OSError as error:
-            # It has just ended. Nobody syncs the file now, so nothing may start.
-            ready.ended = error.strerror or "its process was ended"
-        return ready
-
-    def give_back(self, ready: Ready) -> None:
-        """A child that waits for an order again."""
-        if self._ahead.pop(ready.id, None) is not None and ready.ended is None:
-            self._ready.append(ready)
-
     async def aclose(self) -> None:
         """End every process that was started here, and the launcher."""
         control, self._control = self._control, None
@@ -134,14 +109,14 @@ class LinuxProcesses:
         await anyio.to_thread.run_sync(launcher.wait)
         self._forget("The service stopped.")
 
-    def tell(self, message: dict[str, Any]) -> None:
-        """Send the launcher a small message; nothing when it is gone."""
+    def send(self, message: dict[str, Any]) -> None:
+        """Send the launcher a small message; no effect when it has ended."""
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.send(marshal.dumps(message))
 
     async def _next_ready(self, client: str) -> Ready:
-        """A child that waits for an order of this client; another is forked in its place once it has ended."""
+        """A child that waits for an order of this client; forked when there is none."""
         self._start()
         ready = self._take_ready(client)
         if ready is not None:
@@ -149,7 +124,7 @@ class LinuxProcesses:
         assert self._loop is not None
         wanted: asyncio.Future[Ready] = self._loop.create_future()
         self._wanted.append((client, wanted))
-        # One that is being forked ahead serves too: another would wait for nobody.
+        # A child that is being forked in advance serves too; a further one would not be needed.
         if self._forking[client] < sum(1 for other, _ in self._wanted if other == client):
             self._fork(client)
         return await wanted
@@ -162,16 +137,16 @@ class LinuxProcesses:
         return None
 
     def _fork_ahead(self, client: str) -> None:
-        """Have a child wait for this client's next order; the oldest of too many is ended."""
+        """Fork a child for this client's next order; above the limit, the oldest is ended."""
         if self._control is None or self._forking[client] or any(ready.client == client for ready in self._ready):
             return
         if len(self._ready) >= _MAX_AHEAD:
-            self.tell({"do": "kill", "id": self._ready[0].id})
+            self.send({"do": "kill", "id": self._ready[0].id})
         self._fork(client)
 
     def _fork(self, client: str) -> None:
         self._forking[client] += 1
-        self.tell({"do": "fork", "client": client})
+        self.send({"do": "fork", "client": client})
 
     def _start(self) -> None:
         if self._control is not None:
@@ -187,7 +162,7 @@ class LinuxProcesses:
                 close_fds=True,
                 env={},
             )
-        # After the launcher, so that commands keep the usual limit: each running one costs the service a few descriptors.
+        # After starting the launcher, so that commands inherit the usual limit: each one costs the service some descriptors.
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < _DESCRIPTORS:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, hard), hard))
@@ -209,7 +184,7 @@ class LinuxProcesses:
         match message["event"]:
             case "ready":
                 link = socket.socket(fileno=fds[0])
-                self._has_ready(Ready(self, message["id"], message["pid"], link, message["client"]))
+                self._has_ready(Ready(message["id"], message["pid"], link, message["client"]))
             case "staged":
                 self._has_staged(message["id"], fds[0])
             case "failed" if not message["id"]:
@@ -225,18 +200,13 @@ class LinuxProcesses:
         if child is not None:
             client = child.client
             child.has_ended(ended_of(status, child.failure, tuple(reached)))
-        if number in self._ahead:
-            ahead = self._ahead[number]
-            client = ahead.client
-            ahead.ended = ahead.failure or "its process was ended"
-            ahead.link.close()
         for ready in [ready for ready in self._ready if ready.id == number]:
-            # It was ended before it had an order.
+            # It ended before it had an order.
             self._ready.remove(ready)
             ready.link.close()
             client = ready.client if len(self._ready) < _MAX_AHEAD - 1 else None
         if client is not None:
-            # After the waiter for this one has gone on.
+            # After the waiter for this one has resumed.
             asyncio.get_running_loop().call_soon(self._fork_ahead, client)
 
     def _has_ready(self, ready: Ready) -> None:
@@ -267,10 +237,7 @@ class LinuxProcesses:
         if child is not None:
             child.failure = reason
             child.names_changed = step == "changed"
-            return
-        if number in self._ahead:
-            self._ahead[number].failure = reason
-        # Else a child that waits for its order; that it has ended is reported next.
+        # Else a child that waits for its order; its end is reported next.
 
     def _has_not_forked(self, client: str, number: int) -> None:
         self._forking[client] -= 1
@@ -287,7 +254,7 @@ class LinuxProcesses:
             )
 
     def _launcher_gone(self, control: socket.socket) -> None:
-        """The launcher died: the kernel ended its children with it. Another ends what those had started, see its groups."""
+        """The launcher died, and its children with it. The next launcher ends their descendants by their control groups."""
         had_children = bool(self._children)
         if self._loop is not None:
             self._loop.remove_reader(control.fileno())
@@ -304,9 +271,6 @@ class LinuxProcesses:
         for ready in self._ready:
             ready.link.close()
         self._ready.clear()
-        for ready in self._ahead.values():
-            ready.ended = reason
-            ready.link.close()
         self._forking.clear()
         for _, wanted in self._wanted:
             if not wanted.done():

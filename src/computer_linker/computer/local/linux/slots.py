@@ -1,6 +1,6 @@
-"""Slots: control groups for one command each, prepared before a command needs one.
+"""Slots: control groups for one command each, prepared in advance.
 
-Moving a process into a group is slow and stops the machine for a moment (see control_groups.py), so it is done once a
+Moving a process into a group is slow and stalls the machine for a moment (see control_groups.py), so it is done once per
 slot: an anchor process is moved there and stays, and each command of the slot is forked by it and is in the group from
 its first instruction. The anchor forks with CLONE_PARENT, so that the child is the launcher's own and the launcher
 reaps it. A slot is used again once it is empty. Slots of one client lie in one group, which bounds them together.
@@ -24,7 +24,7 @@ _ANCHOR_NAME = b"linker-anchor"
 
 
 class Limits:
-    """How much a command and a client may use, by default."""
+    """The default limits of a command and a client."""
 
     def __init__(self, memory: int) -> None:
         cores = os.cpu_count() or 1
@@ -32,8 +32,8 @@ class Limits:
         # Threads count too: a browser has 500, and a compiler on each core as many as there are cores.
         self.processes = min(max(1024, 128 * cores), most)
         self.processes_of_client = 2 * self.processes
-        # For one command and for all of one client; control_groups.py gives three quarters to all, so a second client has
-        # a quarter left.
+        # For one command and for all of one client; control_groups.py limits all commands to three quarters, so a second
+        # client has a quarter left.
         self.memory = memory // 2
 
 
@@ -48,13 +48,13 @@ class Slot:
         self.places = groups.places(name)
         self.is_free = True
         self.is_used = False
-        """A command is in it. One that is neither free nor used is about to be given up."""
+        """A command is in it. A slot that is neither free nor used is about to be removed."""
         self._counters = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in groups.counters(name)]
         self._before = self._counted()
         self._reached: list[tuple[str, int]] | None = None
 
     def fork(self, number: int, mark: str, gate: _socket.socket) -> int:
-        """Have the anchor fork a child that takes its order at this gate; its process id."""
+        """Have the anchor fork a child that receives its order at this gate; returns its pid."""
         fd = gate.fileno().to_bytes(4, sys.byteorder)
         try:
             self.link.sendmsg([f"{number} {mark}".encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd)])
@@ -68,20 +68,20 @@ class Slot:
         return answer
 
     def reached(self) -> list[tuple[str, int]]:
-        """The limits the command has reached until it was to end, each with its value."""
+        """The limits the command reached before it was ended, each with its value."""
         if self._reached is None:
             counted = zip(("processes", "memory"), self._before, self._counted(), strict=True)
             self._reached = [(name, self._limit(name)) for name, old, new in counted if new > old]
         return self._reached
 
     def close(self) -> None:
-        """Let the anchor end."""
+        """End the anchor by closing its link."""
         self.link.close()
         for fd in self._counters:
             os.close(fd)
 
     def _counted(self) -> list[int]:
-        """How often each limit was reached so far."""
+        """How often each limit has been reached."""
         found = []
         for fd, word in zip(self._counters, (b"max", b"oom_kill"), strict=True):
             fields = os.pread(fd, 4096, 0).split()
@@ -107,30 +107,33 @@ class Slots:
         self._control = control
         self._clients: dict[str, str] = {}
         self._last = 0
+        self._has_made = False
+        """A slot was created once, so control groups work here."""
 
     def take(self, client: str) -> Slot | None:
-        """A free slot of this client; None where there are no control groups."""
+        """A free slot of this client; None where there are no control groups.
+
+        Raises OSError when there are, but no slot can be created: then a command is not started without its limits.
+        """
         if self.groups is None:
             return None
-        for slot in self.by_anchor.values():
-            if slot.is_free and slot.client == client:
-                break
-        else:
-            made = self._make(client)
-            if made is None:
-                return None
-            slot = made
+        slot = next((slot for slot in self.by_anchor.values() if slot.is_free and slot.client == client), None)
+        if slot is None:
+            slot = self._make(client)
+        if slot is None:
+            return None
         # One more for the anchor.
-        self.groups.limit(slot.name, processes=self.limits.processes + 1, memory=self.limits.memory)
+        if not self.groups.limit(slot.name, processes=self.limits.processes + 1, memory=self.limits.memory):
+            raise OSError(errno.EBUSY, "the limits of a control group could not be set")
         return slot
 
     def end(self, slot: Slot) -> bool:
-        """End everything in a slot but its anchor; True once nothing is left.
+        """Kill everything in a slot but its anchor; True once nothing is left.
 
-        Nothing can fork any more once the limit is below what is there, so that nothing is missed.
+        Once the limit is below the current number, nothing can fork, so nothing is missed.
         """
         assert self.groups is not None
-        # While the limit is still the command's own.
+        # Before the limit is lowered, so that the counters are the command's own.
         slot.reached()
         write(f"{slot.places[0]}/pids.max", "0")
         others = [pid for pid in self.groups.members(slot.name) if pid != slot.anchor]
@@ -139,7 +142,7 @@ class Slots:
         return not others
 
     def emptied(self, slot: Slot) -> bool:
-        """End what an ended command left in its slot; True once the slot can be used again, or is given up."""
+        """Kill what an ended command left in its slot; True once the slot can be reused, or is removed."""
         if not self.end(slot):
             return False
         slot.is_used = False
@@ -161,7 +164,7 @@ class Slots:
         return ""
 
     def anchor_ended(self, pid: int) -> None:
-        """An anchor has ended: its slot is given up, once the command in it has ended too."""
+        """Handle the end of an anchor: its slot is removed once the command in it has ended too."""
         slot = self.by_anchor.pop(pid, None)
         if slot is not None and not slot.is_used:
             self._give_up(slot)
@@ -172,7 +175,7 @@ class Slots:
         assert self.groups is not None
         self.groups.remove(slot.name)
         if not any(other.client == slot.client for other in self.by_anchor.values()):
-            # Fails while another slot without an anchor is in it; that one tries again.
+            # Fails while it contains another slot without an anchor; that one tries again.
             above = slot.name.partition("/")[0]
             if self.groups.remove(above):
                 self._clients.pop(slot.client, None)
@@ -184,46 +187,68 @@ class Slots:
 
     def _make(self, client: str) -> Slot | None:
         assert self.groups is not None
-        self._last += 1
-        above = self._clients.get(client)
-        if above is None:
-            above = self._clients[client] = f"client-{self._last}"
-            limits = self.limits
-            if not self.groups.make(above, processes=limits.processes_of_client, memory=limits.memory):
-                return None
-        name = f"{above}/{self._last}"
-        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        launcher = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            _anchor(theirs, launcher, self._control, self.groups.places(name))
-        theirs.close()
-        if not self.groups.make(name) or not self.groups.enter(name, pid):
-            send(pid, SIGKILL)
-            ours.close()
+        slot = self._made(self.groups, client)
+        if slot is None and self._has_made:
+            # A temporary failure while other slots are in use: what is in those is known and ended by its group.
+            raise OSError(errno.EBUSY, "a control group could not be made")
+        if slot is None:
             self.groups = None
-            return None
-        self.groups.end_with_one(name)
-        slot = self.by_anchor[pid] = Slot(name, client, self.groups, pid, ours)
+        else:
+            self._has_made = True
         return slot
 
+    def _made(self, groups: ControlGroups, client: str) -> Slot | None:
+        """Create a slot; None, with everything undone, when the system refuses one of its parts."""
+        self._last += 1
+        above = self._clients.get(client) or f"client-{self._last}"
+        name = f"{above}/{self._last}"
+        limits = self.limits
+        if client not in self._clients and not groups.make(
+            above, processes=limits.processes_of_client, memory=limits.memory
+        ):
+            return None
+        self._clients[client] = above
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        launcher = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError:
+            ours.close()
+            theirs.close()
+            raise
+        if pid == 0:
+            _anchor(theirs, launcher, self._control, groups.places(name))
+        theirs.close()
+        try:
+            if groups.make(name) and groups.enter(name, pid):
+                groups.end_with_one(name)
+                slot = self.by_anchor[pid] = Slot(name, client, groups, pid, ours)
+                return slot
+        except OSError:
+            # The counters could not be opened: too many open files.
+            pass
+        send(pid, SIGKILL)
+        ours.close()
+        groups.remove(name)
+        return None
+
     def _retire(self) -> None:
-        """Give up the oldest free slots when there are many."""
+        """Remove the oldest free slots when there are many."""
         free = [slot for slot in self.by_anchor.values() if slot.is_free]
         for slot in free[: max(0, len(free) - _MAX_FREE)]:
-            # It ends when it reads the end of its link, and is reaped like any child.
+            # The anchor ends at end-of-file on its link, and is reaped like any child.
             slot.is_free = False
             slot.link.close()
 
 
 def _anchor(link: _socket.socket, launcher: int, control: _socket.socket, places: list[str]) -> None:
-    """In the anchor: fork a child for each message, until the launcher closes the link. Never returns."""
+    """In the anchor: fork a child per message until the launcher closes the link. Never returns."""
     try:
         libc.prctl(PR_SET_NAME, _ANCHOR_NAME, 0, 0, 0)
         libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
         if os.getppid() != launcher:
             return
-        # Where we may: the kernel ends the command, not the anchor.
+        # Where permitted: the OOM killer then ends the command, not the anchor.
         write("/proc/self/oom_score_adj", "-1000")
         kept = {0, 1, 2, link.fileno(), control.fileno()}
         for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # pathlib is slow to import
@@ -263,5 +288,5 @@ def _close(fd: int) -> None:
 
 
 def new_mark() -> str:
-    """A mark for one command that no other can guess."""
+    """An unguessable mark for one command."""
     return os.urandom(_MARK_BYTES).hex()

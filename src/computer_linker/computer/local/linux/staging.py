@@ -1,18 +1,18 @@
-"""The root of a sandboxed program, built in the launcher's child from descriptors the service holds.
+"""The staged root of a sandboxed program, built in the launcher's child from descriptors the service holds.
 
-It is built in a user and mount namespace of the child's own, with the mount calls that take descriptors (Linux 5.12), so that
+It is built in the child's own user and mount namespace, with the mount calls that take descriptors (Linux 5.12), so that
 no path below a folder a command can write is ever resolved twice. Then the child changes to a root of its own, a small tmpfs
 in which no name can be swapped, with that root and what bubblewrap needs to start. bubblewrap binds the finished root as a
-whole, and its own user namespace locks the mounts that close names.
+whole, and its own user namespace locks the mounts that cover names.
 
 The kernel clones no mount of another namespace, so a held folder is opened again by its path, without following links, and
-must be the same folder. Imports next to nothing, as everything of the launcher does.
+must be the same folder. Imports little, like all of the launcher.
 """
 
 import errno
 import os
 
-from computer_linker.computer.local.linux.launcher_words import STAGED_NAME
+from computer_linker.computer.local.linux.launcher_protocol import STAGED_NAME
 from computer_linker.computer.local.linux.mount_calls import (
     AT_FDCWD,
     NODEV,
@@ -42,14 +42,14 @@ _DEVICE_LINKS = (
     (b"core", "/proc/kcore"), (b"ptmx", "pts/ptmx"),
 )  # fmt: skip
 _FOR_BUBBLEWRAP = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu", "snap")
-"""Where its file, its libraries and their loader are looked for."""
+"""The folders of its executable, libraries and loader."""
 
 
 def stage(order: "dict[str, Any]", held: list[int]) -> None:
-    """Build the root that `order` describes from the `held` descriptors, and leave the disk: it is at /STAGED_NAME then."""
+    """Build the root that `order` describes from the `held` descriptors, and change root: it is then at /STAGED_NAME."""
     paths = [os.readlink(b"/proc/self/fd/%d" % fd) for fd in held]  # noqa: PTH115  # pathlib is slow to import
     own_namespaces()
-    # Before anything is mounted: afterwards a path below /tmp leads elsewhere.
+    # Before anything is mounted: afterwards a path below /tmp resolves differently.
     trees = [_tree_of(fd, path) for fd, path in zip(held, paths, strict=True)]
     root = _Root(order["room"])
     try:
@@ -61,7 +61,7 @@ def stage(order: "dict[str, Any]", held: list[int]) -> None:
 
 
 def rehearse() -> None:
-    """Run through the calls without effect, so that the memory they touch is this process's own before an order comes."""
+    """Make the calls without effect, so that the memory they touch is copied before an order arrives."""
     try:
         fd = open_path(AT_FDCWD, b"/")
         _is_folder(os.fstat(fd))
@@ -72,7 +72,7 @@ def rehearse() -> None:
 
 
 class _Root:
-    """The root in the making: a folder of a small tmpfs, which also holds what closed names are covered with."""
+    """The root being built: a folder of a small tmpfs, which also contains the covers of hidden names."""
 
     def __init__(self, size: int) -> None:
         base = self.base = filesystem(b"tmpfs", (b"size", b"%d" % size), (b"mode", b"0755"))
@@ -85,7 +85,7 @@ class _Root:
         os.close(os.open(b"file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0, dir_fd=base))
         self.empty_file = read_only(clone(open_path(base, b"file")))
         for name, tree in ((b"folder", self.empty_folder), (b"file", self.empty_file)):
-            # What is mounted nowhere cannot be cloned again.
+            # A detached mount cannot be cloned again.
             move(tree, open_path(base, name))
 
     def room(self, name: bytes = b"", mode: int = 0o755) -> int:
@@ -99,7 +99,7 @@ class _Root:
         return os.fstat(fd).st_dev == self.device
 
     def point(self, at: bytes, *, is_folder: bool = True) -> int:
-        """Where to mount; made if it is missing, but never in a folder of the disk."""
+        """The mount point; created if it is missing, but never in a folder of the disk."""
         if not at:
             return self.fd
         try:
@@ -116,7 +116,7 @@ class _Root:
             return open_path(parent, name)
 
     def enter(self) -> None:
-        """Make the tmpfs the root of this process. bubblewrap lets go of the disk: to do it twice takes milliseconds."""
+        """Make the tmpfs the root of this process. bubblewrap unmounts the disk: doing it twice takes milliseconds."""
         for name in (b"tmp", b"proc", b"disk"):
             os.mkdir(name, 0o755, dir_fd=self.base)
         cover(open_path(self.base, b"proc"), clone_at(b"/proc"))
@@ -126,7 +126,7 @@ class _Root:
 
 
 def _show_system(root: _Root, at: bytes, _trees: list[int]) -> None:
-    """A folder of the system, read-only, where there is one."""
+    """Mount a system folder read-only, where it exists."""
     try:
         tree = clone_at(b"/" + at)
     except FileNotFoundError:
@@ -136,7 +136,7 @@ def _show_system(root: _Root, at: bytes, _trees: list[int]) -> None:
 
 
 def _show_held(root: _Root, at: bytes, trees: list[int], index: int, is_read_only: bool) -> None:
-    """What the service holds, at its path; in a folder of the disk only where it really lies there."""
+    """Mount what the service holds at its path; in a folder of the disk only where it really lies there."""
     tree = trees[index]
     found = os.fstat(tree)
     set_attributes(tree, NOSUID | NODEV | (RDONLY if is_read_only else 0))
@@ -151,12 +151,12 @@ def _show_held(root: _Root, at: bytes, trees: list[int], index: int, is_read_onl
 
 
 def _make_room(root: _Root, at: bytes, _trees: list[int]) -> None:
-    """An empty folder in memory, for the program to write to."""
+    """Mount an empty tmpfs for the program to write to."""
     try:
         point = root.point(at)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
-            # A root shows the disk's own entry here: a link, or none.
+            # The disk's own entry is visible here: a link, or none.
             return
         raise
     if not root.is_ours(point):
@@ -164,11 +164,11 @@ def _make_room(root: _Root, at: bytes, _trees: list[int]) -> None:
 
 
 def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
-    """The devices every program may use, and terminals of its own."""
+    """Mount the devices every program may use, and a private devpts."""
     _make_room(root, at, trees)
     devices = [(name, b"/dev/" + name) for name in _DEVICES]
     if os.isatty(1):
-        # Programs look their terminal up by its number, among all names in /dev.
+        # Programs look up their terminal by device number among all names in /dev.
         devices.append((b"console", os.ttyname(1).encode()))
     for name, source in devices:
         tree = clone_at(source)
@@ -185,7 +185,7 @@ def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
 
 
 def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
-    """A link, unless a folder of the disk is shown there, which has its own."""
+    """Create a link, unless a folder of the disk is mounted there, which has its own."""
     above, _, name = at.rpartition(b"/")
     try:
         parent = root.point(above)
@@ -197,7 +197,7 @@ def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
 
 
 def _hold(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
-    """Mount a name on itself: it can be neither renamed nor removed."""
+    """Bind a name on itself, so that it can be neither renamed nor removed."""
     point, _ = _seen(root, at, device, inode)
     if point is not None:
         cover(point, clone(point))
@@ -210,16 +210,16 @@ def _hold_read_only(root: _Root, at: bytes, _trees: list[int], device: int, inod
 
 
 def _hide(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
-    """Mount something empty on a name."""
+    """Mount an empty file or folder on a name."""
     point, is_folder = _seen(root, at, device, inode)
     if point is not None:
         cover(point, clone(root.empty_folder if is_folder else root.empty_file))
 
 
 def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, bool]:
-    """The entry the service saw (any, where it gives no number); None when there is none, or only one of ours."""
+    """The entry the service inspected (any, without an inode); None when there is none, or only one of ours."""
     if not at:
-        # The root itself cannot be covered: it is what everything else is found from.
+        # The root itself cannot be covered: every other name is resolved from it.
         raise Unstaged(errno.EINVAL, "mount")
     try:
         point = open_path(root.fd, at)
@@ -249,7 +249,7 @@ _KINDS: "dict[str, Any]" = {
 
 
 def _tree_of(held: int, path: bytes) -> int:
-    """A clone of what is mounted at a held folder or file, found again in this namespace."""
+    """A clone of the mount at a held folder or file, opened again in this namespace."""
     try:
         again = open_path(AT_FDCWD, path)
     except OSError as error:

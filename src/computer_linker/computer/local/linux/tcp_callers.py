@@ -1,7 +1,7 @@
-"""Which process is at the other end of a TCP connection from this machine: a command's never gets in.
+"""Which process is at the other end of a local TCP connection: a command's connection is refused.
 
-A connection counts as another program's only when one that no command started is seen to hold its far end. A far end that no
-process holds (closed, or on its way inside another socket) may be a command's, and is refused.
+A connection counts as another program's only when a process that no command started is found to hold its far end. A far end
+that no process holds (closed, or in flight inside another socket) may be a command's, and is refused.
 """
 
 import os
@@ -10,24 +10,29 @@ import struct
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from computer_linker.computer.local.linux.lineage import is_below
 from computer_linker.computer.local.linux.proc import started_at
-from computer_linker.computer.local.linux.proc_files import children
+from computer_linker.computer.local.linux.proc_files import children, descendants
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
 _LISTENS = 10
-_TRIES, _PAUSE_S = 3, 0.02
 _ANSWER_S = 1.0
-_MOST_REMEMBERED = 8
+_MAX_REMEMBERED = 8
+_KEPT_S = 0.1
+_MOST_COMMANDS, _MOST_OF_COMMAND = 64, 256
+"""Scan bounds: processes of commands, and descriptors of each."""
 Address = tuple[Any, ...]
 """A host and a port first, as getsockname gives them."""
+Link = tuple[Address, Address]
+"""Both ends of a connection, ours first."""
 
 
 class Commands(Protocol):
-    """What started commands, as far as it is needed here."""
+    """The part of the process backend that is needed here."""
 
     @property
     def launcher_pid(self) -> int | None: ...
@@ -38,32 +43,33 @@ class Commands(Protocol):
 
 
 class TcpCallers:
-    """Distinguishes a command's connections from others. Remembers a few programs, since a client connects again and again."""
+    """Distinguishes a command's connections from others. Caches a few programs, since clients reconnect often."""
 
     def __init__(self, commands: Commands, *, for_tunnel: bool = False) -> None:
-        """`for_tunnel`: at the tunnel's own port, where its program, which the launcher started too, is to come in."""
+        """`for_tunnel`: for the tunnel's own port, where its program, also started by the launcher, is accepted."""
         self._commands = commands
         self._for_tunnel = for_tunnel
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[int, int], tuple[bool, str]] = OrderedDict()
-        """Programs by pid and start: whether they may come in, which is for life, and the last descriptor."""
+        self._has_commands_until = 0.0
+        self._known: OrderedDict[tuple[int, int], str] = OrderedDict()
+        """Accepted programs (for life) by pid and start time, with the last descriptor."""
 
     @property
     def is_needed(self) -> bool:
         """False while no command has been started."""
         return self._commands.launcher_pid is not None
 
-    def at_once(self, here: Address, there: Address | None) -> bool | None:
-        """Whether this connection may come in; None when that needs `after_a_look`. For the thread that starts commands."""
+    def check_fast(self, here: Address, there: Address | None) -> bool | None:
+        """Whether this connection is accepted; None when that needs `check_by_scan`. For the thread that starts commands."""
         launcher = self._commands.launcher_pid
         if launcher is None:
             return True
-        # In this order: what is still held after no command was left is not held by one.
-        has_commands = not self._commands.waiting_pids().issuperset(children(launcher))
-        if not _tells():
+        # In this order: what is still held when no command is left is not held by one.
+        has_commands = self._has_commands(launcher)
+        if not _has_sock_diag():
             return not has_commands
         if there is None:
-            # It was reset: a command may send a request so and be gone.
+            # It was reset: a command may send a request this way and end.
             return False
         try:
             found = _far_end(here, there)
@@ -75,43 +81,56 @@ class TcpCallers:
             return False
         if not has_commands or os.geteuid() not in (0, found.uid):
             return True
-        return self._verdict_on_known(found.inode)
+        return True if self._is_of_known(found.inode) else None
 
-    def after_a_look(self, here: Address, there: Address) -> bool:
-        """The same by looking through the open files of every process; for a worker thread."""
+    def _has_commands(self, launcher: int) -> bool:
+        """Whether a command may be running. True is cached for a moment: it only causes a scan."""
+        now = time.monotonic()
+        if now < self._has_commands_until:
+            return True
+        if self._commands.waiting_pids().issuperset(children(launcher)):
+            return False
+        self._has_commands_until = now + _KEPT_S
+        return True
+
+    def check_by_scan(self, links: Sequence[Link]) -> list[bool | None]:
+        """The same for several connections by one scan of the open files of every process; None requests another scan.
+
+        For a worker thread. However many connections there are, /proc is read once.
+        """
         launcher = self._commands.launcher_pid
         tunnels = self._commands.tunnel_pids() if self._for_tunnel else set[int]()
-        for attempt in range(_TRIES):
-            if attempt:
-                time.sleep(_PAUSE_S)
-            try:
-                found = _far_end(here, there)
-            except OSError:
-                return False
-            if found is None or found.inode == 0 or launcher is None:
-                return False
-            holder = _holder(found.inode)
-            below = _is_command(holder[0], launcher, tunnels) if holder is not None else None
-            if holder is not None and below is not None and started_at(holder[0]) == holder[1]:
-                self._remember(holder[:2], (not below, holder[2]))
-                return not below
-        return False
+        inodes = [_inode(*link) for link in links]
+        if launcher is None:
+            return [False] * len(inodes)
+        holders = _holders({inode for inode in inodes if inode}, launcher, tunnels)
+        verdicts = {inode: self._verdict(holder, launcher, tunnels) for inode, holder in holders.items()}
+        return [verdicts.get(inode) if inode else False for inode in inodes]
 
-    def _verdict_on_known(self, inode: int) -> bool | None:
+    def _verdict(self, holder: "_Holder", launcher: int, tunnels: set[int]) -> bool | None:
+        below = _is_command(holder.pid, launcher, tunnels)
+        if below is None or started_at(holder.pid) != holder.started:
+            return None
+        if not below:
+            self._remember((holder.pid, holder.started), holder.fd)
+        return not below
+
+    def _is_of_known(self, inode: int) -> bool:
+        """Whether a program that was accepted before holds the connection as its last descriptor."""
         with self._lock:
             remembered = list(self._known.items())
-        for known, (may_enter, last_fd) in remembered:
-            fd = _held_as(known[0], inode, last_fd)
+        for known, last_fd in remembered:
+            fd = _held_as(known[0], {inode}, last_fd, most=0).get(inode)
             if fd is not None and started_at(known[0]) == known[1]:
-                self._remember(known, (may_enter, fd))
-                return may_enter
-        return None
+                self._remember(known, fd)
+                return True
+        return False
 
-    def _remember(self, known: tuple[int, int], seen: tuple[bool, str]) -> None:
+    def _remember(self, known: tuple[int, int], fd: str) -> None:
         with self._lock:
-            self._known[known] = seen
+            self._known[known] = fd
             self._known.move_to_end(known, last=False)
-            while len(self._known) > _MOST_REMEMBERED:
+            while len(self._known) > _MAX_REMEMBERED:
                 self._known.popitem()
 
 
@@ -123,7 +142,7 @@ def _is_command(pid: int, launcher: int, tunnels: set[int]) -> bool | None:
 
 
 class _Socket(NamedTuple):
-    """Who made a socket, and its number; 0 when no process holds it any more."""
+    """The user and inode of a socket; 0 when no process holds it any more."""
 
     uid: int
     inode: int
@@ -139,7 +158,7 @@ def _far_end(here: Address, there: Address) -> _Socket | None:
     question = struct.pack("=BBBxI", family, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
     question += struct.pack("!HH16s16s", there[1], here[1], far, own) + struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as diag:
-        # The kernel answers before `send` returns; an answer that it could not keep must not hold the service up.
+        # The kernel replies before `send` returns; a reply it had to drop must not block the service.
         diag.settimeout(_ANSWER_S)
         diag.send(struct.pack("=IHHII", 16 + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
         answer = diag.recv(4096)
@@ -149,7 +168,7 @@ def _far_end(here: Address, there: Address) -> _Socket | None:
 
 
 @lru_cache(maxsize=1)
-def _tells() -> bool:
+def _has_sock_diag() -> bool:
     """Whether this kernel reports TCP sockets (sock_diag)."""
     try:
         with (
@@ -170,7 +189,7 @@ def _packed(family: int, address: str) -> bytes:
 
 
 def _is_of_this_machine(address: str) -> bool:
-    """Whether the address is one of our own, as the kernel says."""
+    """Whether the kernel treats the address as local."""
     with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0))
@@ -179,28 +198,64 @@ def _is_of_this_machine(address: str) -> bool:
     return True
 
 
-def _holder(inode: int) -> tuple[int, int, str] | None:
-    """A process that has the socket open, when it started, and as which descriptor."""
-    # The newest first: short-lived programs are where new connections come from.
-    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):  # noqa: PTH208
-        fd = _held_as(pid, inode)
-        if fd is not None:
-            start = started_at(pid)
-            if start is not None and _held_as(pid, inode, fd) is not None:
-                return pid, start, fd
-    return None
-
-
-def _held_as(pid: int, inode: int, first: str | None = None) -> str | None:
-    """The descriptor under which a process has the socket open; `first` is where it is looked for first."""
-    wanted, folder = f"socket:[{inode}]", f"/proc/{pid}/fd"
-    if first is not None and _link(f"{folder}/{first}") == wanted:
-        return first
+def _inode(here: Address, there: Address) -> int:
+    """The inode of the far end's socket; 0 when it is closed, or the kernel does not answer."""
     try:
-        names = os.listdir(folder)  # noqa: PTH208
+        found = _far_end(here, there)
     except OSError:
-        return None
-    return next((name for name in names if _link(f"{folder}/{name}") == wanted), None)
+        return 0
+    return 0 if found is None else found.inode
+
+
+class _Holder(NamedTuple):
+    """A process that has a socket open, its start time, and the descriptor."""
+
+    pid: int
+    started: int
+    fd: str
+
+
+def _holders(wanted: set[int], launcher: int, tunnels: set[int]) -> dict[int, _Holder]:
+    """A process that holds each of these sockets; a command before any other.
+
+    Commands are scanned first, so that a flood of their connections costs no scan of the rest. Only up to a bound, since they
+    choose how much they open; a socket that is not found is refused, so the bound alone accepts no command.
+    """
+    below = set(descendants(launcher))
+    below -= {*tunnels, *(pid for tunnel in tunnels for pid in descendants(tunnel))}
+    # The newest first: short-lived programs open most new connections.
+    pids = sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)  # noqa: PTH208
+    commands = [pid for pid in pids if pid in below]
+    found: dict[int, _Holder] = {}
+    for pid in (*commands[:_MOST_COMMANDS], *(pid for pid in pids if pid not in below)):
+        if len(found) == len(wanted):
+            break
+        found |= _held_by(pid, wanted - found.keys(), _MOST_OF_COMMAND if pid in below else None)
+    return found
+
+
+def _held_by(pid: int, wanted: set[int], most: int | None) -> dict[int, _Holder]:
+    held = _held_as(pid, wanted, most=most)
+    start = started_at(pid) if held else None
+    if start is None:
+        return {}
+    # Still held after the start time was read: so the pid was not reused.
+    return {one: _Holder(pid, start, fd) for one, fd in held.items() if _held_as(pid, {one}, fd, most=0)}
+
+
+def _held_as(pid: int, wanted: set[int], first: str | None = None, *, most: int | None = None) -> dict[int, str]:
+    """The descriptors under which a process has these sockets open.
+
+    `first` is the descriptor checked first, `most` how many are checked otherwise (None: all).
+    """
+    names, folder = {f"socket:[{inode}]": inode for inode in wanted}, f"/proc/{pid}/fd"
+    if first is not None and (inode := names.get(_link(f"{folder}/{first}"))) is not None:
+        return {inode: first}
+    try:
+        places = os.listdir(folder)[:most] if most != 0 else []  # noqa: PTH208
+    except OSError:
+        return {}
+    return {names[link]: place for place in places if (link := _link(f"{folder}/{place}")) in names}
 
 
 def _link(path: str) -> str:

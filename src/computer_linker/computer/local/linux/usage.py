@@ -1,4 +1,4 @@
-"""What a process and all it started use, read from /proc."""
+"""Resource usage of a process and its descendants, from /proc."""
 
 import os
 from itertools import islice
@@ -11,7 +11,7 @@ _LISTENING = "0A"
 
 
 def usage_of(pid: int) -> Usage | None:
-    """Time, memory and listening ports of a process tree; None once it is gone."""
+    """CPU time, memory and listening ports of a process tree; None once it has ended."""
     pids = _tree(pid)
     if not pids:
         return None
@@ -42,7 +42,7 @@ def _tree(pid: int) -> list[int]:
 
 
 def _ports(pids: list[int]) -> set[int]:
-    """Ports the tree's sockets listen on, each seen from the network its process is in."""
+    """Ports the tree's sockets listen on, each read in the network namespace of its process."""
     ports: set[int] = set()
     tables: dict[str, dict[str, int]] = {}
     for pid in pids:

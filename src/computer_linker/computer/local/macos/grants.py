@@ -1,4 +1,4 @@
-"""The grants macOS asks the person for, checked before use so that nothing fails in silence."""
+"""The permissions macOS asks the person for, checked before use so that nothing fails silently."""
 
 from computer_linker.errors import OsPermissionRequired
 
@@ -15,7 +15,7 @@ def need_screen_recording() -> None:
 
 
 def need_accessibility() -> None:
-    """Raise OsPermissionRequired unless input and windows may be controlled; macOS drops events without saying so."""
+    """Raise OsPermissionRequired unless input and windows may be controlled; macOS drops events silently."""
     import ApplicationServices
 
     if not ApplicationServices.AXIsProcessTrusted():

@@ -87,7 +87,7 @@ class MacPointer:
 
 
 class MacKeyboard:
-    """The keyboard. macOS takes any character as it is, whatever the layout."""
+    """The keyboard. macOS accepts any character directly, whatever the layout."""
 
     takes_any_character = True
 

@@ -6,7 +6,7 @@ from computer_linker.computer.local.macos.grants import need_accessibility
 from computer_linker.computer.local.threaded_windows import Calls, ThreadedWindows
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
 from computer_linker.model.geometry import Rect, Window
-from computer_linker.model.titles import shown_title
+from computer_linker.model.titles import safe_title
 
 
 class MacWindows(ThreadedWindows):
@@ -25,7 +25,7 @@ def window_number(window_id: str) -> int:
 
 
 def window_place(number: int) -> Rect:
-    """Where a window is."""
+    """The bounds of a window."""
     return _found(str(number)).bounds
 
 
@@ -46,9 +46,9 @@ def _listed(with_popups: bool = False) -> list[Window]:
 def _described(info: Any, front_pid: int | None, *, is_first: bool) -> Window:
     place, pid = info["kCGWindowBounds"], int(info["kCGWindowOwnerPID"])
     bounds = Rect(x=int(place["X"]), y=int(place["Y"]), width=int(place["Width"]), height=int(place["Height"]))
-    owner = shown_title(str(info.get("kCGWindowOwnerName", "")))
+    owner = safe_title(str(info.get("kCGWindowOwnerName", "")))
     return Window(
-        id=str(int(info["kCGWindowNumber"])), title=shown_title(str(info.get("kCGWindowName", "") or "")), app=owner,
+        id=str(int(info["kCGWindowNumber"])), title=safe_title(str(info.get("kCGWindowName", "") or "")), app=owner,
         pid=pid, process=owner, bounds=bounds, frame=bounds, is_focused=is_first and pid == front_pid, is_visible=True,
     )  # fmt: skip
 
@@ -61,7 +61,7 @@ def _found(window_id: str) -> Window:
 
 
 def _element(window: Window) -> Any:
-    """The accessibility element of a window: the one of its process with the same place."""
+    """The accessibility element of a window: the one of its process with the same bounds."""
     import ApplicationServices as Services
 
     need_accessibility()

@@ -1,1 +1,1 @@
-"""What works on every POSIX system, and the Linux calls that make it safer."""
+"""Backends for every POSIX system, with the Linux calls that make them safer."""

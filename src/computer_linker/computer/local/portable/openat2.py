@@ -1,4 +1,4 @@
-"""The kernel calls Python has no name for: openat2, renameat2, and a link made from a descriptor."""
+"""Kernel calls that Python lacks: openat2, renameat2, and linkat from a descriptor."""
 
 import ctypes
 import errno
@@ -10,7 +10,6 @@ RESOLVE_NO_SYMLINKS = 0x04
 RESOLVE_BENEATH = 0x08
 
 RENAME_NOREPLACE = 1
-RENAME_EXCHANGE = 2
 
 _SYS_OPENAT2 = 437
 _SYS_RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347}
@@ -22,7 +21,7 @@ class _How(ctypes.Structure):
 
 @lru_cache(maxsize=1)
 def _libc() -> ctypes.PyDLL:
-    # PyDLL keeps the interpreter lock: these calls take microseconds, and giving the lock away costs as much again.
+    # PyDLL keeps the GIL: these calls take microseconds, and releasing it costs as much again.
     return ctypes.PyDLL(None, use_errno=True)
 
 
@@ -40,7 +39,7 @@ def openat2_works() -> bool:
 
 @lru_cache(maxsize=256)
 def _how(flags: int, resolve: int) -> "ctypes._CArgObject":
-    # The kernel reads this structure and writes nothing to it, so one of each kind is enough.
+    # The kernel only reads this structure, so one of each kind is enough.
     return ctypes.byref(_How(flags | os.O_CLOEXEC, 0, resolve))
 
 
@@ -52,7 +51,7 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, *, close: bool =
             if opened >= 0:
                 return opened
             number = ctypes.get_errno()
-            # EAGAIN: a rename ran beside a `..` of a link, so the kernel could not vouch for the answer.
+            # EAGAIN: a rename raced with a `..` of a link, so the kernel could not verify the result.
             if number not in (errno.EAGAIN, errno.EINTR):
                 raise OSError(number, os.strerror(number))
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -62,7 +61,7 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, *, close: bool =
 
 
 def rename(source_folder: int, source: str, folder: int, name: str, *, flags: int) -> None:
-    """renameat2: RENAME_NOREPLACE or RENAME_EXCHANGE. Raises EINVAL or ENOSYS where that cannot be had."""
+    """renameat2 with RENAME_NOREPLACE. Raises EINVAL or ENOSYS where it is not supported."""
     number = _SYS_RENAMEAT2.get(os.uname().machine)
     if number is None or not hasattr(os, "O_PATH"):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -73,6 +72,6 @@ def rename(source_folder: int, source: str, folder: int, name: str, *, flags: in
 
 
 def link_descriptor(descriptor: int, folder: int, name: str) -> None:
-    """Give an open file (also one without a name) the name `name` in `folder`; never replaces."""
-    # linkat follows the magic link to the very file that is open, so no name is looked up a second time.
+    """Link an open file (also an O_TMPFILE) as `name` in `folder`; never replaces."""
+    # linkat follows the magic link to the open file itself, so no name is looked up a second time.
     os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder, follow_symlinks=True)

@@ -1,7 +1,7 @@
-"""Processes by the standard library alone, for systems without the Linux launcher: a group of its own, ended together.
+"""Processes by the standard library alone, for systems without the Linux launcher: one process group each.
 
-Unproven on macOS, where it is meant for: descendants that leave their group are not found, and a killed service does
-not take its children along.
+Unproven on macOS, its target: descendants that leave their group are not found, and the children of a killed service
+keep running.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ import subprocess
 import termios
 from collections.abc import Callable
 
-from computer_linker.computer.facets.ending import Ending
+from computer_linker.computer.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
 
 _Signals = signals.Signals
 
 
 class PortableProcesses:
-    """Starts a process when its gate opens; there is no waiting child before that."""
+    """Starts a process when its gate opens; no child exists before that."""
 
     def __init__(self) -> None:
         self._children: set[PortableChild] = set()
@@ -47,7 +47,7 @@ class PortableChild(Ending):
         self._forget = forget
         self._process: subprocess.Popen[bytes] | None = None
         self._loop = asyncio.get_running_loop()
-        # Our own, for the caller may close its descriptors before the gate opens.
+        # Duplicated, since the caller may close its descriptors before the gate opens.
         self._cwd = None if launch.cwd_fd is None else os.dup(launch.cwd_fd)
         self._theirs: list[int] = []
         self.stdin: int | None = None
@@ -124,13 +124,13 @@ class PortableChild(Ending):
         self.has_ended(Ended(code if code >= 0 else 128 - code, named))
 
     def has_ended(self, ended: Ended) -> None:
-        """Tell everyone who waits."""
+        """Notify every waiter."""
         self._forget(self)
         super().has_ended(ended)
 
 
 def _path_of(folder_fd: int) -> str:
-    """A path to a held folder: macOS tells it, elsewhere the descriptor's own name leads there."""
+    """A path to a held folder: by F_GETPATH on macOS, elsewhere by the descriptor's /dev/fd name."""
     if hasattr(fcntl, "F_GETPATH"):
         return os.fsdecode(fcntl.fcntl(folder_fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
     return f"/dev/fd/{folder_fd}"

@@ -12,14 +12,14 @@ HOLD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """One held root: its descriptor, which folder it is, and where it really lies."""
+    """One held root: its descriptor, its identity, and its real path."""
 
     descriptor: int
     device: int
     inode: int
     real: str
     closed: tuple[str, ...] | None
-    """Where the service's own state lies beneath this root, if it does: never opened through a scope."""
+    """The path of the service's own state beneath this root, if any: never opened through a scope."""
 
 
 class Roots:
@@ -30,7 +30,7 @@ class Roots:
         self._held: dict[str, Root] = {}
 
     def hold(self, path: str) -> Root:
-        """The held root. Raises when the folder is gone, or when the name leads to another place than before."""
+        """The held root. Raises when the folder does not exist, or when the name resolves to another path than before."""
         held = self._held.get(path)
         try:
             now = os.stat(path)
@@ -46,7 +46,7 @@ class Roots:
 
     @property
     def surround_state(self) -> bool:
-        """True when the service's state lies in a root in use: what is moved there stays within a command's mount."""
+        """True when the service's state lies in a root in use: files moved there stay within a command's mount."""
         return any(root.closed is not None for root in list(self._held.values()))
 
     def protect(self, state: Path) -> None:
@@ -68,8 +68,8 @@ class Roots:
             raise fault(error, "The scope's folder") from error
         now = os.fstat(descriptor)
         real = _place_of(descriptor, path)
-        # A folder made again in the same place is the owner's; a name that now leads elsewhere may be an attacker's. The config
-        # gives resolved paths, so one with a link in it has changed since it was read.
+        # A folder recreated at the same path is the owner's; a name that now resolves elsewhere may be an attacker's. The config
+        # contains resolved paths, so one with a link in it has changed since it was read.
         expected = before.real if before is not None else path.rstrip("/") if self._state is not None else real
         if real != (expected or "/"):
             os.close(descriptor)
@@ -91,7 +91,7 @@ class Roots:
 
 
 def _place_of(descriptor: int, path: str) -> str:
-    """Where the opened folder really lies, as the kernel says; systems without /proc resolve its path once more."""
+    """The real path of the opened folder from the kernel; systems without /proc resolve its path again."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:

@@ -1,4 +1,4 @@
-"""The functions of Windows that the facets use, with their types; loaded on first use, on Windows alone."""
+"""The Windows functions that the facets use, with their types; loaded on first use, on Windows only."""
 
 import ctypes
 from ctypes import wintypes
@@ -145,14 +145,14 @@ def kernel32() -> Any:
 
 @cache
 def ntdll() -> Any:
-    """ntdll, for the one call that lets a whole suspended process run."""
+    """ntdll, for the call that resumes a suspended process."""
     library = _load("ntdll")
     library.NtResumeProcess.argtypes = [wintypes.HANDLE]
     return library
 
 
 def callback(*arguments: Any) -> Any:
-    """The type of a function that Windows calls back."""
+    """The type of a callback function."""
     maker: Any = getattr(ctypes, "WINFUNCTYPE")  # noqa: B009  # exists on Windows alone
     return maker(*arguments)
 

@@ -1,4 +1,4 @@
-"""Clipboard on Windows. Windows keeps what is written, also after we are gone."""
+"""Clipboard on Windows. Windows stores what is written, also after the service has ended."""
 
 import ctypes
 import time
@@ -32,11 +32,11 @@ class WindowsClipboard:
         await to_thread.run_sync(_write, clip.forms)
 
     async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
-        """The forms worth giving back."""
+        """The forms that can be restored."""
         return await every_form(self, max_bytes)
 
     async def taken(self, timeout_s: float) -> bool | None:
-        """Windows does not tell."""
+        """Not observable on Windows."""
         return None
 
 
@@ -49,7 +49,7 @@ def _formats() -> dict[str, int]:
 @contextmanager
 def _opened() -> Iterator[None]:
     deadline = time.monotonic() + _WAIT_S
-    # Only one program at a time may have it open; others hold it for moments.
+    # Only one program at a time may have it open, usually for a moment.
     while not user32().OpenClipboard(None):
         if time.monotonic() > deadline:
             raise ExecutionFailed("Another program keeps the clipboard open.")

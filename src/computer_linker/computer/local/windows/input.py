@@ -46,7 +46,7 @@ class WindowsPointer:
     async def click(
         self, at: Point, *, button: Button = "left", count: int = 1, modifiers: Sequence[Modifier] = ()
     ) -> None:
-        """Move, press and release in one go, so that nothing comes between."""
+        """Move, press and release in one call, so that no other input comes between."""
         down, up, data = _BUTTONS[button]
         clicks = [_mouse(down, data), _mouse(up, data)] * count
         held = [_key(_KEYS[name]) for name in modifiers]
@@ -73,7 +73,7 @@ class WindowsPointer:
 
 
 class WindowsKeyboard:
-    """The keyboard. Windows takes any character as it is, whatever the layout."""
+    """The keyboard. Windows accepts any character directly, whatever the layout."""
 
     takes_any_character = True
 
@@ -158,7 +158,7 @@ def _moved(to: Point) -> Input:
     whole = Rect(x=metric(76), y=metric(77), width=metric(78), height=metric(79))
     if not whole.contains(to):
         raise InvalidRequest("The point is not on a display.", desktop=whole.to_wire())
-    # SendInput counts the whole desktop from 0 to 65535; the middle of a pixel avoids landing on its neighbour.
+    # SendInput maps the whole desktop to 0..65535; the middle of a pixel avoids rounding to its neighbour.
     dx = int((to.x - whole.x + 0.5) * 65536 / whole.width)
     dy = int((to.y - whole.y + 0.5) * 65536 / whole.height)
     return _mouse(_MOVE | _ABSOLUTE | _WHOLE_DESKTOP, 0, dx, dy)

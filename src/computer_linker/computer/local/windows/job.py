@@ -1,4 +1,4 @@
-"""A job object: what Windows ends as one, with everything that was started in it, when its last handle is closed."""
+"""A job object: Windows ends all processes in it when its last handle is closed."""
 
 import ctypes
 from ctypes import wintypes
@@ -37,7 +37,7 @@ class _Accounting(ctypes.Structure):
 
 
 class Job:
-    """One job. It ends with the service too: the kernel closes the handle of a killed process."""
+    """One job. It ends with the service too: the kernel closes the handles of a killed process."""
 
     def __init__(self) -> None:
         self._handle: Any = kernel32().CreateJobObjectW(None, None)
@@ -54,13 +54,13 @@ class Job:
         self._set(_UI_RESTRICTIONS, wintypes.DWORD(_NO_DESKTOP))
 
     def take(self, process: int) -> None:
-        """Put a process in, before it runs."""
+        """Assign a process, before it runs."""
         if not kernel32().AssignProcessToJobObject(self._handle, process):
             raise _last_error("AssignProcessToJobObject")
 
     @staticmethod
     def resume(process: int) -> None:
-        """Let a process that was made suspended run."""
+        """Resume a process that was created suspended."""
         ntdll().NtResumeProcess(process)
 
     def end(self) -> None:
@@ -69,7 +69,7 @@ class Job:
             kernel32().TerminateJobObject(self._handle, 128 + 9)
 
     def use(self) -> tuple[int, float]:
-        """How many processes run in it, and the processor seconds they have used."""
+        """The number of processes in it, and the CPU seconds they have used."""
         told = _Accounting()
         kernel32().QueryInformationJobObject(
             self._handle, _BASIC_ACCOUNTING, ctypes.byref(told), ctypes.sizeof(told), None
@@ -77,7 +77,7 @@ class Job:
         return told.active, (told.user_time + told.kernel_time) / 1e7
 
     def close(self) -> None:
-        """Let go of it; whatever still runs in it ends."""
+        """Close the handle, which ends what still runs in it."""
         handle, self._handle = self._handle, None
         if handle:
             kernel32().CloseHandle(handle)

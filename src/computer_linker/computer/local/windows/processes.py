@@ -1,4 +1,4 @@
-"""Processes on Windows: each in a job object, made suspended, so that nothing of it runs before its gate opens.
+"""Processes on Windows: each in a job object, created suspended, so that nothing of it runs before its gate opens.
 
 Tested under wine; on Windows itself unproven. There is no terminal (pty) here, and no held folder to start in; input is written
 from the event loop, so more of it than a pipe holds waits there for the program.
@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable
 from typing import IO, Any
 
-from computer_linker.computer.facets.ending import Ending
+from computer_linker.computer.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
 from computer_linker.computer.local.windows.job import Job
 from computer_linker.errors import ExecutionFailed, UnsupportedPlatform
@@ -20,7 +20,7 @@ _BREAK = 1
 
 
 class WindowsProcesses:
-    """Starts processes, each in a job of its own."""
+    """Starts processes, each in its own job."""
 
     def __init__(self) -> None:
         self._children: set[WindowsChild] = set()
@@ -68,7 +68,7 @@ class WindowsChild(Ending):
             self._job.resume(self._handle)
 
     def signal(self, name: SignalName) -> None:
-        """Windows knows one gentle signal, Ctrl-Break to the group; anything firmer ends the job."""
+        """Send Ctrl-Break to the group for a gentle signal; any other signal ends the job."""
         if self.ended is not None:
             return
         if name == "kill":
@@ -87,10 +87,10 @@ class WindowsChild(Ending):
         return Usage(pids=count, cpu_s=seconds, memory_bytes=0, ports=())
 
     def resize(self, size: PtySize) -> None:
-        """Nothing: there is no terminal."""
+        """No effect: there is no terminal."""
 
     def _reaped(self, code: int) -> None:
-        # Whatever the command left running ends with it.
+        # Processes that the command left running end with it.
         self._job.end()
         self._job.close()
         self._forget(self)
@@ -110,7 +110,7 @@ def _suspended(launch: Launch) -> "subprocess.Popen[bytes]":
 
 
 def _kept(stream: IO[bytes] | Any) -> int:
-    """The descriptor, taken from its file object: from here on it is the caller's to close."""
+    """The descriptor, detached from its file object: the caller closes it."""
     fd = os.dup(stream.fileno())
     stream.close()
     return fd

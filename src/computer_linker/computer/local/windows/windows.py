@@ -11,7 +11,7 @@ from computer_linker.computer.local.threaded_windows import Calls, ThreadedWindo
 from computer_linker.computer.local.windows.api import callback, kernel32, user32
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
 from computer_linker.model.geometry import Rect, Window, WindowState
-from computer_linker.model.titles import shown_title
+from computer_linker.model.titles import safe_title
 
 _TOOL_WINDOW, _EXTENDED_STYLE = 0x80, -20
 _CLOSE, _RESTORE = 0x10, 9
@@ -21,7 +21,7 @@ _KEY_UP = 2
 
 
 class Win32Windows(ThreadedWindows):
-    """Top-level windows as the system keeps them; those a person sees in the task bar are listed."""
+    """Top-level windows; those visible in the task bar are listed."""
 
     def __init__(self) -> None:
         super().__init__(Calls(_listed, _focus, _place, _close))
@@ -77,8 +77,8 @@ def _described(handle: int, focused: int | None) -> Window:
         states.append("maximized")
     return Window(
         id=hex(handle),
-        title=shown_title(_text(handle, "GetWindowTextW")),
-        app=shown_title(_text(handle, "GetClassNameW")),
+        title=safe_title(_text(handle, "GetWindowTextW")),
+        app=safe_title(_text(handle, "GetClassNameW")),
         pid=pid.value or None,
         process=_process(pid.value),
         bounds=window_bounds(handle),
@@ -108,7 +108,7 @@ def _process(pid: int) -> str:
         buffer, size = ctypes.create_unicode_buffer(1024), wintypes.DWORD(1024)
         if not kernel32().QueryFullProcessImageNameW(handle, 0, buffer, ctypes.byref(size)):
             return ""
-        return shown_title(PureWindowsPath(buffer.value).name)
+        return safe_title(PureWindowsPath(buffer.value).name)
     finally:
         kernel32().CloseHandle(handle)
 
@@ -118,7 +118,7 @@ def _focus(window_id: str) -> Window:
     if user32().IsIconic(handle):
         user32().ShowWindow(handle, _RESTORE)
     if user32().GetForegroundWindow() != handle and not user32().SetForegroundWindow(handle):
-        # Windows lets only the process that got the last input change the foreground; a press of Alt counts.
+        # Windows lets only the process with the last input change the foreground; a press of Alt counts.
         user32().keybd_event(_ALT, 0, 0, 0)
         user32().keybd_event(_ALT, 0, _KEY_UP, 0)
         user32().SetForegroundWindow(handle)

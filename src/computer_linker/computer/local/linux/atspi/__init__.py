@@ -1,1 +1,1 @@
-"""The accessibility facet on AT-SPI 2, straight over D-Bus."""
+"""The accessibility facet on AT-SPI 2, directly over D-Bus."""

@@ -1,9 +1,8 @@
-"""Acting on one element: its actions, text, value, selection and focus."""
+"""Actions on one element: its actions, text, value, selection and focus."""
 
 from typing import Any
 
 from computer_linker.computer.facets.accessibility import ElementId
-from computer_linker.computer.local.linux.atspi.halves import unpadded
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     ACTION,
@@ -15,6 +14,7 @@ from computer_linker.computer.local.linux.atspi.names import (
     VALUE,
     role_name,
 )
+from computer_linker.computer.local.linux.atspi.utf16 import unpadded
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get
 
 _MAX_ACTIONS = 16
@@ -23,17 +23,17 @@ _ANYWHERE = 6
 
 
 class Acts:
-    """What can be done to an element over the wire."""
+    """The AT-SPI calls that read or change one element."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
     async def text(self, at: ElementId, max_chars: int) -> str | None:
-        """Its text; None without one, and always for a password."""
-        role = await self._wire.ask(Request(at, ACCESSIBLE, "GetRole"))
+        """The element's text; None without one, and always for a password."""
+        role = await self._wire.call(Request(at, ACCESSIBLE, "GetRole"))
         if role_name(role) == "password-text":
             return None
-        # Some toolkits answer nothing when asked beyond the end, so the length is asked first.
+        # Some toolkits return nothing for a range beyond the end, so the length is requested first.
         length = await self.text_length(at)
         if length is None:
             return None
@@ -57,7 +57,7 @@ class Acts:
         return offset, offset
 
     async def set_text(self, at: ElementId, text: str, caret: int | None) -> bool:
-        """Replace the whole text. Inserting is not used: Qt 6 reads beyond the text when given its length in bytes."""
+        """Replace the whole text. InsertText is not used: Qt 6 reads beyond the text when given its length in bytes."""
         answer = await self._try(Request(at, EDITABLE_TEXT, "SetTextContents", "s", (text,)))
         if answer is not True:
             return False
@@ -73,13 +73,15 @@ class Acts:
         return float(await self._must(get(at, VALUE, "CurrentValue")))
 
     async def actions(self, at: ElementId) -> list[str]:
-        """Their names, at most a handful."""
+        """The names of its actions, a bounded number."""
         answer = await self._try(Request(at, ACTION, "GetActions"))
         names = [str(one[0]) for one in answer[:_MAX_ACTIONS]] if isinstance(answer, list) else []
         if any(names):
             return names
-        # Chromium leaves the localised names empty; the plain ones are asked one by one.
-        plain = await self._wire.ask_all([Request(at, ACTION, "GetName", "i", (place,)) for place in range(len(names))])
+        # Chromium leaves the localised names empty; the plain ones are requested one by one.
+        plain = await self._wire.call_all(
+            [Request(at, ACTION, "GetName", "i", (place,)) for place in range(len(names))]
+        )
         return [name if isinstance(name, str) else "" for name in plain]
 
     async def perform(self, at: ElementId, action: int) -> bool:
@@ -95,11 +97,11 @@ class Acts:
         return await self._try(Request(at, COMPONENT, "ScrollTo", "u", (_ANYWHERE,))) is True
 
     async def _try(self, request: Request) -> Any:
-        """The answer, or the Fault; a silent application is still an error."""
-        answer = (await self._wire.ask_all([request]))[0]
+        """The result or the Fault; an application that does not answer still raises."""
+        answer = (await self._wire.call_all([request]))[0]
         if isinstance(answer, Fault) and answer.name == "timeout":
             raise fault_error(answer, request)
         return answer
 
     async def _must(self, request: Request) -> Any:
-        return await self._wire.ask(request)
+        return await self._wire.call(request)

@@ -1,4 +1,4 @@
-"""The applications on the accessibility bus, and waking those that describe themselves only when asked."""
+"""The applications on the accessibility bus, and waking those that build their tree only on request."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ _REGISTRY_ROOT = ElementId(REGISTRY, ROOT_PATH)
 
 
 class Apps:
-    """Knows each application's toolkit and process for as long as it is on the bus."""
+    """Caches each application's toolkit and process for as long as it is on the bus."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -35,38 +35,38 @@ class Apps:
         """Every application, with its windows as they are now; one that does not answer has neither name nor windows."""
         roots = [
             at
-            for pair in await self._wire.ask(Request(_REGISTRY_ROOT, ACCESSIBLE, "GetChildren"))
+            for pair in await self._wire.call(Request(_REGISTRY_ROOT, ACCESSIBLE, "GetChildren"))
             if (at := element_id(pair))
         ]
         silent = await self._learn([at for at in roots if at.app not in self._known])
         present = {at.app for at in roots}
         self._known = {name: app for name, app in self._known.items() if name in present}
         apps = list(self._known.values())
-        kids = await self._wire.ask_all([Request(app.root, ACCESSIBLE, "GetChildren") for app in apps], _ANSWER_S)
+        kids = await self._wire.call_all([Request(app.root, ACCESSIBLE, "GetChildren") for app in apps], _ANSWER_S)
         await self._describe_windows(apps, kids)
         return apps + silent
 
     async def find(self, name: str) -> Application:
-        """What is known of one application, learnt when it is not."""
+        """The description of one application, queried when it is not cached."""
         if name not in self._known:
             await self._learn([ElementId(name, ROOT_PATH)])
         return self._known.get(name) or Application(name, "", None, "", "", ElementId(name, ROOT_PATH))
 
     async def wake(self, app: Application) -> None:
-        """Chromium builds its page's tree only after somebody asked for an attribute; ask, and wait until it is there."""
+        """Make Chromium build its page's tree, which it does only after an attribute request, and wait for it."""
         if app.toolkit.lower() != "chromium" or app.id in self._woken:
             return
         self._woken.add(app.id)
-        windows = await self._wire.ask_all([Request(app.root, ACCESSIBLE, "GetChildren")], _ANSWER_S)
+        windows = await self._wire.call_all([Request(app.root, ACCESSIBLE, "GetChildren")], _ANSWER_S)
         frames = [] if isinstance(windows[0], Fault) else [at for pair in windows[0] if (at := element_id(pair))]
-        await self._wire.ask_all([Request(at, ACCESSIBLE, "GetAttributes") for at in frames], _ANSWER_S)
+        await self._wire.call_all([Request(at, ACCESSIBLE, "GetAttributes") for at in frames], _ANSWER_S)
         deadline = time.monotonic() + _WAKE_S
-        # Chromium says nothing when its tree is complete, so it is asked.
+        # Chromium sends no event when its tree is complete, so it is polled.
         while time.monotonic() < deadline and not await self._has_document(frames):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
     async def _learn(self, roots: list[ElementId]) -> list[Application]:
-        """Ask applications who they are; the answer is those that did not say in time."""
+        """Query the applications' name, toolkit and process; returns those that did not answer in time."""
         requests = [
             request
             for at in roots
@@ -76,7 +76,7 @@ class Apps:
                 get(at, APPLICATION, "Version"),
             )
         ]
-        answers = await self._wire.ask_all(requests, _ANSWER_S)
+        answers = await self._wire.call_all(requests, _ANSWER_S)
         silent: list[Application] = []
         for place, at in enumerate(roots):
             said = answers[place * 3 : place * 3 + 3]
@@ -106,7 +106,7 @@ class Apps:
                 Request(at, ACCESSIBLE, "GetState"),
             )
         ]
-        answers = await self._wire.ask_all(requests, _ANSWER_S)
+        answers = await self._wire.call_all(requests, _ANSWER_S)
         for place, (app, at) in enumerate(owners):
             name, role, words = answers[place * 3 : place * 3 + 3]
             if not any(isinstance(one, Fault) for one in (name, role, words)):
@@ -118,12 +118,12 @@ class Apps:
     async def _has_document(self, frames: list[ElementId]) -> bool:
         level = frames
         for _depth in range(12):
-            counts = await self._wire.ask_all([get(at, ACCESSIBLE, "ChildCount") for at in level], _ANSWER_S)
-            roles = await self._wire.ask_all([Request(at, ACCESSIBLE, "GetRole") for at in level], _ANSWER_S)
+            counts = await self._wire.call_all([get(at, ACCESSIBLE, "ChildCount") for at in level], _ANSWER_S)
+            roles = await self._wire.call_all([Request(at, ACCESSIBLE, "GetRole") for at in level], _ANSWER_S)
             for count, role in zip(counts, roles, strict=True):
                 if isinstance(role, int) and role_name(role) == "document-web":
                     return isinstance(count, int) and count > 0
-            kids = await self._wire.ask_all([Request(at, ACCESSIBLE, "GetChildren") for at in level], _ANSWER_S)
+            kids = await self._wire.call_all([Request(at, ACCESSIBLE, "GetChildren") for at in level], _ANSWER_S)
             level = [at for answer in kids if isinstance(answer, list) for pair in answer if (at := element_id(pair))]
             if not level:
                 return False

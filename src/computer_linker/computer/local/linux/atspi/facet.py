@@ -1,4 +1,4 @@
-"""The accessibility facet of a Linux desktop: trees, single elements, acts and changes over one connection."""
+"""The accessibility facet of a Linux desktop: trees, single elements, actions and changes over one connection."""
 
 import asyncio
 import time
@@ -13,27 +13,27 @@ from computer_linker.computer.facets.accessibility import (
     Tree,
     TreeLimits,
 )
-from computer_linker.computer.facets.subscription import Subscription
 from computer_linker.computer.local.linux.atspi.acts import Acts
 from computer_linker.computer.local.linux.atspi.apps import Apps
-from computer_linker.computer.local.linux.atspi.asking import Memory
 from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, is_window_relative
 from computer_linker.computer.local.linux.atspi.details import (
-    ask_extents,
-    ask_values,
+    LongLists,
     correct_qt,
     place,
+    query_extents,
+    query_values,
     shows,
     worth_placing,
 )
+from computer_linker.computer.local.linux.atspi.element_cache import Memory
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening
-from computer_linker.computer.local.linux.atspi.halves import from_halves, is_counted_in_halves, to_halves
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
-from computer_linker.computer.local.linux.atspi.long_lists import LongLists
-from computer_linker.computer.local.linux.atspi.matching import Rule, by_roles, by_states
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     COLLECTION,
+    Rule,
+    by_roles,
+    by_states,
     interface_names,
     role_name,
     state_bits,
@@ -42,7 +42,9 @@ from computer_linker.computer.local.linux.atspi.names import (
 from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
 from computer_linker.computer.local.linux.atspi.places import Places
 from computer_linker.computer.local.linux.atspi.reading import Reading
+from computer_linker.computer.local.linux.atspi.utf16 import from_utf16, to_utf16, uses_utf16_offsets
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get, silent
+from computer_linker.computer.subscription import Subscription
 from computer_linker.errors import ElementNotFound
 
 if TYPE_CHECKING:
@@ -77,11 +79,11 @@ class AtspiAccessibility:
         return apps
 
     async def hidden(self) -> list[str]:
-        """What to switch on for windows without a tree."""
+        """What to enable for windows without a tree."""
         return hidden_trees(await self._places.windows(), await self.applications())
 
     async def tree(self, root: ElementId, limits: TreeLimits = TreeLimits()) -> Tree:
-        """The elements at and below the root, bounds and values of what shows filled in."""
+        """The elements at and below the root, with bounds and values of visible ones."""
         wire = await self._connected()
         app = await self._apps.find(root.app)
         if limits.bulk:
@@ -90,7 +92,7 @@ class AtspiAccessibility:
         if limits.roles and (found := await self._by_roles(wire, app, root, limits)) is not None:
             return found
         reading = Reading(wire, app, limits, self._memory.of(app))
-        # The window system answers while the application does.
+        # The window system is queried while the application answers.
         windows = asyncio.create_task(self._places.windows_for(app)) if limits.bounds else None
         try:
             elements = await self._read(wire, app, root, reading)
@@ -114,18 +116,18 @@ class AtspiAccessibility:
                 raise silent()
             raise ElementNotFound("The element is gone.")
         if elements[0].parent is None and root != app.root:
-            above = (await wire.ask_all([get(root, ACCESSIBLE, "Parent")], reading.left_s()))[0]
+            above = (await wire.call_all([get(root, ACCESSIBLE, "Parent")], reading.left_s()))[0]
             elements[0].parent = None if isinstance(above, Fault) else element_id(above)
         correct_qt(elements, app)
         return elements
 
     async def _by_roles(self, wire: Wire, app: Application, root: ElementId, limits: TreeLimits) -> Tree | None:
-        """The elements of these roles as the application itself finds them; None where it cannot be asked."""
-        asked = min(limits.max_nodes, _MAX_MATCHES)
-        found = await self._matches(wire, app, root, by_roles(limits.roles), asked, limits.time_s)
+        """The elements of these roles by the application's own search; None where it has none."""
+        limit = min(limits.max_nodes, _MAX_MATCHES)
+        found = await self._matches(wire, app, root, by_roles(limits.roles), limit, limits.time_s)
         if found is None:
             return None
-        return Tree(root, [await self.element(at) for at in found], ("nodes",) if len(found) >= asked else ())
+        return Tree(root, [await self.element(at) for at in found], ("nodes",) if len(found) >= limit else ())
 
     async def _placed(
         self,
@@ -134,27 +136,27 @@ class AtspiAccessibility:
         elements: list[Element],
         showing: list[Element],
         reading: Reading,
-        asked: "asyncio.Task[list[Window] | None]",
+        window_query: "asyncio.Task[list[Window] | None]",
     ) -> None:
         lists = LongLists(elements if is_window_relative(app) else ())
-        extents = await ask_extents(wire, lists.first(worth_placing(showing, app)), reading.left_s())
-        extents |= await ask_extents(wire, lists.then(extents), reading.left_s())
-        windows = await asked
+        extents = await query_extents(wire, lists.first(worth_placing(showing, app)), reading.left_s())
+        extents |= await query_extents(wire, lists.then(extents), reading.left_s())
+        windows = await window_query
         placements = await self._places.placements(app, elements, extents, windows)
         root = elements[0]
         if root.parent not in (None, app.root) and not self._places.is_plain(app):
-            # The root is somewhere below its window: what is above it tells how it is placed.
+            # The root is somewhere below its window: its ancestors determine its placement.
             upwards = [root, *await self._climb(wire, app, root.id)]
-            theirs = await ask_extents(wire, upwards, 2.0)
+            theirs = await query_extents(wire, upwards, 2.0)
             placements.setdefault(root.id, await self._places.nearest(app, upwards, theirs))
         place(elements, extents, placements, app)
 
     async def _valued(self, wire: Wire, elements: list[Element], showing: list[Element], reading: Reading) -> None:
         names = {one.id: one.name for one in elements if one.name}
-        await ask_values(wire, showing, reading.left_s(), names)
+        await query_values(wire, showing, reading.left_s(), names)
 
     async def element(self, element_id: ElementId) -> Element:
-        """One element, asked afresh."""
+        """One element, without the cache."""
         wire = await self._connected()
         app = await self._apps.find(element_id.app)
         one = await self._described(wire, element_id)
@@ -162,19 +164,19 @@ class AtspiAccessibility:
             correct_qt([await self._described(wire, one.parent), one], app)
         is_plain = self._places.is_plain(app)
         upwards = [one] if is_plain else [one, *await self._climb(wire, app, element_id)]
-        extents = await ask_extents(wire, upwards, 2.0)
+        extents = await query_extents(wire, upwards, 2.0)
         if one.id in extents and shows(one, app):
             how = AS_SAID if is_plain else await self._places.nearest(app, upwards, extents)
             one.bounds = how(extents[one.id])
-        await ask_values(wire, [one], 2.0)
+        await query_values(wire, [one], 2.0)
         return one
 
     async def ancestors(self, element_id: ElementId) -> list[Element]:
-        """What is above it, nearest first, its window last."""
+        """Its ancestors, nearest first, its window last."""
         wire = await self._connected()
         app = await self._apps.find(element_id.app)
         found = await self._climb(wire, app, element_id)
-        extents = await ask_extents(wire, found, 2.0)
+        extents = await query_extents(wire, found, 2.0)
         top_down = list(reversed(found))
         place(top_down, extents, await self._places.placements(app, top_down, extents), app)
         return found
@@ -188,7 +190,7 @@ class AtspiAccessibility:
         return found
 
     async def focused(self, app: str | None = None) -> Element | None:
-        """The deepest element that says it has the focus."""
+        """The deepest element in the focused state."""
         wire = await self._connected()
         for one in await self._candidates(app):
             quick = await self._focused_by_query(wire, one)
@@ -196,7 +198,7 @@ class AtspiAccessibility:
                 tree = await self.tree(one.root, TreeLimits(bounds=False, values=False, time_s=2.0))
                 quick = [element.id for element in tree.elements if "focused" in element.states]
             found = [await self.element(at) for at in reversed(quick[-_MAX_FOCUSED:])]
-            # Qt's combo boxes keep an entry focused that nobody sees; it says it is transient.
+            # Qt's combo boxes keep an invisible entry focused; it is marked transient.
             lasting = [element for element in found if "transient" not in element.states]
             if found:
                 return (lasting or found)[0]
@@ -207,24 +209,24 @@ class AtspiAccessibility:
         return await self._acts.text(element_id, max_chars)
 
     async def text_length(self, element_id: ElementId) -> int | None:
-        text = await self._counted_in_halves(element_id)
+        text = await self._utf16_text(element_id)
         return await self._acts.text_length(element_id) if text is None else len(text)
 
     async def caret(self, element_id: ElementId) -> tuple[int, int]:
-        text = await self._counted_in_halves(element_id)
+        text = await self._utf16_text(element_id)
         start, end = await self._acts.caret(element_id)
-        return (start, end) if text is None else (from_halves(text, start), from_halves(text, end))
+        return (start, end) if text is None else (from_utf16(text, start), from_utf16(text, end))
 
     async def set_text(self, element_id: ElementId, text: str, *, caret: int | None = None) -> bool:
         await self._connected()
-        if caret is not None and is_counted_in_halves(await self._apps.find(element_id.app)):
-            caret = to_halves(text, caret)
+        if caret is not None and uses_utf16_offsets(await self._apps.find(element_id.app)):
+            caret = to_utf16(text, caret)
         return await self._acts.set_text(element_id, text, caret)
 
-    async def _counted_in_halves(self, element_id: ElementId) -> str | None:
+    async def _utf16_text(self, element_id: ElementId) -> str | None:
         """The text, where the toolkit counts in something other than characters; a password is left as it counts it."""
         await self._connected()
-        if not is_counted_in_halves(await self._apps.find(element_id.app)):
+        if not uses_utf16_offsets(await self._apps.find(element_id.app)):
             return None
         return await self._acts.text(element_id, _MAX_COUNTED)
 
@@ -256,12 +258,12 @@ class AtspiAccessibility:
         """True when its root still answers."""
         wire = await self._connected()
         root = (await self._apps.find(app)).root
-        answer = (await wire.ask_all([get(root, ACCESSIBLE, "ChildCount")], timeout_s))[0]
+        answer = (await wire.call_all([get(root, ACCESSIBLE, "ChildCount")], timeout_s))[0]
         return not isinstance(answer, Fault)
 
     @asynccontextmanager
     async def changes(self, kinds: Sequence[str] = ()) -> AsyncIterator[Subscription]:
-        """What applications say while this is held."""
+        """Change events until the context exits."""
         await self._connected()
         listening = self._listening
         subscription = await listening.add(tuple(kinds))
@@ -271,7 +273,7 @@ class AtspiAccessibility:
             listening.remove(subscription)
 
     async def aclose(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         if self._quiet is not None:
             self._quiet.cancel()
         if self._wire is not None:
@@ -285,35 +287,35 @@ class AtspiAccessibility:
                 self._apps = Apps(self._wire)
                 self._acts = Acts(self._wire)
                 self._listening = Listening(self._wire)
-        self._be_quiet_later()
+        self._deregister_later()
         return self._wire
 
-    def _be_quiet_later(self) -> None:
-        """Stop listening after a while without use: applications then do no work for us, and one that starts meanwhile
-        makes its bulk cache only when we come back, complete."""
+    def _deregister_later(self) -> None:
+        """Deregister after a while without use: applications then send no events, and one that starts meanwhile builds
+        its bulk cache only on the next registration, complete."""
         if self._quiet is not None:
             self._quiet.cancel()
-        self._quiet = asyncio.get_running_loop().call_later(_QUIET_AFTER_S, self._be_quiet)
+        self._quiet = asyncio.get_running_loop().call_later(_QUIET_AFTER_S, self._deregister)
 
-    def _be_quiet(self) -> None:
+    def _deregister(self) -> None:
         if self._wire is None or not self._wire.is_connected:
             return
         if self._listening.is_idle:
             self._listening.forget()
         else:
-            self._be_quiet_later()
+            self._deregister_later()
 
     async def _served_in_bulk(self, app: Application) -> None:
-        """Register, once, and give applications the moment they need to hear of it.
+        """Register once, and wait until applications have processed it.
 
-        An application makes its bulk cache at that moment and adds little to it later, so all are woken before.
+        An application builds its bulk cache at that moment and adds little to it later, so all are woken before.
         """
         if not self._listening.is_registered(ENOUGH_FOR_BULK):
             for other in await self._apps.all():
                 await self._apps.wake(other)
         if await self._listening.register(ENOUGH_FOR_BULK):
             deadline = time.monotonic() + 0.4
-            # Nobody tells when an application has heard of it, so it is asked.
+            # No event reports that an application has processed it, so it is polled.
             while time.monotonic() < deadline and not await self._listening.is_served(app.id):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
@@ -327,7 +329,7 @@ class AtspiAccessibility:
             get(at, ACCESSIBLE, "ChildCount"),
             Request(at, ACCESSIBLE, "GetIndexInParent"),
         ]
-        answers: list[Any] = await wire.ask_all(requests, 3.0)
+        answers: list[Any] = await wire.call_all(requests, 3.0)
         for request, answer in zip(requests[:3], answers[:3], strict=True):
             if isinstance(answer, Fault):
                 raise fault_error(answer, request)
@@ -362,15 +364,15 @@ class AtspiAccessibility:
     async def _matches(
         self, wire: Wire, app: Application, root: ElementId, rule: Rule, at_most: int, timeout_s: float
     ) -> list[ElementId] | None:
-        """Ask the application itself; None where it cannot be asked. LibreOffice would hang over its cells."""
+        """Use the application's own search; None where it has none. LibreOffice would hang on its cells."""
         if app.toolkit.lower() not in _COLLECTS or is_window_relative(app) or "office" in app.name.lower():
             return None
         request = Request(root, COLLECTION, "GetMatches", "(aiia{ss}iaiiasib)uib", (rule, 1, at_most, True))
-        answer = (await wire.ask_all([request], timeout_s))[0]
+        answer = (await wire.call_all([request], timeout_s))[0]
         if isinstance(answer, Fault):
             return None
         return [at for pair in answer if (at := element_id(pair)) is not None]
 
 
 async def _nothing() -> None:
-    """What is done for a part nobody asked for."""
+    """A no-op for a part that was not requested."""

@@ -1,4 +1,4 @@
-"""What to switch on when an application has a window but shows no tree."""
+"""What to enable when an application has a window but exposes no tree."""
 
 from collections.abc import Sequence
 

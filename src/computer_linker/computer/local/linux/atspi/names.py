@@ -1,6 +1,8 @@
-"""The numbers of AT-SPI as names: interfaces, roles and states, in the protocol's own order."""
+"""AT-SPI constants: interfaces, roles and states in the protocol's order, and match rules for the Collection interface."""
 
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 PREFIX = "org.a11y.atspi."
 ACCESSIBLE = PREFIX + "Accessible"
@@ -44,16 +46,15 @@ STATES = tuple(
     "truncated animated invalid-entry supports-autocompletion selectable-text is-default visited checkable has-popup "
     "read-only".split()
 )
-SHOWING = 1 << STATES.index("showing")
-VISIBLE = 1 << STATES.index("visible")
 DEFUNCT = 1 << STATES.index("defunct")
-FOCUSED = 1 << STATES.index("focused")
 
-WINDOW_ROLES = frozenset({"frame", "dialog", "window", "alert", "file-chooser", "color-chooser", "font-chooser"})
+Rule = list[Any]
+_ALL, _ANY = 1, 2
+_WORDS_OF_ROLES = 4
 
 
 def role_name(number: int) -> str:
-    """The role's name; a number this protocol version does not know stays visible as one."""
+    """The role's name; a number unknown to this protocol version is included in the name."""
     return ROLES[number] if 0 <= number < len(ROLES) else f"role-{number}"
 
 
@@ -71,5 +72,27 @@ def state_names(bits: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def interface_names(interfaces: tuple[str, ...]) -> frozenset[str]:
-    """The interfaces' last words."""
+    """The last components of the interface names."""
     return frozenset(name.rsplit(".", 1)[-1] for name in interfaces)
+
+
+def by_states(*states: str) -> Rule:
+    """Elements that are in all of these states."""
+    return _rule(states=_bits((STATES.index(state) for state in states), 2))
+
+
+def by_roles(roles: Iterable[str]) -> Rule:
+    """Elements that have one of these roles."""
+    return _rule(roles=_bits((ROLES.index(role) for role in roles), _WORDS_OF_ROLES), role_match=_ANY)
+
+
+def _rule(*, states: list[int] | None = None, roles: list[int] | None = None, role_match: int = _ALL) -> Rule:
+    return [states or [0, 0], _ALL, {}, _ALL, roles or [0] * _WORDS_OF_ROLES, role_match, [], _ALL, False]
+
+
+def _bits(numbers: Iterable[int], words: int) -> list[int]:
+    """The numbers as bits of so many 32-bit words, which D-Bus carries as signed."""
+    found = [0] * words
+    for number in numbers:
+        found[number // 32] |= 1 << number % 32
+    return [word - (1 << 32) if word >= 1 << 31 else word for word in found]

@@ -1,4 +1,4 @@
-"""Elements as they come off the wire: one cache item, or a handful of single answers."""
+"""Builds elements from AT-SPI replies: one cache item, or several single replies."""
 
 import re
 from typing import Any
@@ -26,13 +26,13 @@ _SELECTS = frozenset("list list-box table tree tree-table page-tab-list combo-bo
 
 
 def element_id(pair: Any) -> ElementId | None:
-    """A reference as the bus gives it; None for the null object."""
+    """The id of an object reference; None for the null object."""
     app, path = pair
     return None if not app or path == NULL_PATH else ElementId(app, path)
 
 
 def from_cache(item: list[Any]) -> Element | None:
-    """An element of one cache item, in either of the two layouts toolkits send; None for one that is gone."""
+    """The element of one cache item, in either of the two layouts toolkits send; None for one that no longer exists."""
     if isinstance(item[3], list):
         place, _app, parent, kids, interfaces, name, role, about, words = item
         index, count = -1, len(kids)
@@ -63,7 +63,7 @@ def shown_name(name: str) -> str:
 
 
 def implied_interfaces(role: str, states: tuple[str, ...]) -> frozenset[str]:
-    """The interfaces Qt gives a role, so that they need not be asked for one element at a time."""
+    """The interfaces Qt implements for a role, which saves one call per element."""
     found = {"Accessible", "Component"}
     if role in _ACTS:
         found.add("Action")

@@ -1,4 +1,4 @@
-"""Where the windows and pop-ups of applications are, so that what toolkits say of places becomes desktop rectangles."""
+"""Placements of applications' windows and pop-ups, to convert toolkit extents to desktop rectangles."""
 
 import time
 from collections.abc import Sequence
@@ -13,12 +13,72 @@ from computer_linker.computer.local.linux.atspi.bounds import (
     is_window_relative,
     placement,
 )
-from computer_linker.computer.local.linux.atspi.chromium import Shadows
 from computer_linker.errors import OsPermissionRequired, ProviderUnavailable, UnsupportedPlatform
 from computer_linker.model.geometry import Window
 
 if TYPE_CHECKING:
     from computer_linker.computer.facets.windows import Windows
+
+
+from computer_linker.computer.local.linux.atspi.bounds import (
+    in_steps,
+    matching,
+)
+
+_Sizes = tuple[int, int, int, int]
+
+
+class Shadows:
+    """The offset of a window's corner in its surface, for each pair of sizes for which a page revealed it."""
+
+    def __init__(self) -> None:
+        self._above: dict[_Sizes, float] = {}
+
+    def placements(
+        self, app: Application, elements: Sequence[Element], extents: dict[ElementId, Extents], windows: list[Window]
+    ) -> dict[ElementId, Placement]:
+        """The placements of its windows and pages; None for those that cannot be located."""
+        found: dict[ElementId, Placement] = {}
+        parents = {one.id: one.parent for one in elements}
+        pages = [one for one in elements if one.role == "document-web" and extents.get(one.id, (0, 0, 0, 0))[3] > 0]
+        for top in [one for one in elements if one.parent == app.root and one.id in extents]:
+            own = [page for page in pages if _is_within(page, top, parents)]
+            window = matching(app, top.name, windows)
+            found[top.id] = how = self._of(extents[top.id], [extents[page.id] for page in own], window)
+            for page in own:
+                found[page.id] = (
+                    NOWHERE if window is None or how == NOWHERE else _of_page(extents[page.id], how, window)
+                )
+        return found
+
+    def _of(self, frame: Extents, pages: Sequence[Extents], window: Window | None) -> Placement:
+        if window is None:
+            return NOWHERE
+        bounds = window.bounds
+        deeper, beside = frame[3] - bounds.height, (frame[2] - bounds.width) / 2
+        sizes = (frame[2], frame[3], bounds.width, bounds.height)
+        for x, y, width, height in pages:
+            scale = in_steps(width / bounds.width)
+            if scale > 0 and 0 <= (y + height) / scale - frame[1] - bounds.height <= max(0, deeper) and x >= 0:
+                self._above[sizes] = (y + height) / scale - frame[1] - bounds.height
+                break
+        above = 0.0 if deeper == 0 else self._above.get(sizes)
+        if above is None or beside < 0:
+            return NOWHERE
+        return Placement(1.0, frame[0], frame[1], bounds.x - beside, bounds.y - above)
+
+
+def _of_page(page: Extents, frame: Placement, window: Window) -> Placement:
+    scale = max(0.25, in_steps(page[2] / window.bounds.width))
+    return Placement(1 / scale, frame.from_x * scale, frame.from_y * scale, frame.to_x, frame.to_y)
+
+
+def _is_within(page: Element, top: Element, parents: dict[ElementId, ElementId | None]) -> bool:
+    at: ElementId | None = page.id
+    while at is not None and at != top.id:
+        at = parents.get(at)
+    return at == top.id
+
 
 _PLAIN_FOR_S = 10.0
 _POPUPS = frozenset({"menu", "popup-menu", "tool-tip", "dialog", "window", "alert", "list-box"})
@@ -26,7 +86,7 @@ _NOWHERE: Extents = (-1, -1, 0, 0)
 
 
 class Places:
-    """Asks the window system, and remembers for a while which applications need no translation."""
+    """Queries the window system, and caches for a while which applications need no translation."""
 
     def __init__(self, windows: "Windows", *, on_wayland: bool = False) -> None:
         self._windows = windows
@@ -35,11 +95,11 @@ class Places:
         self._plain: dict[str, float] = {}
 
     def is_plain(self, app: Application) -> bool:
-        """True for an application whose rectangles were lately found to be desktop rectangles already."""
+        """True for an application whose rectangles were recently found to be desktop rectangles already."""
         return time.monotonic() - self._plain.get(app.id, -_PLAIN_FOR_S) < _PLAIN_FOR_S
 
     async def windows(self) -> list[Window]:
-        """The windows, or none where the window system keeps them to itself."""
+        """The windows, or none where the window system does not list them."""
         try:
             return await self._windows.list()
         except (UnsupportedPlatform, ProviderUnavailable, OsPermissionRequired):
@@ -56,7 +116,7 @@ class Places:
         extents: dict[ElementId, Extents],
         windows: list[Window] | None = None,
     ) -> dict[ElementId, Placement]:
-        """How the windows among these elements, and pop-ups in them, are placed; the rest lies as its parent does."""
+        """The placements of the windows and pop-ups among these elements; other elements inherit their parent's."""
         if self.is_plain(app):
             return {}
         tops = [one for one in elements if one.parent == app.root and one.id in extents]
@@ -83,7 +143,7 @@ class Places:
     async def nearest(
         self, app: Application, upwards: Sequence[Element], extents: dict[ElementId, Extents]
     ) -> Placement:
-        """How the first of these is placed; each is followed by its parent, up to the window."""
+        """The placement of the first element; each is followed by its parent, up to the window."""
         found = await self.placements(app, upwards, extents)
         return next((found[one.id] for one in upwards if one.id in found), AS_SAID)
 
@@ -100,7 +160,7 @@ class Places:
 def _popups(
     elements: Sequence[Element], extents: dict[ElementId, Extents], popups: Sequence[Window], scale: float
 ) -> dict[ElementId, Placement]:
-    """GTK 4 counts a pop-up's places from the pop-up's own corner: find its window by its size."""
+    """Placements of pop-ups. GTK 4 reports extents relative to the pop-up, so its window is found by its size."""
     found: dict[ElementId, Placement] = {}
     sizes = {(one.bounds.width, one.bounds.height): one.bounds for one in popups}
     for one in elements:
@@ -109,7 +169,7 @@ def _popups(
         if place is not None:
             found[one.id] = Placement(scale, 0, 0, place.x, place.y)
         elif one.parent in extents and not _holds(extents[one.parent], extents[one.id]):
-            # A list in the corner of its window lies in what holds it; this one does not, and no window tells its place.
+            # A list in the corner of its window lies in its parent; this one does not, and no window gives its position.
             found[one.id] = NOWHERE
     return found
 

@@ -1,4 +1,4 @@
-"""Puts the accessibility facet in place, or says why there is none."""
+"""Provides the accessibility facet, or the reason why there is none."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -28,7 +28,7 @@ def provide_accessibility(computer: Computer, environ: Mapping[str, str]) -> Non
 
 
 def session_address(environ: Mapping[str, str]) -> str | None:
-    """The session bus, as the environment or the usual place names it."""
+    """The address of the session bus, from the environment or the default path."""
     if environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return environ["DBUS_SESSION_BUS_ADDRESS"]
     run = environ.get("XDG_RUNTIME_DIR")

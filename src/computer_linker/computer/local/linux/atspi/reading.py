@@ -1,14 +1,14 @@
-"""Reading a tree: in bulk where the toolkit serves it, its holes filled, and by pipelined calls where it does not.
+"""Reading a tree: in bulk where the toolkit supports it, with gaps filled, else by pipelined calls.
 
-The bulk reply lags behind new subtrees, but the child counts in it are live: wherever the children it lists are not as
-many as the count says, the element itself is asked.
+The bulk reply lags behind new subtrees, but the child counts in it are live: where the number of listed children differs
+from the count, the element itself is queried.
 """
 
 import time
 from collections import defaultdict
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId, Limit, TreeLimits
-from computer_linker.computer.local.linux.atspi.asking import Fixed, Start, ask_elements
+from computer_linker.computer.local.linux.atspi.element_cache import Fixed, Start, query_elements
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     CACHE,
@@ -18,7 +18,7 @@ from computer_linker.computer.local.linux.atspi.nodes import element_id, from_ca
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
 MAX_CHILDREN = 1_000
-"""LibreOffice Calc's sheet says it has two thousand million children; asking for them hangs it."""
+"""LibreOffice Calc's sheet reports two billion children; requesting them hangs it."""
 _FIRST_OF_MANY = 100
 _BULK_S = 4.0
 
@@ -49,14 +49,14 @@ class Reading:
         return self._in_order(root)
 
     def left_s(self) -> float:
-        """The time that is left; never less than a little, so that an answer under way can still arrive."""
+        """The remaining time; has a small minimum, so that a reply in flight can still arrive."""
         return max(0.05, self._deadline - time.monotonic())
 
     async def _read_bulk(self) -> None:
-        # GTK 4 leaves its windows out of the bulk reply's counts, so they are asked for beside it.
+        # GTK 4 leaves its windows out of the bulk reply's counts, so they are requested beside it.
         requests = [Request(ElementId(self._app.id, CACHE_PATH), CACHE, "GetItems")]
         requests.append(Request(self._app.root, ACCESSIBLE, "GetChildren"))
-        items, windows = await self._wire.ask_all(requests, min(_BULK_S, self.left_s()))
+        items, windows = await self._wire.call_all(requests, min(_BULK_S, self.left_s()))
         if isinstance(items, Fault):
             return
         if isinstance(windows, list):
@@ -76,7 +76,7 @@ class Reading:
             self.children[root.id], root.children = self._windows, len(self._windows)
 
     async def _fill_holes(self, root: ElementId) -> None:
-        """Ask every reachable element whose listed children are not as many as it has."""
+        """Query every reachable element whose number of listed children differs from its count."""
         pending, seen = [root], {root}
         holes: list[ElementId] = []
         while pending:
@@ -91,9 +91,9 @@ class Reading:
             await self._walk_below(holes)
 
     async def _walk_below(self, holes: list[ElementId]) -> None:
-        # A count of none, or of minus one, in the bulk reply means that the toolkit did not count.
+        # A count of 0 or -1 in the bulk reply means that the toolkit did not count.
         await self._count_children([at for at in holes if self.nodes[at].children <= 0])
-        kids = await self._ask_children(holes)
+        kids = await self._query_children(holes)
         again: list[ElementId] = []
         fresh: list[Start] = []
         for parent, found in kids.items():
@@ -117,7 +117,7 @@ class Reading:
                 self.cut_by.add("nodes")
                 level = level[: max(0, room)]
             parents = await self._read_level(level)
-            kids = await self._ask_children(parents)
+            kids = await self._query_children(parents)
             self.children.update(kids)
             level = [
                 (kid, parent, index)
@@ -131,14 +131,14 @@ class Reading:
                 return
 
     async def _read_level(self, level: list[Start]) -> list[ElementId]:
-        found, is_late = await ask_elements(self._wire, self._app, self._known, level, self.left_s())
+        found, is_late = await query_elements(self._wire, self._app, self._known, level, self.left_s())
         if is_late:
             self.cut_by.add("time")
         for element in found:
             self.nodes[element.id] = element
         return [element.id for element in found if element.children]
 
-    async def _ask_children(self, parents: list[ElementId]) -> dict[ElementId, list[ElementId]]:
+    async def _query_children(self, parents: list[ElementId]) -> dict[ElementId, list[ElementId]]:
         if self._is_qt:
             await self._count_children(parents)
         parents = [at for at in parents if self.nodes[at].children > 0]
@@ -147,7 +147,7 @@ class Reading:
         for at in parents:
             count = self.nodes[at].children
             if count > MAX_CHILDREN:
-                # All of them cannot be asked for without hanging some applications; the first few can, one by one.
+                # Requesting all of them hangs some applications; the first few are requested one by one.
                 self.cut_by.add("children")
                 requests += [
                     Request(at, ACCESSIBLE, "GetChildAtIndex", "i", (place,)) for place in range(_FIRST_OF_MANY)
@@ -156,7 +156,7 @@ class Reading:
             else:
                 requests.append(Request(at, ACCESSIBLE, "GetChildren"))
                 owners.append(at)
-        answers = await self._wire.ask_all(requests, self.left_s())
+        answers = await self._wire.call_all(requests, self.left_s())
         found: dict[ElementId, list[ElementId]] = {at: [] for at in parents}
         for at, answer, request in zip(owners, answers, requests, strict=True):
             if isinstance(answer, Fault):
@@ -166,7 +166,7 @@ class Reading:
         return found
 
     async def _count_children(self, parents: list[ElementId]) -> None:
-        answers = await self._wire.ask_all([get(at, ACCESSIBLE, "ChildCount") for at in parents], self.left_s())
+        answers = await self._wire.call_all([get(at, ACCESSIBLE, "ChildCount") for at in parents], self.left_s())
         for at, answer in zip(parents, answers, strict=True):
             self.nodes[at].children = answer if isinstance(answer, int) else 0
 
@@ -177,7 +177,7 @@ class Reading:
         return True
 
     def _in_order(self, root: ElementId) -> list[Element]:
-        """Breadth first under the node limit, so that a cut loses the deepest; then sorted into reading order."""
+        """Breadth first under the node limit, so that truncation drops the deepest; then sorted into reading order."""
         if root not in self.nodes:
             return []
         if root == self._app.root:

@@ -1,4 +1,4 @@
-"""The connection to the accessibility bus: single calls, pipelined calls, and signals. All of dbus-fast is used here only."""
+"""The connection to the accessibility bus: single calls, pipelined calls, and signals, by dbus-fast."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """An application's refusal, or its silence."""
+    """An application's error reply, or a timeout."""
 
     name: str
     text: str = ""
@@ -43,7 +43,7 @@ class Fault(NamedTuple):
 
 
 def get(at: ElementId, interface: str, name: str) -> Request:
-    """Read one property. `GetAll` is never used: it ends Qt 5 applications."""
+    """Read one property. `GetAll` is never used: it crashes Qt 5 applications."""
     return Request(at, PROPERTIES, "Get", "ss", (interface, name))
 
 
@@ -57,7 +57,7 @@ class Wire:
 
     @classmethod
     async def open(cls, session_address: str) -> "Wire":
-        """Connect, and switch accessibility on for applications that start from now on."""
+        """Connect, and enable accessibility for applications that start from now on."""
         try:
             from dbus_fast.aio import MessageBus
         except ImportError:
@@ -74,7 +74,7 @@ class Wire:
                 "The accessibility bus of this desktop cannot be reached. Install and start at-spi2-core.",
                 facet="accessibility",
             ) from error
-        # dbus-fast's writer takes a full socket for a lost one, and sends every message by itself.
+        # dbus-fast's writer treats a full socket as a lost connection, and sends every message separately.
         writer: Any = bus._writer
         writer.sock = _PatientSocket(writer.sock)
         return cls(session, bus)
@@ -83,28 +83,28 @@ class Wire:
     def is_connected(self) -> bool:
         return bool(self._bus.connected)
 
-    async def ask(self, request: Request, timeout_s: float = _CALL_S) -> Any:
-        """One call. Raises ElementNotFound when the object is gone, ExecutionFailed's kin for other refusals."""
-        answer = (await self.ask_all([request], timeout_s))[0]
+    async def call(self, request: Request, timeout_s: float = _CALL_S) -> Any:
+        """One call. Raises ElementNotFound when the object no longer exists, another LinkError for other errors."""
+        answer = (await self.call_all([request], timeout_s))[0]
         if isinstance(answer, Fault):
             raise fault_error(answer, request)
         return answer
 
-    async def ask_all(self, requests: Sequence[Request], timeout_s: float = _CALL_S) -> list[Any]:
-        """Many calls at once, a bounded number in flight; a refusal or silence is a Fault in its place."""
+    async def call_all(self, requests: Sequence[Request], timeout_s: float = _CALL_S) -> list[Any]:
+        """Many calls, a bounded number in flight; an error or timeout is a Fault in the result."""
         if not requests:
             return []
         batch = _Batch(self._bus, requests)
         self.calls += len(requests)
         return await batch.run(timeout_s)
 
-    def tell(self, request: Request) -> None:
-        """Send a call whose answer nobody waits for."""
+    def send(self, request: Request) -> None:
+        """Send a call without waiting for its reply."""
         self._bus._call(_message(request), lambda _reply, _error: None)
 
     async def add_match(self, rule: str) -> None:
-        """Receive the signals that fit."""
-        await self.ask(
+        """Subscribe to the signals that match the rule."""
+        await self.call(
             Request(
                 ElementId("org.freedesktop.DBus", "/org/freedesktop/DBus"),
                 "org.freedesktop.DBus",
@@ -115,9 +115,9 @@ class Wire:
         )
 
     async def pid_of(self, app: str) -> int | None:
-        """The process behind a bus name."""
+        """The process id of a bus name's owner."""
         answer = (
-            await self.ask_all(
+            await self.call_all(
                 [
                     Request(
                         ElementId("org.freedesktop.DBus", "/org/freedesktop/DBus"),
@@ -136,7 +136,7 @@ class Wire:
         self._bus.add_message_handler(heard)
 
     async def aclose(self) -> None:
-        """Let both connections go."""
+        """Close both connections."""
         for bus in (self._bus, self._session):
             if bus.connected:
                 bus.disconnect()
@@ -144,7 +144,7 @@ class Wire:
 
 
 def fault_error(fault: Fault, request: Request) -> LinkError:
-    """The failure a client sees for a refusal."""
+    """The wire error for a Fault."""
     if fault.is_gone:
         return ElementNotFound("The element is gone.")
     if fault.name == "timeout":
@@ -153,12 +153,12 @@ def fault_error(fault: Fault, request: Request) -> LinkError:
 
 
 def silent(**details: str) -> TimedOut:
-    """The failure of an application that does not answer."""
+    """The error for an application that does not answer."""
     return TimedOut("The application does not answer its accessibility calls; it may be frozen.", **details)
 
 
 class _Batch:
-    """Requests under way, answered in any order."""
+    """Pipelined requests, answered in any order."""
 
     def __init__(self, bus: "MessageBus", requests: Sequence[Request]) -> None:
         self._bus = bus
@@ -182,7 +182,7 @@ class _Batch:
         place = self._next
         self._next += 1
         message = _message(self._requests[place])
-        # The library's public call makes a task and a future for each message; a callback is what 5,000 of them can bear.
+        # The library's public call creates a task and a future per message, too slow for 5,000 of them; this is a callback.
         self._bus._call(message, lambda reply, error: self._answered(place, reply, error))
 
     def _answered(self, place: int, reply: "Message | None", error: Exception | None) -> None:
@@ -237,9 +237,9 @@ async def _switch_on(session: "MessageBus") -> str:
 
 
 class _PatientSocket:
-    """A socket that takes every message at once and sends what has gathered together, also when it is full for a moment.
+    """A socket wrapper that buffers messages and sends them together, also when the socket is full for a moment.
 
-    Sent one by one, each wakes the bus and the application anew, which takes longer than answering it.
+    Sent one by one, each message wakes the bus and the application, which takes longer than handling it.
     """
 
     def __init__(self, sock: Any) -> None:
@@ -254,7 +254,7 @@ class _PatientSocket:
         return len(data)
 
     def sendmsg(self, *parts: Any) -> int:
-        """Only for messages with descriptors, of which there are none here."""
+        """Unused: only for messages with descriptors, of which there are none here."""
         self._flush()
         return int(self._sock.sendmsg(*parts))
 
@@ -264,7 +264,7 @@ class _PatientSocket:
         except BlockingIOError:
             pass
         except OSError:
-            # The bus is gone, as reading from it tells.
+            # The bus is gone, which the reader reports.
             self._waiting.clear()
         if self._waiting:
             self._loop.call_later(_FULL_S, self._flush)

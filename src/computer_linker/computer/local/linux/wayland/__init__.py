@@ -1,1 +1,1 @@
-"""Wayland: what the compositor allows, by its own protocols, without a library."""
+"""The Wayland backends: a client of the compositor's protocols without a library."""

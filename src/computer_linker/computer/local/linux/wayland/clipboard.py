@@ -1,4 +1,4 @@
-"""Clipboard on compositors with zwlr_data_control, which lets a program without a window read and offer."""
+"""Clipboard on compositors with zwlr_data_control, which works without a window."""
 
 import os
 import select
@@ -19,7 +19,7 @@ _QUIET_S = 0.05
 
 
 class WaylandClipboard:
-    """Clipboard by data control. What is written lasts as long as this object: the compositor keeps no copy."""
+    """Clipboard by data control. Written content lasts as long as this object: the compositor stores no copy."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -39,15 +39,15 @@ class WaylandClipboard:
         await to_thread.run_sync(lambda: self._open().offer(clip.forms))
 
     async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
-        """The forms worth giving back."""
+        """The forms that can be restored."""
         return Clip(await to_thread.run_sync(lambda: _snapshot(self._open(), max_bytes), abandon_on_cancel=True))
 
     async def taken(self, timeout_s: float) -> bool | None:
-        """Wait until someone fetched the content; Wayland does not tell who."""
+        """Wait until a client fetched the content; Wayland does not report which."""
         return await to_thread.run_sync(lambda: self._open().wait_taken(timeout_s), abandon_on_cancel=True)
 
     async def aclose(self) -> None:
-        """Give the clipboard up."""
+        """Release the clipboard."""
         with self._lock:
             device, self._device = self._device, None
         if device is not None:
@@ -61,7 +61,7 @@ class WaylandClipboard:
 
 
 class _Device:
-    """The thread that listens for offers and serves ours. Every use of the wire holds the lock."""
+    """A thread that receives offers and serves ours. Every use of the wire holds the lock."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -138,7 +138,7 @@ class _Device:
                 ready, _, _ = select.select([self._wire.socket], [], [], 0.2)
                 if ready:
                     with self._lock:
-                        # Another thread may have taken it in meanwhile.
+                        # Another thread may have read it meanwhile.
                         if select.select([self._wire.socket], [], [], 0)[0]:
                             self._wire.pump()
         except (LinkError, OSError, ValueError):
@@ -163,7 +163,7 @@ class _Device:
     def _from_source(self, source: int, forms: dict[str, bytes], event: Event) -> None:
         if event.opcode == 0:
             media_type, descriptor = event.text(), event.descriptor()
-            # A reader may be slow or never read: it must not hold up the wire.
+            # A reader may be slow or never read: it must not block the wire.
             given = (source, descriptor, forms.get(media_type, b""))
             threading.Thread(target=self._give, args=given, daemon=True).start()
         elif event.opcode == 1:
@@ -176,7 +176,7 @@ class _Device:
         except OSError:
             return
         with self._news:
-            # An earlier content, fetched by ourselves just before it was replaced, is no sign that the new one arrived.
+            # A fetch of earlier content (by ourselves, just before it was replaced) does not prove that the new one arrived.
             if source == self._source:
                 self._last_taken = time.monotonic()
                 self._news.notify_all()

@@ -14,7 +14,7 @@ P = TypeVar("P")
 
 
 class Connection:
-    """Runs work against the compositor. Parts bound to a connection are made again when it is."""
+    """Runs jobs against the compositor. Objects bound to a connection are created again when it is reopened."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
@@ -23,7 +23,7 @@ class Connection:
         self._thread = OneAtATime()
 
     async def run(self, work: Callable[["Connection"], T]) -> T:
-        """Run `work(connection)` in a thread; a cancelled caller leaves once it presses nothing more."""
+        """Run `work(connection)` in a thread; a cancelled caller returns once the job has stopped sending presses."""
         return await self._thread.run(lambda: self._worked(work))
 
     @property
@@ -35,7 +35,7 @@ class Connection:
         return self._wire
 
     def part(self, kind: Callable[[Wire], P]) -> P:
-        """Something bound to this connection, such as a virtual pointer; made once a connection."""
+        """An object bound to this connection, such as a virtual pointer; created once per connection."""
         wire = self.wire
         if kind not in self._parts:
             self._parts[kind] = kind(wire)  # type: ignore[index]  # keyed by its own class
@@ -50,7 +50,7 @@ class Connection:
             return work(self)
         except LinkError as error:
             if error.code in ("provider_unavailable", "execution_failed"):
-                # A refused request ends a Wayland connection: the next use needs a new one.
+                # A protocol error ends a Wayland connection: the next use needs a new one.
                 self._drop()
             raise
 

@@ -1,4 +1,4 @@
-"""Where keys lie on a common keyboard: the kernel's numbers, for the plain layout our virtual keyboard starts with."""
+"""The kernel's key codes of a common keyboard, for the initial layout of the virtual keyboard."""
 
 from collections.abc import Iterator
 
@@ -34,16 +34,16 @@ _PRINTING = {
     41: "TLDE",
     43: "BKSL",
 }
-"""The keys that print, by the names XKB has for them."""
+"""The printing keys by their XKB names."""
 SPARE = tuple((code, shifted) for shifted in (False, True) for code in _PRINTING)
-"""Where any other character can be put: what the printing keys give with AltGr, alone and with shift.
+"""Positions for other characters: the AltGr levels of the printing keys, without and with shift.
 
-Applications take the character there as text. On keys that print nothing, Chromium drops it or acts as the key would.
+Applications accept these as text. On non-printing keys, Chromium drops the character or performs the key's action.
 """
 
 
 def keymap(spare: dict[tuple[int, bool], int]) -> str:
-    """The common layout as XKB text, with these keysyms in spare places."""
+    """The common layout as XKB text, with these keysyms on spare keys."""
     return (
         'xkb_keymap {\nxkb_keycodes "linker" { include "evdev+aliases(qwerty)" };\n'
         'xkb_types "linker" { include "complete" };\nxkb_compatibility "linker" { include "complete" };\n'
@@ -62,7 +62,7 @@ def _symbols(spare: dict[tuple[int, bool], int]) -> Iterator[str]:
 
 
 def stroke(name: str) -> tuple[int, bool] | None:
-    """The key of a name or character, and whether shift has to be held; None when this keyboard lacks it."""
+    """The key of a name or character, and whether it needs shift; None when this keyboard lacks it."""
     if name in NAMED:
         return NAMED[name], False
     if name in PLAIN:

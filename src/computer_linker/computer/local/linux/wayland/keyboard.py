@@ -1,4 +1,4 @@
-"""Keyboard on compositors with zwp_virtual_keyboard: its spare places get whatever characters a text needs."""
+"""Keyboard on compositors with zwp_virtual_keyboard; spare keys are mapped to the characters a text needs."""
 
 import os
 import time
@@ -26,7 +26,7 @@ _Places = dict[str, tuple[int, bool]]
 
 
 class VirtualKeyboard:
-    """A keyboard of our own: a common layout, whose spare places get the other characters of a text."""
+    """A virtual keyboard: a common layout, whose spare keys are mapped to the other characters of a text."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -36,14 +36,14 @@ class VirtualKeyboard:
         self._keyboard = wire.new()
         wire.request(manager, 0, "on", seat.number, self._keyboard)
         self._spare: _Places | None = None
-        # The keyboard exists for others only once it has a keymap.
+        # The keyboard becomes visible to clients only once it has a keymap.
         self._use({})
         seat.wait_noticed(had_one)
 
     def type(self, text: str) -> None:
-        """Enter text, with as few changes of the layout as its characters allow.
+        """Enter text, with as few layout changes as possible.
 
-        Every application reads a changed layout anew, which takes it longer than a hundred keys.
+        Every application parses a changed layout again, which takes it longer than a hundred keys.
         """
         for run in _runs(text):
             self._use(_places(run))
@@ -104,7 +104,7 @@ class VirtualKeyboard:
         self._wire.request(self._keyboard, 2, "uuuu", mask, 0, 0, 0)
 
     def _use(self, spare: _Places) -> None:
-        """Give spare places these characters where they lack one; applications are told before any key that follows."""
+        """Map missing characters to spare keys; applications receive the keymap before any key that follows."""
         if self._spare is not None and spare.items() <= self._spare.items():
             return
         raw = evdev.keymap({at: character_keysym(character) for character, at in spare.items()}).encode() + b"\0"
@@ -135,9 +135,9 @@ class WaylandKeyboard:
         await self._connection.run(work)
 
     async def can_type(self, text: str) -> bool:
-        """Every character but control characters, tab among them, and those of which Chromium takes only a half.
+        """True without control characters (tab included) and without those Chromium reads only one surrogate of.
 
-        A long text is better pasted: an application that is busy meanwhile has no room for the keys of more.
+        A long text is better pasted: its key events overflow the buffer of a busy application.
         """
         return len(text) <= _ROOM and _typable(text) and all(character <= _LAST_WHOLE for character in text)
 
@@ -167,7 +167,7 @@ def _known(name: str) -> tuple[int, bool]:
 
 
 def _runs(text: str) -> Iterator[str]:
-    """The text in pieces whose uncommon characters all find a spare place."""
+    """Split the text into pieces whose uncommon characters all fit on spare keys."""
     begin, seen = 0, set[str]()
     for place, character in enumerate(text):
         if evdev.stroke(character) is not None or character in seen:

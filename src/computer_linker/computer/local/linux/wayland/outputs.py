@@ -1,4 +1,4 @@
-"""The outputs of a compositor: where they lie, how many pixels they have, and their scale."""
+"""The outputs of a compositor: position, size in pixels, and scale."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class Output:
     """One wl_output."""
 
     number: int
-    """Its object on the wire."""
+    """Its object id."""
     x: int = 0
     y: int = 0
     pixel_width: int = 0
@@ -25,7 +25,7 @@ class Output:
 
     @property
     def bounds(self) -> Rect:
-        """Its place in logical units."""
+        """Its rectangle in logical units."""
         turned = self.transform % 2 == 1
         width, height = (self.pixel_height, self.pixel_width) if turned else (self.pixel_width, self.pixel_height)
         return Rect(
@@ -67,7 +67,7 @@ class Outputs:
             self._wire.request(manager, 1, "no", logical, output.number)
 
     def displays(self) -> list[Display]:
-        """The outputs from left to right; the first counts as primary, for Wayland has no such word."""
+        """The outputs from left to right; the first counts as primary, which Wayland does not define."""
         self._wire.roundtrip()
         found = [output for output in self.all if output.pixel_width]
         if not found:

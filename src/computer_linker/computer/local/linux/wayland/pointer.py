@@ -22,7 +22,7 @@ _STEP = 12
 
 
 class VirtualPointer:
-    """A pointer of our own that moves on the whole layout."""
+    """A virtual pointer on the whole layout."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -64,12 +64,12 @@ class VirtualPointer:
 
 
 class LastPlace:
-    """Where the pointer was last put. Where the real one is, Wayland tells nobody."""
+    """The last position we set. Wayland does not report the real one."""
 
     _last: Point | None = None
 
     async def position(self) -> Point:
-        """Where we last put it."""
+        """The last position we set."""
         if self._last is None:
             raise UnsupportedPlatform("Wayland does not tell where the pointer is before it was moved from here.")
         return self._last

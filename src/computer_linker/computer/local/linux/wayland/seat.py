@@ -1,4 +1,4 @@
-"""The seat: what devices applications believe a person has."""
+"""The Wayland seat: the input devices that applications see."""
 
 import time
 
@@ -28,7 +28,7 @@ class Seat:
             time.sleep(_NOTICED_S)
 
     def wait_for(self, devices: int) -> None:
-        """Wait until the seat has all of these; raises when the compositor says nothing for several seconds."""
+        """Wait until the seat has all of these; raises when the compositor sends nothing for several seconds."""
         self._wire.until(lambda: self._devices & devices == devices)
 
     def has(self, device: int) -> bool:

@@ -1,4 +1,4 @@
-"""Windows on sway, by its own socket: the one compositor family that tells where windows are."""
+"""Windows on sway, by its IPC socket: the one compositor family that reports window positions."""
 
 import builtins
 import json
@@ -14,7 +14,7 @@ from anyio import to_thread
 from computer_linker.computer.local.linux.proc import process_name
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, ProviderUnavailable
 from computer_linker.model.geometry import Point, Rect, Window, WindowState
-from computer_linker.model.titles import shown_title
+from computer_linker.model.titles import safe_title
 
 _MAGIC = b"i3-ipc"
 _COMMAND, _TREE = 0, 4
@@ -34,7 +34,7 @@ class SwayWindows:
         return _windows(await self._ask(_TREE))
 
     async def stack(self) -> builtins.list[Window]:
-        """Sway's popups are not told, so this is the same list."""
+        """The same list: sway does not report pop-ups."""
         return await self.list()
 
     async def focused(self) -> Window | None:
@@ -48,16 +48,16 @@ class SwayWindows:
     async def focus(self, window_id: str) -> Window:
         """Focus a window, changing the workspace where needed."""
         await self._find(window_id)
-        await self._tell(f"[con_id={window_id}] focus")
+        await self._send(f"[con_id={window_id}] focus")
         window = await self._settled(window_id, lambda one: one.is_focused)
         if not window.is_focused:
             raise ExecutionFailed("The compositor did not give the window the focus.", windowId=window_id)
         return window
 
     async def place(self, window_id: str, bounds: Rect) -> Window:
-        """Float the window and put it there; sway tiles windows unless told to float them."""
+        """Float the window and place it; sway tiles windows otherwise."""
         await self._find(window_id)
-        await self._tell(
+        await self._send(
             f"[con_id={window_id}] floating enable, border none, resize set {bounds.width} {bounds.height}, "
             f"move absolute position {bounds.x} {bounds.y}"
         )
@@ -66,7 +66,7 @@ class SwayWindows:
     async def close(self, window_id: str) -> bool:
         """Ask the window to close."""
         await self._find(window_id)
-        await self._tell(f"[con_id={window_id}] kill")
+        await self._send(f"[con_id={window_id}] kill")
         deadline = time.monotonic() + _WAIT_S
         while time.monotonic() < deadline:
             if all(window.id != window_id for window in await self.list()):
@@ -90,7 +90,7 @@ class SwayWindows:
             window = await self._find(window_id)
         return window
 
-    async def _tell(self, command: str) -> None:
+    async def _send(self, command: str) -> None:
         answers = await self._ask(_COMMAND, command)
         if not all(answer.get("success") for answer in answers):
             raise ExecutionFailed("The compositor refused: " + str(answers[0].get("error", ""))[:200])
@@ -126,7 +126,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 def _windows(tree: Any) -> list[Window]:
     found = list(_leaves(tree, depth=0))
-    # Sway has no order of depth: the focused one is on top, floating ones lie above tiled ones.
+    # Sway reports no stacking order: the focused window is on top, floating ones lie above tiled ones.
     found.sort(key=lambda pair: (not pair[0].is_focused, not pair[1]))
     return [window for window, _ in found]
 
@@ -151,8 +151,8 @@ def _window(node: Any) -> Window:
     app = node.get("app_id") or (node.get("window_properties") or {}).get("class") or ""
     return Window(
         id=str(node["id"]),
-        title=shown_title(node.get("name") or ""),
-        app=shown_title(app),
+        title=safe_title(node.get("name") or ""),
+        app=safe_title(app),
         pid=node["pid"],
         process=process_name(node["pid"]),
         bounds=Rect(

@@ -1,4 +1,4 @@
-"""The Wayland wire: requests out, events in, over one socket, with descriptors beside them."""
+"""The Wayland wire protocol: requests and events over one socket, with descriptors beside them."""
 
 import array
 import os
@@ -18,7 +18,7 @@ _DISPLAY = 1
 
 @dataclass
 class Event:
-    """One event: its number, and its arguments still packed."""
+    """One event: its opcode, and its packed arguments."""
 
     opcode: int
     body: bytes
@@ -73,11 +73,11 @@ class Wire:
         return self._next_id
 
     def adopt(self, number: int, handler: Handler) -> None:
-        """Listen to an object that the compositor made."""
+        """Listen to an object that the compositor created."""
         self._handlers[number] = handler
 
     def bind(self, interface: str, version: int, handler: Handler | None = None, which: int = 0) -> int:
-        """A global of the compositor.
+        """Bind a global of the compositor.
 
         Raises:
             UnsupportedPlatform: the compositor does not offer it.
@@ -110,9 +110,9 @@ class Wire:
 
     @contextmanager
     def batched(self) -> Iterator[None]:
-        """Send the requests of the body together. The compositor then passes on their events together too.
+        """Send the requests of the body together, so that the compositor forwards their events together too.
 
-        An application that is slow has room for a few hundred messages, however small, and is cut off when they are full.
+        The compositor buffers a few hundred messages for a slow application, however small, and disconnects it beyond that.
         """
         self._batch = bytearray()
         try:
@@ -122,19 +122,19 @@ class Wire:
             self._batch = None
 
     def roundtrip(self) -> None:
-        """Wait until the compositor has dealt with everything sent; a refusal is raised by then."""
+        """Wait until the compositor has processed everything sent; a protocol error is raised by then."""
         done: list[bool] = []
         callback = self.new(lambda _event: done.append(True))
         self.request(_DISPLAY, 0, "n", callback)
         self.until(lambda: bool(done))
 
     def until(self, done: Callable[[], bool]) -> None:
-        """Take in events until `done`; raises when the compositor says nothing for several seconds."""
+        """Dispatch events until `done`; raises when the compositor sends nothing for several seconds."""
         while not done():
             self.pump()
 
     def pump(self) -> None:
-        """Take in what has arrived, waiting for at least something."""
+        """Dispatch what has arrived, waiting for at least one event."""
         try:
             data, ancillary, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(28 * 4))
         except TimeoutError as error:
@@ -154,7 +154,7 @@ class Wire:
         self._handlers.pop(number, None)
 
     def close(self) -> None:
-        """Close the socket and whatever descriptors nobody took."""
+        """Close the socket and all received descriptors that were not consumed."""
         self.socket.close()
         for descriptor in self.descriptors:
             os.close(descriptor)

@@ -1,1 +1,1 @@
-"""X11: capture, input, windows and clipboard over one connection, without a tool program."""
+"""The X11 backends: capture, input, windows and clipboard, without external programs."""

@@ -1,4 +1,4 @@
-"""The X11 clipboard: reading from whoever owns it, owning it, and giving it in every form asked for."""
+"""The X11 clipboard: reading from its owner, owning it, and serving it in every requested form."""
 
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,10 @@ _KEPT_FORMS = ("text/plain", "text/html", "image/png", "text/uri-list", "x-speci
 
 
 class X11Clipboard:
-    """Clipboard on X11. What is written lasts as long as this object: X has no clipboard of its own."""
+    """Clipboard on X11. Written content lasts as long as this object: the server stores no copy."""
 
     def __init__(self, connection: Connection) -> None:
-        # A connection of its own: a slow owner must not hold up the pointer.
+        # A separate connection: a slow owner must not block the pointer.
         self._reader = Connection(connection.name)
         self._owner = SelectionOwner(connection.name)
 
@@ -37,18 +37,18 @@ class X11Clipboard:
         await to_thread.run_sync(self._owner.offer, clip.forms)
 
     async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
-        """The forms worth giving back."""
+        """The forms that can be restored."""
         return Clip(await self._reader.run(lambda display: _snapshot(display, max_bytes)))
 
     async def taken(self, timeout_s: float) -> bool | None:
-        """Wait until the client that has the keyboard fetched the content."""
+        """Wait until the client with the keyboard focus fetched the content."""
         focus = await self._reader.run(_focused_client)
         if focus is None:
             return None
         return await to_thread.run_sync(self._owner.wait_taken, focus, timeout_s)
 
     async def aclose(self) -> None:
-        """Give the clipboard up."""
+        """Release the clipboard."""
         await to_thread.run_sync(self._owner.close)
         await self._reader.aclose()
 

@@ -1,4 +1,4 @@
-"""One connection to an X server, used by one thread at a time, opened on first use and again after the server went away."""
+"""One connection to an X server, used by one thread at a time, opened on first use and again after it was lost."""
 
 import socket
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _CONNECT_S = 2.0
 
 
 class Connection:
-    """Runs work against the display. Errors that X reports late are raised by the work that caused them."""
+    """Runs jobs against the display. Asynchronous X errors are raised by the job that caused them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class Connection:
         self._work = OneAtATime()
 
     async def run(self, work: "Callable[[Display], T]") -> T:
-        """Run `work(display)` in a thread; a cancelled caller leaves once it presses nothing more."""
+        """Run `work(display)` in a thread; a cancelled caller returns once the job has stopped sending presses."""
         return await self._work.run(lambda: self._worked(work))
 
     async def aclose(self) -> None:
@@ -101,7 +101,7 @@ def open_display(name: str) -> "Display":
 
 
 def _check_listening(name: str) -> None:
-    """Refuse a local display that nobody serves, within a moment. (python-xlib would leave its socket open.)"""
+    """Refuse a local display without a server quickly. (python-xlib would leave its socket open.)"""
     number = name.removeprefix(":").partition(".")[0]
     if not name.startswith(":") or not number.isdigit():
         raise ProviderUnavailable(f"The X display {name[:80]!r} is not one of this machine, such as :0.")
@@ -117,7 +117,7 @@ def _check_listening(name: str) -> None:
 
 
 def close_display(display: "Display") -> None:
-    """Close a connection that may already be gone."""
+    """Close a connection that may already be lost."""
     from Xlib.error import ConnectionClosedError
 
     try:
@@ -127,7 +127,7 @@ def close_display(display: "Display") -> None:
 
 
 def fault(error: Any) -> LinkError:
-    """What an X error means to a caller."""
+    """The wire error for an X error."""
     from Xlib import error as x
 
     match error:

@@ -1,4 +1,4 @@
-"""A window's own pixels, also where others cover it, from the buffer that Composite keeps of it."""
+"""A window's own pixels, also where others cover it, from its Composite buffer."""
 
 import select
 import time
@@ -21,7 +21,7 @@ def window_pixels(display: "Display", window: Any, grab: Grab) -> Pixmap:
     """The pixels of a window's content.
 
     Raises:
-        Conflict: the window is minimized, so nothing keeps its pixels.
+        Conflict: the window is minimized, so it has no pixels.
         UnsupportedPlatform: the server has no Composite extension.
     """
     from Xlib import X
@@ -41,7 +41,7 @@ def window_pixels(display: "Display", window: Any, grab: Grab) -> Pixmap:
 
 
 def _top_level(display: "Display", window: Any) -> Any:
-    """The root's child that holds the window: what the window manager put around it."""
+    """The root's child that contains the window: the window manager's frame."""
     root = display.screen().root
     for _ in range(16):
         parent = window.query_tree().parent
@@ -54,7 +54,7 @@ def _top_level(display: "Display", window: Any) -> Any:
 def _from_buffer(display: "Display", top: Any, inside: Rect, grab: Grab) -> bytes:
     pixmap = _buffer_of(display, top)
     if pixmap is None:
-        # No compositor keeps buffers here: keep one of this window, and let the window repaint into it.
+        # No compositing manager runs: redirect this window, and let it repaint into its buffer.
         _redirect(display, top)
         pixmap = _buffer_of(display, top)
         if pixmap is None:
@@ -87,7 +87,7 @@ def _redirect(display: "Display", top: Any) -> None:
 
 
 def _until_repainted(display: "Display") -> None:
-    """Wait until the window painted itself and then kept still for a moment; at most a bounded time."""
+    """Wait until the window painted itself and then stopped for a moment; bounded."""
     deadline, last = time.monotonic() + _REPAINT_S, None
     while (now := time.monotonic()) < deadline:
         if display.pending_events():

@@ -16,7 +16,7 @@ from computer_linker.computer.local.linux.x11.windows import X11Windows
 
 
 def provide_x11(computer: Computer, environ: Mapping[str, str]) -> None:
-    """Put the X11 facets in place. Nothing is opened before the first use."""
+    """Provide the X11 facets. Nothing is opened before the first use."""
     connection = Connection(environ["DISPLAY"])
     windows = X11Windows(connection)
     computer.provide("screen", X11Screen(connection), backend="x11")
@@ -24,7 +24,7 @@ def provide_x11(computer: Computer, environ: Mapping[str, str]) -> None:
     computer.provide("keyboard", X11Keyboard(connection), backend="x11")
     computer.provide("windows", windows, backend="x11")
     computer.provide("clipboard", X11Clipboard(connection), backend="x11")
-    computer.provide("apps", LinuxApps(windows, environ), backend="desktop entries")
+    computer.provide("apps", LinuxApps(windows, environ, lambda: computer.scopes()), backend="desktop entries")
     facts = LinuxFacts("x11", environ, watch=lambda: input_seen(connection.name))
     computer.provide("facts", facts, backend="linux")
     computer.provide("notifications", BusNotifications(environ), backend="session bus")

@@ -1,4 +1,4 @@
-"""Fake input through XTEST: what is held is always let go, also when the work is cut short."""
+"""Synthetic input through XTEST: what is pressed is always released, also when the job is cancelled."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Fake:
-    """Sends key, button and motion events as a device would. It presses and moves nothing once the caller has gone."""
+    """Sends key, button and motion events. It sends no press or motion once the caller was cancelled."""
 
     def __init__(self, display: "Display") -> None:
         if not display.has_extension("XTEST"):
@@ -40,17 +40,17 @@ class Fake:
         self._send(X.ButtonPress if down else X.ButtonRelease, number)
 
     def click(self, number: int) -> None:
-        """Press and release in one go.
+        """Press and release in one packet.
 
-        A window manager that looks at each press first (to focus the window) loses clicks whose release comes in a
-        packet of its own: 16 of 100 with openbox, against none of 1000 this way.
+        A window manager that grabs each press first (to focus the window) loses clicks whose release arrives in a
+        separate packet: 16 of 100 with openbox, against none of 1000 this way.
         """
         self.button(number, down=True)
         self.button(number, down=False)
 
     @contextmanager
     def keys_held(self, keycodes: Iterable[int]) -> Iterator[None]:
-        """Hold keys in order while the body runs; release them in reverse."""
+        """Press keys in order while the body runs; release them in reverse."""
         held: list[int] = []
         try:
             for keycode in keycodes:
@@ -74,7 +74,7 @@ class Fake:
             self.sync()
 
     def sync(self) -> None:
-        """Wait until the server has taken everything; a refusal is reported by then."""
+        """Wait until the server has processed everything; errors are reported by then."""
         self._display.sync()
 
     def _send(self, kind: int, detail: int = 0, *, x: int = 0, y: int = 0) -> None:

@@ -1,6 +1,6 @@
-"""That input happened on an X11 desktop, from XInput's raw events; which key it was is thrown away at once.
+"""Detects input on an X11 desktop from XInput's raw events; the key itself is discarded at once.
 
-Made-up input (XTEST) comes from devices of its own, so a person's hand is told from any program's, also while one acts.
+Synthetic input (XTEST) comes from separate devices, so a person's input is distinguished from any program's.
 """
 
 import struct
@@ -28,7 +28,7 @@ _KINDS: dict[int, tuple[Literal["pointer", "keyboard"], Literal["moved", "presse
 
 
 _SOURCE = struct.Struct("=10xH")
-"""Of a raw event's data: after the device, the time and the detail comes the device that it began at."""
+"""The source device of a raw event: after the device, the time and the detail."""
 
 
 async def input_seen(name: str) -> AsyncIterator[InputSeen]:
@@ -46,14 +46,14 @@ async def input_seen(name: str) -> AsyncIterator[InputSeen]:
 
 
 def _listening(name: str) -> "tuple[Display, frozenset[int]]":
-    """A connection that is told of input, and the devices through which programs make input up."""
+    """A connection subscribed to raw input, and the ids of the XTEST devices."""
     from Xlib.ext import xinput
 
     display = open_display(name)
     if not display.has_extension("XInputExtension"):
         close_display(display)
         raise UnsupportedPlatform("This X server does not tell programs about input (no XInput extension).")
-    # From 2.1 on, what another program grabs is told too.
+    # Since 2.1, input that another client grabbed is reported too.
     xinput.XIQueryVersion(
         display=display.display,
         opcode=display.display.get_extension_major(xinput.extname),

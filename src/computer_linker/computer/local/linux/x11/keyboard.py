@@ -1,4 +1,4 @@
-"""The X11 keyboard through XTEST: keys of the layout as it is, nothing is ever remapped."""
+"""The X11 keyboard through XTEST, with the current layout; nothing is ever remapped."""
 
 import time
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _KEYS_A_SYNC = 50
 _REST_S = 0.01
-"""So that whoever watches for the person's own hand keeps up: some 5,000 keys a second, a hundred times a typist's."""
+"""Lets the input watch keep up: some 5,000 keys a second, a hundred times a typist's."""
 
 
 class X11Keyboard:
@@ -50,7 +50,7 @@ def _chord(layout: Layout, names: list[str]) -> list[int]:
     strokes = [_stroke(layout, name) for name in names]
     keycodes = [stroke.keycode for stroke in strokes]
     if any(stroke.shifted for stroke in strokes) and "shift" not in names:
-        # A character of the upper level, such as `+`: shift belongs to the chord, before the last key.
+        # A shifted character, such as `+`: shift belongs to the chord, before the last key.
         keycodes.insert(len(keycodes) - 1, _stroke(layout, "shift").keycode)
     return keycodes
 

@@ -1,4 +1,4 @@
-"""The keyboard layout as the server has it now: which key and which modifiers give a character."""
+"""The server's current keyboard layout: the key and modifiers of each character."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,14 +13,14 @@ _LOCK_MASK = 2
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """One key, and whether shift has to be held for the character wanted."""
+    """One key, and whether the character needs shift."""
 
     keycode: int
     shifted: bool
 
 
 class Layout:
-    """The active group of the layout, first two levels: what can be typed without changing anything."""
+    """The first two levels of the layout's active group: what can be typed without a change."""
 
     def __init__(self, display: "Display") -> None:
         info = display.display.info
@@ -46,7 +46,7 @@ class Layout:
                 self._strokes[keysym] = Stroke(keycode, shifted=level == 1)
 
     def key(self, name: str) -> Stroke | None:
-        """The stroke of a named key or a character as it stands on the keyboard."""
+        """The stroke of a named key or a character as printed on the keyboard."""
         keysym = keysym_of(name)
         found = self._strokes.get(keysym)
         if found is None and name in X11_KEYSYMS and keysym in self._any:
@@ -62,6 +62,6 @@ class Layout:
 
 
 def _upper(keysym: int) -> int:
-    # A row with one letter only means: lower case plain, upper case with shift.
+    # A row with a single letter means: lower case plain, upper case with shift.
     character = chr(keysym) if 0x20 <= keysym <= 0xFF else ""
     return ord(character.upper()) if character.islower() and len(character.upper()) == 1 else 0

@@ -22,7 +22,7 @@ _ANY_BUTTON = 0x1F00
 _SETTLE_S = 0.5
 _LOOK_S = 0.002
 _STEP = 12
-"""Units between two motions of a drag: near enough that toolkits see a movement, not a jump."""
+"""Units between two motions of a drag: small enough that toolkits see a movement, not a jump."""
 
 
 class X11Pointer:
@@ -95,7 +95,7 @@ def _position(display: "Display") -> Point:
 
 
 def _settle(display: "Display", place: tuple[int, int]) -> None:
-    """Wait until the pointer is there with no button down: a window manager that looks at a press first holds up the rest."""
+    """Wait until the pointer is there with no button down: a window manager that grabs a press delays later events."""
     deadline = time.monotonic() + _SETTLE_S
     while time.monotonic() < deadline:
         found = display.screen().root.query_pointer()

@@ -1,4 +1,4 @@
-"""Window properties of an X server, bounded: any client may write anything there."""
+"""Reads window properties of an X server, bounded: any client may write anything there."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ _MAX_LONGS = 65_536
 
 
 class Properties:
-    """Reads properties of one display. Atoms are remembered by the connection."""
+    """Reads properties of one display. Atoms are cached by the connection."""
 
     def __init__(self, display: "Display") -> None:
         self.display = display
@@ -21,7 +21,7 @@ class Properties:
         return self.display.intern_atom(name)
 
     def window(self, window_id: str) -> Any:
-        """The window of an id such as `0x1e00003`. Raises InvalidRequest when it is no id."""
+        """The window of an id such as `0x1e00003`. Raises InvalidRequest for an invalid id."""
         try:
             number = int(window_id, 16) if window_id.startswith("0x") else -1
         except ValueError:
@@ -31,7 +31,7 @@ class Properties:
         return self.display.create_resource_object("window", number)
 
     def ask(self, window_id: int, name: str, longs: int = _MAX_LONGS) -> Any:
-        """Send for a property without waiting; `reply()` on the answer waits."""
+        """Request a property without waiting; `reply()` on the result waits."""
         from Xlib import X
         from Xlib.protocol import request
 
@@ -54,9 +54,9 @@ class Properties:
         return text_in(self._read(window, name))
 
     def _read(self, window: Any, name: str) -> Any:
-        asked = self.ask(window.id, name)
-        asked.reply()
-        return asked
+        pending = self.ask(window.id, name)
+        pending.reply()
+        return pending
 
 
 def numbers_in(answer: Any) -> list[int]:

@@ -1,10 +1,9 @@
-"""What an X11 screen shows: displays from RandR, pixels through shared memory, covered windows through Composite."""
+"""Screen on X11: displays from RandR, pixels through shared memory, covered windows through Composite."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.computer.facets.screen import Pixmap
-from computer_linker.computer.local.linux.x11 import cursor as overlay
 from computer_linker.computer.local.linux.x11.connection import Connection
 from computer_linker.computer.local.linux.x11.covered import window_pixels
 from computer_linker.computer.local.linux.x11.properties import Properties
@@ -15,6 +14,93 @@ from computer_linker.model.geometry import Rect
 
 if TYPE_CHECKING:
     from Xlib.display import Display
+
+
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from computer_linker.computer.local.linux.x11.connection import close_display, open_display
+from computer_linker.errors import ProviderUnavailable
+
+if TYPE_CHECKING:
+    from Xlib.display import Display
+
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from Xlib.display import Display
+
+
+def drawn_on(display: "Display", pixmap: Pixmap) -> Pixmap:
+    """The same pixels with the cursor drawn on them; unchanged where XFixes is missing."""
+    if not display.has_extension("XFIXES"):
+        return pixmap
+    display.xfixes_query_version()
+    image = display.xfixes_get_cursor_image(display.screen().root)
+    left, top = image.x - image.xhot - pixmap.area.x, image.y - image.yhot - pixmap.area.y
+    pixels = bytearray(pixmap.data)
+    for row in range(image.height):
+        for column in range(image.width):
+            x, y = left + column, top + row
+            if 0 <= x < pixmap.width and 0 <= y < pixmap.height:
+                _blend(pixels, y * pixmap.stride + x * 4, image.cursor_image[row * image.width + column])
+    return Pixmap(pixmap.width, pixmap.height, pixmap.stride, bytes(pixels), pixmap.area)
+
+
+def _blend(pixels: bytearray, at: int, argb: Any) -> None:
+    alpha = argb >> 24 & 255
+    if alpha == 0:
+        return
+    for offset, shift in ((0, 0), (1, 8), (2, 16)):
+        # The cursor's colours are premultiplied by its alpha.
+        pixels[at + offset] = min(255, (argb >> shift & 255) + pixels[at + offset] * (255 - alpha) // 255)
+
+
+_MAX_RECTS = 500
+
+
+async def damaged_areas(name: str) -> AsyncIterator[list[Rect]]:
+    """Yields batches of areas changed since the last one; ends with the iteration."""
+    display = await to_thread.run_sync(_watching, name)
+    try:
+        while True:
+            await anyio.wait_readable(display.fileno())
+            areas = _drained(display)
+            if areas:
+                yield areas
+    finally:
+        close_display(display)
+
+
+def _watching(name: str) -> "Display":
+    from Xlib.ext import damage
+
+    display = open_display(name)
+    if not display.has_extension("DAMAGE"):
+        close_display(display)
+        raise UnsupportedPlatform("This X server does not report changes (no DAMAGE extension).")
+    display.damage_query_version()
+    display.screen().root.damage_create(damage.DamageReportRawRectangles)
+    display.sync()
+    return display
+
+
+def _drained(display: "Display") -> list[Rect]:
+    from Xlib.error import ConnectionClosedError
+
+    areas: list[Rect] = []
+    try:
+        while display.pending_events() and len(areas) < _MAX_RECTS:
+            event: Any = display.next_event()
+            if hasattr(event, "area"):
+                area = event.area
+                areas.append(Rect(x=area.x, y=area.y, width=area.width, height=area.height))
+    except ConnectionClosedError as error:
+        raise ProviderUnavailable("The X server closed the connection.") from error
+    return areas
 
 
 class X11Screen:
@@ -38,7 +124,6 @@ class X11Screen:
 
     def changes(self) -> AsyncIterator[list[Rect]]:
         """The areas that Damage reports, in batches."""
-        from computer_linker.computer.local.linux.x11.damage import damaged_areas
 
         return damaged_areas(self._connection.name)
 
@@ -50,20 +135,20 @@ class X11Screen:
         root = display.screen().root
         data = self.grab(display, root.id, shown)
         pixmap = Pixmap(shown.width, shown.height, shown.width * 4, data, shown)
-        return overlay.drawn_on(display, pixmap) if cursor else pixmap
+        return drawn_on(display, pixmap) if cursor else pixmap
 
     def _capture_window(self, display: "Display", window_id: str, cursor: bool) -> Pixmap:
         window = Properties(display).window(window_id)
         pixmap = window_pixels(display, window, self.grab)
-        return overlay.drawn_on(display, pixmap) if cursor else pixmap
+        return drawn_on(display, pixmap) if cursor else pixmap
 
     def grab(self, display: "Display", drawable: int, area: Rect) -> bytes:
-        """Four bytes a pixel, by shared memory or, where the server cannot share, over the socket."""
-        _four_bytes_a_pixel(display)
+        """Capture with four bytes per pixel, by shared memory or, where the server cannot share, over the socket."""
+        _four_bytes_per_pixel(display)
         shared = self._segment(display, area.width * area.height * 4)
         if shared is not None:
             return shared.grab(drawable, area.x, area.y, area.width, area.height)
-        return _over_the_socket(display, drawable, area)
+        return _by_socket(display, drawable, area)
 
     def _segment(self, display: "Display", needed: int) -> SharedImage | None:
         owner, shared = self._shared
@@ -77,7 +162,7 @@ class X11Screen:
 
 
 def monitors(display: "Display") -> list[Monitor]:
-    """The monitors as RandR 1.5 has them; the whole screen when RandR is missing."""
+    """The monitors of RandR 1.5; the whole screen when RandR is missing."""
     scale = _scale(display)
     if not display.has_extension("RANDR"):
         return [_whole_screen(display, scale)]
@@ -94,7 +179,7 @@ def monitors(display: "Display") -> list[Monitor]:
 
 
 def root_area(display: "Display") -> Rect:
-    """The whole desktop as it is now; it changes when monitors do."""
+    """The current desktop rectangle; it changes when monitors do."""
     geometry = display.screen().root.get_geometry()
     return Rect(x=0, y=0, width=geometry.width, height=geometry.height)
 
@@ -127,7 +212,7 @@ def _scale(display: "Display") -> float:
     return 1.0
 
 
-def _four_bytes_a_pixel(display: "Display") -> None:
+def _four_bytes_per_pixel(display: "Display") -> None:
     depth = display.screen().root_depth
     if depth not in (24, 32):
         raise UnsupportedPlatform(f"Capture needs a 24-bit display; this one has {depth} bits.")
@@ -142,7 +227,7 @@ def _try_to_share(display: "Display", size: int) -> SharedImage | None:
         return None
 
 
-def _over_the_socket(display: "Display", drawable: int, area: Rect) -> bytes:
+def _by_socket(display: "Display", drawable: int, area: Rect) -> bytes:
     from Xlib import X
     from Xlib.xobject.drawable import Drawable
 

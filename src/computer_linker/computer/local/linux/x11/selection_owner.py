@@ -1,4 +1,4 @@
-"""Owning the X11 clipboard: a thread that answers whoever pastes, for as long as the clipboard is ours."""
+"""Owning the X11 clipboard: a thread that serves paste requests for as long as the clipboard is ours."""
 
 import os
 import queue
@@ -22,7 +22,7 @@ Forms = dict[str, bytes]
 
 
 class SelectionOwner:
-    """Offers a content; the thread and its connection exist only once something was offered."""
+    """Offers content; the thread and its connection are created on the first offer."""
 
     def __init__(self, display_name: str) -> None:
         self._name = display_name
@@ -30,7 +30,7 @@ class SelectionOwner:
         self._lock = threading.Lock()
 
     def offer(self, forms: Forms) -> None:
-        """Own the clipboard with these forms, or empty it. Raises ExecutionFailed when another keeps it."""
+        """Own the clipboard with these forms, or empty it. Raises ExecutionFailed when another client keeps it."""
         with self._lock:
             if self._server is not None and not self._server.is_alive:
                 self._server.stop()
@@ -40,13 +40,13 @@ class SelectionOwner:
             self._server.call(lambda server: server.own(forms))
 
     def wait_taken(self, focused_window: int, timeout_s: float) -> bool:
-        """True once the client of this window fetched the content and has asked for nothing more for a moment."""
+        """True once the client of this window fetched the content and has sent no further request for a moment."""
         with self._lock:
             server = self._server
         return server is not None and server.wait_taken(focused_window, timeout_s)
 
     def close(self) -> None:
-        """Give the clipboard up and end the thread."""
+        """Release the clipboard and end the thread."""
         with self._lock:
             server, self._server = self._server, None
         if server is not None:
@@ -54,7 +54,7 @@ class SelectionOwner:
 
 
 class _Server:
-    """The thread: X events and our own calls, one at a time."""
+    """The thread: processes X events and calls from other threads, one at a time."""
 
     def __init__(self, display: "Display") -> None:
         from Xlib import X
@@ -81,7 +81,7 @@ class _Server:
         return self._thread.is_alive()
 
     def call(self, work: "Callable[[_Server], None]") -> None:
-        """Run something on the thread and wait for it."""
+        """Run a function on the thread and wait for its result."""
         answer: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
         self._calls.put((work, answer))
         os.write(self._wake_writer, b"!")

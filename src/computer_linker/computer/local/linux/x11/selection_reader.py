@@ -1,4 +1,4 @@
-"""Reading an X11 selection from its owner, in pieces where it is large, within a bounded time."""
+"""Reading an X11 selection from its owner, incrementally where it is large, within a bounded time."""
 
 import select
 import time
@@ -16,7 +16,7 @@ _LONGS = 1 << 28
 
 
 def targets(display: "Display") -> list[str]:
-    """The names of the forms the owner offers; empty without an owner."""
+    """The names of the targets the owner offers; empty without an owner."""
     from Xlib import X
 
     if display.get_selection_owner(display.intern_atom("CLIPBOARD")) == X.NONE:
@@ -43,7 +43,7 @@ def read_selection(display: "Display", target: str, max_bytes: int) -> bytes | N
 
 
 class _Window:
-    """A window that exists to receive one selection."""
+    """A window created to receive one selection."""
 
     def __init__(self, display: "Display") -> None:
         from Xlib import X
@@ -62,7 +62,7 @@ class _Window:
         self._display.sync()
 
     def convert(self, target: str) -> Any:
-        """Ask the owner for a form and give its property; None when refused or late."""
+        """Request a form from the owner and return its property; None when refused or late."""
         from Xlib import X
 
         clipboard, wanted = self._display.intern_atom("CLIPBOARD"), self._display.intern_atom(target)
@@ -74,7 +74,7 @@ class _Window:
         return self._taken()
 
     def rest(self, max_bytes: int) -> bytes | None:
-        """The pieces of a large form, one after the other."""
+        """The pieces of an incremental transfer (INCR)."""
         from Xlib import X
 
         pieces: list[bytes] = []
@@ -98,7 +98,7 @@ class _Window:
     def _taken(self) -> Any:
         from Xlib import X
 
-        # Reading deletes the property, which tells the owner to send the next piece.
+        # Reading deletes the property, which signals the owner to send the next piece.
         found = self._window.get_property(self._property, X.AnyPropertyType, 0, _LONGS, delete=True)
         self._display.flush()
         return found

@@ -1,4 +1,4 @@
-"""Pixels through shared memory (MIT-SHM): the server writes them where we can read them, so no image crosses the socket."""
+"""Capture through shared memory (MIT-SHM): the server writes the pixels there, so no image crosses the socket."""
 
 import ctypes
 from functools import cache
@@ -37,7 +37,7 @@ class SharedImage:
         return ctypes.string_at(self._address, reply.size)
 
     def close(self) -> None:
-        """Give the memory back; the server lets go of it when the connection ends."""
+        """Detach the memory; the server detaches when the connection ends."""
         _libc().shmdt(self._address)
 
 
@@ -57,7 +57,7 @@ def _new_segment_shared_by(attach: Any, size: int) -> int:
             raise
         return address
     finally:
-        # Marked for removal at once: it lives as long as someone is attached and cannot be left behind.
+        # Marked for removal at once: it exists while a process is attached, and cannot leak.
         libc.shmctl(segment_id, _IPC_RMID, None)
 
 
@@ -73,7 +73,7 @@ def _libc() -> ctypes.CDLL:
 
 
 class _Requests:
-    """The two requests of MIT-SHM that python-xlib does not have."""
+    """The two MIT-SHM requests that python-xlib lacks."""
 
     def __init__(self) -> None:
         from Xlib.protocol import rq

@@ -1,4 +1,4 @@
-"""What is known of each X11 window. All questions are sent before the first answer is awaited: one round trip for all."""
+"""Describes X11 windows. All requests are sent before the first reply is awaited: one round trip for all."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from computer_linker.computer.local.linux.proc import process_name
 from computer_linker.computer.local.linux.x11.properties import Properties, numbers_in, text_in
 from computer_linker.model.geometry import Rect, Window, WindowState
-from computer_linker.model.titles import shown_title
+from computer_linker.model.titles import safe_title
 
 if TYPE_CHECKING:
     from Xlib.display import Display
@@ -25,7 +25,7 @@ _STATES: dict[str, WindowState] = {
 
 
 def managed_ids(display: "Display") -> list[int]:
-    """The windows of the window manager from bottom to top; the mapped children of the root without one."""
+    """The managed windows from bottom to top; without a window manager the mapped children of the root."""
     properties, root = Properties(display), display.screen().root
     found = properties.numbers(root, "_NET_CLIENT_LIST_STACKING") or properties.numbers(root, "_NET_CLIENT_LIST")
     if not found and properties.number(root, "_NET_SUPPORTING_WM_CHECK") is None:
@@ -34,18 +34,18 @@ def managed_ids(display: "Display") -> list[int]:
 
 
 def listed(display: "Display") -> list[Window]:
-    """The windows of the window manager, topmost first."""
+    """The managed windows, topmost first."""
     return _described(display, reversed(managed_ids(display)))
 
 
 def stacked(display: "Display") -> list[Window]:
-    """Popups first, for they lie above, then the managed windows."""
+    """Pop-ups, which lie above, then the managed windows."""
     popups = _described(display, reversed(_mapped(display, popup=True)))
     return [one for one in popups if one.bounds.width > 1 and one.bounds.height > 1] + listed(display)
 
 
 def describe(display: "Display", window_id: int) -> Window | None:
-    """One window; None when it went away meanwhile."""
+    """Describe one window; None when it was closed meanwhile."""
     found = _described(display, [window_id])
     return found[0] if found else None
 
@@ -54,14 +54,14 @@ def _described(display: "Display", window_ids: Iterable[int]) -> list[Window]:
     properties, root = Properties(display), display.screen().root
     active = properties.ask(root.id, "_NET_ACTIVE_WINDOW")
     workspace = properties.ask(root.id, "_NET_CURRENT_DESKTOP")
-    asked = [_Asked(display, properties, window_id) for window_id in window_ids]
+    pending = [_PendingWindow(display, properties, window_id) for window_id in window_ids]
     focused, current = _first(active), _first(workspace)
-    found = (each.answer(focused, current) for each in asked)
+    found = (each.answer(focused, current) for each in pending)
     return [window for window in found if window is not None]
 
 
-class _Asked:
-    """The questions about one window, on their way."""
+class _PendingWindow:
+    """The pending requests about one window."""
 
     def __init__(self, display: "Display", properties: Properties, window_id: int) -> None:
         from Xlib.protocol import request
@@ -84,7 +84,7 @@ class _Asked:
         self._states = {properties.atom(name): state for name, state in _STATES.items()}
 
     def answer(self, focused: int | None, workspace: int | None) -> Window | None:
-        """The window, or None when it went away meanwhile."""
+        """The window, or None when it was closed meanwhile."""
         from Xlib.error import BadDrawable, BadWindow
 
         try:
@@ -102,8 +102,8 @@ class _Asked:
         mine, pid = _first(self._properties["_NET_WM_DESKTOP"]), self._pid()
         return Window(
             id=hex(self._id),
-            title=shown_title(self._text("_NET_WM_NAME") or self._text("WM_NAME")),
-            app=shown_title(self._class()),
+            title=safe_title(self._text("_NET_WM_NAME") or self._text("WM_NAME")),
+            app=safe_title(self._class()),
             pid=pid,
             process=process_name(pid),
             bounds=bounds,
@@ -131,7 +131,7 @@ class _Asked:
         )  # fmt: skip
 
     def _pid(self) -> int | None:
-        """The process the server knows, not the one the window claims, where the server can tell."""
+        """The process id as reported by the server (XRes) where possible, not as claimed by the window."""
         from Xlib.error import XError
 
         if self._client is not None:
@@ -164,15 +164,15 @@ def _ask_client(display: "Display", window_id: int) -> Any:
 
 
 def _mapped(display: "Display", *, popup: bool) -> list[int]:
-    """The shown children of the root that the window manager leaves alone, or (without one) all others."""
+    """The mapped children of the root that are override-redirect, or (without a window manager) all others."""
     from Xlib import X
     from Xlib.error import BadDrawable, BadWindow
     from Xlib.protocol import request
 
     children = [child.id for child in display.screen().root.query_tree().children]
-    asked = [request.GetWindowAttributes(display=display.display, defer=True, window=child) for child in children]
+    pending = [request.GetWindowAttributes(display=display.display, defer=True, window=child) for child in children]
     found: list[int] = []
-    for child, attributes in zip(children, asked, strict=True):
+    for child, attributes in zip(children, pending, strict=True):
         try:
             attributes.reply()
         except (BadWindow, BadDrawable):
@@ -183,7 +183,7 @@ def _mapped(display: "Display", *, popup: bool) -> list[int]:
     return found
 
 
-def _first(asked: Any) -> int | None:
-    asked.reply()
-    found = numbers_in(asked)
+def _first(pending: Any) -> int | None:
+    pending.reply()
+    found = numbers_in(pending)
     return found[0] if found else None

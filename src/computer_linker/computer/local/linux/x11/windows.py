@@ -1,4 +1,4 @@
-"""X11 windows by EWMH. Each act waits for the property or the event that shows it happened."""
+"""X11 windows by EWMH. Each action waits for the property or the event that confirms it."""
 
 import builtins
 import select
@@ -28,7 +28,7 @@ class X11Windows:
         self._connection = connection
 
     async def list(self) -> list[Window]:
-        """The windows the window manager knows, topmost first."""
+        """The managed windows, topmost first."""
         return await self._connection.run(listed)
 
     async def stack(self) -> builtins.list[Window]:
@@ -53,7 +53,7 @@ class X11Windows:
         return await self._connection.run(lambda display: _place(display, window_id, bounds))
 
     async def close(self, window_id: str) -> bool:
-        """Ask for closing, as the title bar's button does."""
+        """Send a close request, as the title bar's button does."""
         return await self._connection.run(lambda display: _close(display, window_id))
 
 
@@ -71,7 +71,7 @@ def _focus(display: "Display", window_id: str) -> Window:
 
     if not is_active():
         _watch(display, window)
-        _tell(display, window, "_NET_ACTIVE_WINDOW", _FROM_PAGER, 0, 0)
+        _send(display, window, "_NET_ACTIVE_WINDOW", _FROM_PAGER, 0, 0)
         if not _until(display, is_active):
             raise ExecutionFailed("The window manager did not give the window the focus.", windowId=window_id)
     return _described(display, window)
@@ -81,8 +81,8 @@ def _place(display: "Display", window_id: str, bounds: Rect) -> Window:
     window = _known(display, window_id)
     _watch(display, window)
     flags = _STATIC_GRAVITY | _SET_ALL | _FROM_PAGER << 12
-    _tell(display, window, "_NET_MOVERESIZE_WINDOW", flags, bounds.x, bounds.y, bounds.width, bounds.height)
-    # A window may round its size or refuse it: after a short wait the answer says what came of it.
+    _send(display, window, "_NET_MOVERESIZE_WINDOW", flags, bounds.x, bounds.y, bounds.width, bounds.height)
+    # A window may round its size or refuse it: after a short wait the result is read back.
     _until(display, lambda: _described(display, window).bounds == bounds, seconds=_WAIT_S / 4)
     return _described(display, window)
 
@@ -90,7 +90,7 @@ def _place(display: "Display", window_id: str, bounds: Rect) -> Window:
 def _close(display: "Display", window_id: str) -> bool:
     window = _known(display, window_id)
     _watch(display, window)
-    _tell(display, window, "_NET_CLOSE_WINDOW", 0, _FROM_PAGER)
+    _send(display, window, "_NET_CLOSE_WINDOW", 0, _FROM_PAGER)
     return _until(display, lambda: window.id not in managed_ids(display))
 
 
@@ -116,7 +116,7 @@ def _watch(display: "Display", window: Any) -> None:
     display.sync()
 
 
-def _tell(display: "Display", window: Any, kind: str, *numbers: int) -> None:
+def _send(display: "Display", window: Any, kind: str, *numbers: int) -> None:
     from Xlib import X
     from Xlib.protocol import event
 
@@ -127,7 +127,7 @@ def _tell(display: "Display", window: Any, kind: str, *numbers: int) -> None:
 
 
 def _until(display: "Display", done: Callable[[], bool], seconds: float = _WAIT_S) -> bool:
-    """True once `done`; looked at again whenever an event arrives, and ten times a second besides."""
+    """True once `done`; checked again on every event, and ten times a second."""
     deadline = time.monotonic() + seconds
     while not done():
         left = deadline - time.monotonic()

@@ -1,0 +1,96 @@
+"""A file change as a readable diff: removed and added lines, every byte visible, nothing omitted silently."""
+
+import time
+from hashlib import sha256
+
+from computer_linker.policy.preview import escaped
+
+MAX_BYTES = 200_000
+_MAX_LINES = 5000
+_HEAD, _TAIL = 60, 20
+_WIDTH = 400
+_BUDGET_S = 1.0
+
+
+def diff_lines(name: str, before: bytes | None, after: bytes | None, *, until: float | None = None) -> list[str]:
+    """Show the change of a file; None is an absent file. After `until` only its digest is shown."""
+    head = f"{escaped(name)}: {_size(before)} now, {_size(after)} then"
+    old, new = _text(before), _text(after)
+    if old is None or new is None:
+        return [head, f"  was {_digest(before)}", f"  becomes {_digest(after)}"]
+    old_lines, new_lines = split_lines(old), split_lines(new)
+    if len(old_lines) > _MAX_LINES or len(new_lines) > _MAX_LINES:
+        return [head, f"  too many lines to compare; becomes {_digest(after)}"]
+    lines = _difference(old_lines, new_lines, time.monotonic() + _BUDGET_S if until is None else until)
+    if lines is None:
+        return [head, f"  too different to compare in time; becomes {_digest(after)}"]
+    return [head, *_bounded([_line(line) for line in lines])]
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines with their ends; only a newline ends a line."""
+    lines = [line + "\n" for line in text.split("\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
+
+
+def _difference(old: list[str], new: list[str], until: float) -> list[str] | None:
+    """The removed and added lines with two of context; None when the comparison takes too long."""
+    # Imported late to keep start-up fast.
+    from computer_linker.changes.timed import TimedMatcher, TookTooLong
+
+    lines: list[str] = []
+    try:
+        groups = list(TimedMatcher(old, new, until=until, autojunk=True).get_grouped_opcodes(2))
+    except TookTooLong:
+        return None
+    for group in groups:
+        (_, start, _, other, _), (_, _, end, _, other_end) = group[0], group[-1]
+        lines.append(f"@@ -{_range(start, end)} +{_range(other, other_end)} @@\n")
+        for tag, start, end, other, other_end in group:
+            if tag == "equal":
+                lines += [" " + line for line in old[start:end]]
+                continue
+            lines += ["-" + line for line in old[start:end]]
+            lines += ["+" + line for line in new[other:other_end]]
+    return lines
+
+
+def _range(start: int, end: int) -> str:
+    """A line range in unified diff form: counted from one; the line before where it is empty."""
+    count = end - start
+    return f"{start + 1}" if count == 1 else f"{start + 1 if count else start},{count}"
+
+
+def _line(line: str) -> str:
+    """One line of the diff; a line end is shown only where it is not a plain newline."""
+    text = escaped(line.removesuffix("\n"))
+    if len(text) > _WIDTH:
+        text = f"{text[:_WIDTH]} … {len(text) - _WIDTH} more characters"
+    return text if line.endswith("\n") or line.startswith("@@") else f"{text} (no line end)"
+
+
+def _bounded(lines: list[str]) -> list[str]:
+    if len(lines) <= _HEAD + _TAIL:
+        return lines
+    left_out = len(lines) - _HEAD - _TAIL
+    return [*lines[:_HEAD], f"… {left_out} lines of the difference not shown …", *lines[-_TAIL:]]
+
+
+def _text(data: bytes | None) -> str | None:
+    if data is None:
+        return ""
+    if len(data) > MAX_BYTES or b"\0" in data:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _size(data: bytes | None) -> str:
+    return "not there" if data is None else f"{len(data)} bytes"
+
+
+def _digest(data: bytes | None) -> str:
+    return "not there" if data is None else f"sha256 {sha256(data).hexdigest()}"

@@ -1,0 +1,115 @@
+"""The preview of file changes for an approver, derived from the changes themselves."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+
+from anyio.to_thread import run_sync
+
+from computer_linker.changes.difference import diff_lines
+from computer_linker.changes.fingerprints import MISSING, Fingerprints
+from computer_linker.computer.facets.files import Change, Copy, Files, MakeFolder, Move, Remove, Restore, Write
+from computer_linker.errors import LimitExceeded, NotFound
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.confirm import About
+from computer_linker.policy.digest import digest_of_parts
+
+_MAX_READ = 20_000_000
+_MAX_TOTAL = 100_000_000
+_COMPARE_S = 1.0
+"""For all files of one question together."""
+_VERBS = {MakeFolder: "makes the folder", Move: "moves", Copy: "copies", Restore: "restores", Remove: "removes"}
+
+
+async def preview(files: Files, changes: Sequence[Change]) -> About:
+    """Show each path with its change: text as a diff, other removed or replaced files by digest.
+
+    An approval is bound to every path's state now together with what it would become.
+    """
+    seen = _Preview(files)
+    for change in changes:
+        await seen.add(change)
+    return About(tuple(seen.prints.lines) or ("It changes no file.",), seen.holds)
+
+
+@dataclass
+class _Preview:
+    files: Files
+    prints: Fingerprints = field(init=False)
+    holds: dict[str, str] = field(default_factory=dict)
+    _room: int = _MAX_TOTAL
+    _until: float = field(default_factory=lambda: time.monotonic() + _COMPARE_S)
+
+    def __post_init__(self) -> None:
+        self.prints = Fingerprints(self.files)
+
+    async def add(self, change: Change) -> None:
+        if isinstance(change, Write):
+            await self._write(change)
+        elif not (isinstance(change, Remove) and await self._removed_file(change)):
+            await self.prints.add(change.path, _VERBS[type(change)])
+        self._hold(change.path, change)
+        if isinstance(change, Move | Copy):
+            await self.prints.add(change.destination, "to")
+            self._hold(change.destination, change)
+
+    async def _write(self, change: Write) -> None:
+        shown, content = change.path.shown, change.content
+        if not isinstance(content, bytes):
+            self.prints.lines.append(f"{shown}: its content comes beside the request, or is too long to be shown here.")
+            await self.prints.add(change.path, "replaces")
+            return
+        try:
+            before = await self._now(change.path)
+        except LimitExceeded:
+            found = await self.files.stat(change.path)
+            then = f"{len(content)} bytes are put after it" if change.append else f"becomes {len(content)} bytes"
+            self.prints.lines.append(f"{shown}: {found.size} bytes now, too many to compare; {then}")
+            self.prints.holds[shown] = digest_of_parts(repr(found.mark))
+            return
+        await self._compare(change.path, before, (before or b"") + content if change.append else content)
+
+    async def _removed_file(self, change: Remove) -> bool:
+        """Show a removed file by its content; False for a folder, which is fingerprinted instead."""
+        path = change.path
+        found = await self.files.stat(path)
+        if found.type == "directory":
+            return False
+        if found.type != "file" or found.size > min(_MAX_READ, self._room):
+            self.prints.lines.append(f"{path.shown}: a {found.type} of {found.size} bytes")
+            self.prints.holds[path.shown] = digest_of_parts(repr(found.mark))
+            return True
+        await self._compare(path, await self._now(path), None)
+        return True
+
+    async def _compare(self, path: RootedPath, before: bytes | None, after: bytes | None) -> None:
+        self.prints.lines += await run_sync(partial(diff_lines, path.shown, before, after, until=self._until))
+        self.prints.holds[path.shown] = MISSING if before is None else sha256(before).hexdigest()
+
+    async def _now(self, path: RootedPath) -> bytes | None:
+        try:
+            content = (await self.files.read_whole(path, min(_MAX_READ, self._room)))[0]
+        except NotFound:
+            return None
+        self._room -= len(content)
+        return content
+
+    def _hold(self, path: RootedPath, change: Change) -> None:
+        """Bind the approval to the path's state and to this change of it, also where a path is changed twice."""
+        state = self.prints.holds[path.shown]
+        self.holds[path.shown] = digest_of_parts(self.holds.get(path.shown, ""), state, *_parts(change))
+
+
+def _parts(change: Change) -> list[str]:
+    """What a change does to its path; not which state it was made for, as the state itself is bound."""
+    match change:
+        case Write(content=bytes(content)):
+            return ["write", sha256(content).hexdigest(), repr((change.append, change.is_executable))]
+        case Restore():
+            return ["restore", change.kept]
+        case Move() | Copy():
+            return [_VERBS[type(change)], change.path.shown, change.destination.shown]
+        case _:
+            return [type(change).__name__]

@@ -1,0 +1,1 @@
+"""The desktop portals: remote control and screen capture that the person at the machine allows."""

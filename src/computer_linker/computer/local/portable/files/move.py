@@ -1,0 +1,235 @@
+"""Making folders, moving a name, and copying a folder."""
+
+import os
+from collections.abc import Callable
+
+from computer_linker.computer.facets.files import Changed, Copy, MakeFolder, Mark, Move, Stat
+from computer_linker.computer.local.portable.files.judge import may_copy, may_move
+from computer_linker.computer.local.portable.files.keep import (
+    drop_kept,
+    keep_file,
+    moving,
+    removing,
+    restoring,
+    unmaking,
+)
+from computer_linker.computer.local.portable.files.open import FOLDER, READ, OpenedParent
+from computer_linker.computer.local.portable.files.stage import (
+    Staged,
+    StagingArea,
+    is_same,
+    rename_new,
+    sweep,
+    temporary_name,
+)
+from computer_linker.computer.local.portable.files.trees import (
+    copy_tree,
+    leave_out_twins,
+    refuse_too_large,
+    remove_tree,
+    scan_tree,
+)
+from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, NotFound
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import refuse_held
+
+
+class StagedFolder(Staged):
+    """A folder to create."""
+
+    def __init__(self, place: OpenedParent, change: MakeFolder) -> None:
+        super().__init__(place, Changed(change.path, "created"))
+
+    def prepare(self) -> None:
+        found = self.place.stat()
+        if found is None:
+            self.steps = [unmaking(self.place.path), *self.unmaking_steps()]
+            return
+        if found.type != "directory":
+            shown = self.result.path.shown
+            raise AlreadyExists(f"{shown} already exists and is not a folder.", path=shown)
+        self.result.action = "unchanged"
+        self.result.is_confirmed = True
+
+    def commit(self) -> None:
+        if self.result.action == "unchanged":
+            return
+        self.make_missing()
+        os.mkdir(self.place.name, dir_fd=self.place.folder)
+        self.made.append((os.dup(self.place.folder), self.place.name))
+        found = self.place.stat()
+        self.result.is_confirmed = found is not None and found.type == "directory"
+
+    def undo(self) -> None:
+        self.unmake()
+
+
+class StagedMove(Staged):
+    """A rename."""
+
+    def __init__(self, source: OpenedParent, place: OpenedParent, area: StagingArea, change: Move) -> None:
+        super().__init__(place, Changed(change.path, "moved"))
+        self.source = source
+        self.area = area
+        self.change = change
+        self.before: Stat | None = None
+        self.over: Stat | None = None
+        self.kept: str | None = None
+        self.is_in_place = False
+
+    def prepare(self) -> None:
+        change = self.change
+        self.before = before = self.source.stat()
+        if before is None:
+            raise NotFound(f"{change.path.shown} does not exist.", path=change.path.shown)
+        if change.expect is not None and not change.expect.fits(before):
+            raise Conflict(f"{change.path.shown} changed since.", path=change.path.shown)
+        _refuse_inside_itself(self.source.path, self.place.path)
+        is_vacated = (change.destination.root, change.destination.parts) in self.area.vacated
+        self.over = None if is_vacated else self.place.stat()
+        if self.over is not None:
+            self._overwrite(self.over)
+        if before.type == "directory":
+            self._judge_inside()
+        mark = before.mark if before.type != "directory" else Mark(before.device, before.inode)
+        self.steps = [moving(self.place.path, self.source.path, mark)]
+        if self.kept is not None and self.over is not None:
+            self.steps.append(restoring(self.place.path, self.kept, None, self.over.size))
+        self.steps += self.unmaking_steps()
+
+    def commit(self) -> None:
+        self.make_missing()
+        if not is_same(self.source, self.before):
+            raise Conflict(
+                f"{self.change.path.shown} was changed by somebody else just now.", path=self.change.path.shown
+            )
+        source, place = self.source, self.place
+        if self.over is None:
+            rename_new(source.folder, source.name, place.folder, place.name)
+        else:
+            os.rename(source.name, place.name, src_dir_fd=source.folder, dst_dir_fd=place.folder)
+        self.is_in_place = True
+        now = place.stat()
+        is_there = now is not None and self.before is not None and now.inode == self.before.inode
+        self.result.is_confirmed = is_there and source.stat() is None
+
+    def undo(self) -> None:
+        if self.is_in_place:
+            source, place = self.source, self.place
+            rename_new(place.folder, place.name, source.folder, source.name)
+            if self.kept is not None and self.area.keeper is not None:
+                rename_new(self.area.keeper.folder, self.kept, place.folder, place.name)
+        self.unmake()
+
+    def close(self) -> None:
+        self.source.close()
+        if not self.is_in_place:
+            drop_kept(self.area.keeper, self.kept)
+        super().close()
+
+    def _overwrite(self, over: Stat) -> None:
+        shown = self.change.destination.shown
+        if not self.change.overwrite:
+            raise AlreadyExists(f"{shown} already exists. Use overwrite to replace a file.", path=shown)
+        if over.type != "file" or (self.before is not None and self.before.type == "directory"):
+            raise Conflict(f"{shown} exists, and only a file can be replaced by a file.", path=shown)
+        self.kept = _keep_place(self.place, self.area)
+        self.result.is_undoable = self.kept is not None
+
+    def _judge_inside(self) -> None:
+        source, place = self.source, self.place
+        refuse_held(source.path, "moved")
+        root = self.area.opener.roots.hold(source.path.root)
+        opened = os.open(source.name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source.folder)
+        try:
+            scan = scan_tree(
+                opened, judge=lambda below, _: may_move(source.path, place.path, root, below), halted=self.area.halted
+            )
+        finally:
+            os.close(opened)
+        self.result.entries = scan.entries
+
+
+class StagedTreeCopy(Staged):
+    """A folder copied beside its destination, then renamed into place."""
+
+    def __init__(self, place: OpenedParent, area: StagingArea, change: Copy) -> None:
+        super().__init__(place, Changed(change.path, "copied"))
+        self.area = area
+        self.change = change
+        self.temporary = temporary_name()
+        self.staging = os.dup(place.folder)
+        self.is_in_place = False
+
+    def prepare(self, source: int, real: RootedPath) -> None:
+        change = self.change
+        _refuse_inside_itself(real, self.place.path)
+        if self.place.stat() is not None:
+            shown = change.destination.shown
+            raise AlreadyExists(f"{shown} already exists; a folder is never copied over something.", path=shown)
+        root = self.area.opener.roots.hold(real.root)
+        judge: Callable[[tuple[str, ...], bool], bool] = lambda below, _: may_copy(real, self.place.path, root, below)  # noqa: E731
+        scan = scan_tree(source, judge=judge, halted=self.area.halted, keep_names=True)
+        if scan.shared:
+            leave_out_twins(scan, self.area.opener.closed_at_the_top(real))
+        refuse_too_large(scan.bytes, change.path)
+        self.area.room.check(self.place.folder, change.destination, scan.bytes)
+        sweep(self.staging, self.area.swept)
+        os.mkdir(self.temporary, dir_fd=self.staging)
+        opened = os.open(self.temporary, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.staging)
+        try:
+            copy_tree(source, scan, opened, self.area.halted)
+            made = scan_tree(opened, halted=self.area.halted)
+            found = os.fstat(opened)
+        finally:
+            os.close(opened)
+        self.result.entries, self.result.size = made.entries, made.bytes
+        if scan.left_out:
+            self.result.warnings.append(f"{scan.left_out} entries that the scope's rules close were not copied.")
+        if scan.shared:
+            self.result.warnings.append(
+                f"{len(scan.shared)} of the files are hardlinks: other names lead to them, and some may lie outside the scope."
+            )
+        if scan.odd:
+            self.result.warnings.append(f"{scan.odd} links and special files were not copied.")
+        mark = Mark(found.st_dev, found.st_ino, made.bytes, made.newest_ns)
+        self.steps = [removing(self.place.path, mark), *self.unmaking_steps()]
+        above = self.place.path.parts[: len(self.place.path.parts) - 1 - len(self.place.missing)]
+        self.leave(RootedPath(real.root, (*above, self.temporary), real.rules, real.prefix))
+        self.inode = found.st_ino
+
+    def commit(self) -> None:
+        self.make_missing()
+        rename_new(self.staging, self.temporary, self.place.folder, self.place.name)
+        self.is_in_place = True
+        now = self.place.stat()
+        self.result.is_confirmed = now is not None and now.inode == self.inode
+
+    def undo(self) -> None:
+        if self.is_in_place:
+            rename_new(self.place.folder, self.place.name, self.staging, self.temporary)
+            self.is_in_place = False
+        self.unmake()
+
+    def close(self) -> None:
+        if not self.is_in_place:
+            try:
+                remove_tree(self.staging, self.temporary)
+            except FileNotFoundError:
+                pass
+        os.close(self.staging)
+        super().close()
+
+
+def _keep_place(place: OpenedParent, area: StagingArea) -> str | None:
+    opened = os.open(place.name, READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
+    try:
+        return keep_file(area.keeper, opened, area.halted)
+    finally:
+        os.close(opened)
+
+
+def _refuse_inside_itself(source: RootedPath, destination: RootedPath) -> None:
+    same_root = source.root == destination.root
+    if same_root and destination.parts[: len(source.parts)] == source.parts:
+        raise InvalidRequest(f"{source.shown} cannot go into itself.", path=source.shown)

@@ -1,0 +1,170 @@
+"""The base of every staged change: temporaries, missing folders, and the steps prepare, commit and undo."""
+
+import errno
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from computer_linker.computer.facets.files import Changed, Inverse, Keeper, Stat
+from computer_linker.computer.local.portable.files.keep import unmaking
+from computer_linker.computer.local.portable.files.open import OpenedParent, Opener
+from computer_linker.computer.local.portable.files.read import Memory
+from computer_linker.computer.local.portable.files.room import Room
+from computer_linker.computer.local.portable.files.trees import remove_tree
+from computer_linker.computer.local.portable.files.walk import TEMPORARY
+from computer_linker.computer.local.portable.openat2 import RENAME_NOREPLACE, rename
+from computer_linker.computer.local.portable.roots import HOLD
+from computer_linker.model.paths import RootedPath
+
+_STALE_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class StagingArea:
+    """The resources for preparing a change."""
+
+    opener: Opener
+    memory: Memory
+    keeper: Keeper | None
+    halted: Callable[[], bool]
+    swept: set[tuple[int, int]]
+    room: Room
+    vacated: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
+    """Names that an earlier change of the same batch frees."""
+
+
+class Staged:
+    """One change, prepared but not made. `commit` is quick and synchronous; `undo` reverts it."""
+
+    def __init__(self, place: OpenedParent, result: Changed) -> None:
+        self.place = place
+        self.result = result
+        self.steps: list[Inverse] = []
+        """The steps that revert this change, in order."""
+        self.leftovers: list[dict[str, Any]] = []
+        """Temporaries that a crash could leave behind."""
+        self.made: list[tuple[int, str]] = []
+
+    @property
+    def has_more(self) -> bool:
+        """True when `finish` has work to do."""
+        return False
+
+    def settle(self) -> None:
+        """The slow part of preparing: syncing to disk."""
+
+    def commit(self) -> None:
+        raise NotImplementedError
+
+    def undo(self) -> None:
+        """Revert what `commit` did, as far as it got."""
+        raise NotImplementedError
+
+    def tidy(self) -> None:
+        """After the change, remove temporaries that nothing else refers to."""
+
+    def finish(self) -> None:
+        """Slow work after the change is made, such as emptying a removed folder."""
+
+    def close(self) -> None:
+        """Close all descriptors, and remove every temporary that is left."""
+        self.place.close()
+        for folder, _ in self.made:
+            os.close(folder)
+        self.made.clear()
+
+    def leave(self, path: RootedPath) -> None:
+        """Record a temporary for the clean-up after a crash."""
+        self.leftovers.append({"root": path.root, "path": list(path.parts)})
+
+    def make_missing(self) -> None:
+        """Create the folders between the held folder and the name; afterwards `place` holds the last of them."""
+        place = self.place
+        while place.missing:
+            name = place.missing[0]
+            is_made = True
+            try:
+                os.mkdir(name, dir_fd=place.folder)
+            except FileExistsError:
+                is_made = False
+            below = os.open(name, HOLD | os.O_NOFOLLOW, dir_fd=place.folder)
+            if is_made:
+                self.made.append((place.folder, name))
+            else:
+                os.close(place.folder)
+            place.folder, place.missing = below, place.missing[1:]
+
+    def unmake(self) -> None:
+        """Remove the folders `make_missing` created, where they are empty."""
+        for folder, name in reversed(self.made):
+            try:
+                os.rmdir(name, dir_fd=folder)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                    raise
+
+    def unmaking_steps(self) -> list[Inverse]:
+        """The undo steps that remove the folders that are missing now, the deepest first."""
+        above = self.place.path.parent
+        steps: list[Inverse] = []
+        for _ in self.place.missing:
+            steps.append(unmaking(above))
+            above = above.parent
+        return steps
+
+
+def temporary_name() -> str:
+    """An unguessable name, so that nothing can be planted there."""
+    return TEMPORARY + secrets.token_hex(12)
+
+
+def rename_new(source_folder: int, source: str, folder: int, name: str) -> None:
+    """Rename without replacing anything. Raises FileExistsError when the name is taken."""
+    try:
+        rename(source_folder, source, folder, name, flags=RENAME_NOREPLACE)
+        return
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EPERM):
+            raise
+    # A file system without NOREPLACE: a hard link never replaces, and a folder only replaces an empty one.
+    try:
+        os.link(source, name, src_dir_fd=source_folder, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EACCES, errno.EISDIR):
+            raise
+        os.mkdir(name, dir_fd=folder)
+        os.rename(source, name, src_dir_fd=source_folder, dst_dir_fd=folder)
+        return
+    os.unlink(source, dir_fd=source_folder)
+
+
+def is_same(place: OpenedParent, stat: Stat | None) -> bool:
+    """True while the name still has the state that was recorded when the change was prepared."""
+    now = place.stat()
+    if stat is None or now is None:
+        return stat is now
+    return stat.mark.fits(now)
+
+
+def sweep(folder: int, swept: set[tuple[int, int]]) -> None:
+    """Remove old temporaries that a crash left in this folder; checked once per folder."""
+    found = os.fstat(folder)
+    key = (found.st_dev, found.st_ino)
+    if key in swept or len(swept) > 10_000:
+        return
+    swept.add(key)
+    opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        with os.scandir(opened) as entries:
+            old = [entry.name for entry in entries if entry.name.startswith(TEMPORARY)]
+        for name in old:
+            if os.stat(name, dir_fd=opened, follow_symlinks=False).st_ctime < time.time() - _STALE_S:
+                remove_tree(opened, name)
+    except OSError:
+        # Cleaning is best effort; it must never prevent a write.
+        pass
+    finally:
+        os.close(opened)

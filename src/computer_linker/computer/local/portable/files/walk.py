@@ -1,0 +1,285 @@
+"""Listing: one folder by pages, a tree level by level; names only, no link is followed and no content read."""
+
+import os
+import stat as modes
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from heapq import nsmallest
+
+from computer_linker.computer.facets.files import ListedEntry, Listing, Tree, TreeEntry
+from computer_linker.computer.facets.lines import MAX_REPLY
+from computer_linker.computer.gitignore import IgnoreFile, is_ignored, parse_ignore
+from computer_linker.computer.local.portable.files.open import FOLDER, READ, Opener, type_of
+from computer_linker.errors import Aborted, LinkError, NotFound
+from computer_linker.model.paths import PathRules, RootedPath
+from computer_linker.model.times import shown_ns
+from computer_linker.policy.names import is_sensitive
+from computer_linker.policy.paths import is_denied
+
+TEMPORARY = ".~cl-"
+"""The prefix of this service's temporary files; they are never listed."""
+_MAX_IGNORE_FILE = 1 << 20
+_LONGEST = 4 * 255 + 170
+Halted = Callable[[], bool]
+
+
+def list_folder(
+    opener: Opener, path: RootedPath, *, max_results: int, include_hidden: bool, after: str | None
+) -> Listing:
+    """One page of a folder's entries, by name."""
+    with _folder(opener, path) as (descriptor, real):
+        names = _names(descriptor, max_results + 1, include_hidden=include_hidden, after=after, real=real)
+        page = names[:max_results]
+        prefix = "" if path.shown == "." else path.shown.rstrip("/") + "/"
+        page = _fitting(page, len(prefix))
+        entries, odd = _listed(descriptor, page, prefix)
+    warnings = (_odd_names(odd),) if odd else ()
+    return Listing(entries, page[-1] if len(names) > len(page) else None, warnings)
+
+
+def walk_tree(
+    opener: Opener,
+    path: RootedPath,
+    *,
+    max_depth: int,
+    max_entries: int,
+    max_bytes: int,
+    gitignore: bool,
+    halted: Halted,
+) -> Tree:
+    """Everything beneath a folder, breadth first, so that a truncated tree still has complete upper levels."""
+    return _TreeWalk(opener, path, max_depth, max_entries, max_bytes, gitignore, halted).run()
+
+
+class _TreeWalk:
+    def __init__(
+        self,
+        opener: Opener,
+        path: RootedPath,
+        max_depth: int,
+        max_entries: int,
+        max_bytes: int,
+        gitignore: bool,
+        halted: Halted,
+    ) -> None:
+        self.opener = opener
+        self.path = path
+        self.max_depth = max_depth
+        self.left = max_entries
+        self.room = max_bytes
+        self.gitignore = gitignore
+        self.halted = halted
+        self.entries: list[TreeEntry] = []
+        self.unread = 0
+        self.odd = 0
+
+    def run(self) -> Tree:
+        ignores = self._above() if self.gitignore else ()
+        queue: deque[tuple[RootedPath, int, tuple[IgnoreFile, ...]]] = deque([(self.path, 1, ignores)])
+        is_truncated = False
+        while queue and not is_truncated:
+            if self.halted():
+                raise Aborted("The walk was stopped.")
+            folder, depth, above = queue.popleft()
+            try:
+                with _folder(self.opener, folder) as (descriptor, real):
+                    here = self._ignores_of(descriptor, real, above)
+                    folders, is_truncated = self._level(descriptor, folder, real, here)
+            except LinkError:
+                # A folder that cannot be opened is listed but not entered; the target itself must open.
+                if depth == 1:
+                    raise
+                self.unread += 1
+                continue
+            if depth < self.max_depth:
+                queue.extend((folder.child(name), depth + 1, here) for name in folders)
+        return Tree(self.entries, is_truncated, self._warnings())
+
+    def _level(
+        self, descriptor: int, folder: RootedPath, real: RootedPath, ignores: tuple[IgnoreFile, ...]
+    ) -> tuple[list[str], bool]:
+        """Add one folder's entries; returns the folders to enter, and whether a limit was reached."""
+        prefix = "" if folder.shown == "." else folder.shown.rstrip("/") + "/"
+        inside = "".join(part + "/" for part in real.parts)
+        folders: list[str] = []
+        append = self.entries.append
+        for entry in _sorted_entries(descriptor, self.left + 1, real):
+            name = entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if ignores and (
+                (name == ".git" and self.gitignore) or is_ignored(ignores, inside + name, is_folder=is_folder)
+            ):
+                continue
+            if self.gitignore and name == ".git":
+                continue
+            if self.left <= 0 or self.room <= 0:
+                return folders, True
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            shown = prefix + name
+            if not shown.isascii():
+                shown = self._plain(shown)
+            if is_folder:
+                append({"path": shown, "type": "directory", "size": 0})
+                if not is_closed((*real.parts, name), real.rules):
+                    folders.append(name)
+            else:
+                append({"path": shown, "type": type_of(found.st_mode), "size": found.st_size})
+            self.left -= 1
+            # The size of the entry's JSON with its quotes escaped once more.
+            self.room -= len(shown) + 66
+        return folders, False
+
+    def _plain(self, shown: str) -> str:
+        plain = printable(shown)
+        self.odd += plain is not shown
+        self.room -= 3 * len(shown)
+        return plain
+
+    def _above(self) -> tuple[IgnoreFile, ...]:
+        """The .gitignore files of the folders above the target."""
+        found: tuple[IgnoreFile, ...] = ()
+        for depth in range(len(self.path.parts)):
+            folder = RootedPath(self.path.root, self.path.parts[:depth], self.path.rules, self.path.prefix)
+            with _folder(self.opener, folder) as (descriptor, real):
+                found = self._ignores_of(descriptor, real, found)
+        return found
+
+    def _ignores_of(self, descriptor: int, real: RootedPath, above: tuple[IgnoreFile, ...]) -> tuple[IgnoreFile, ...]:
+        if not self.gitignore:
+            return ()
+        text = _ignore_text(descriptor)
+        if not text:
+            return above
+        return (*above, parse_ignore(text, "".join(part + "/" for part in real.parts)))
+
+    def _warnings(self) -> tuple[str, ...]:
+        warnings: list[str] = []
+        if self.unread:
+            warnings.append(f"{self.unread} folders could not be opened and are listed without their contents.")
+        if self.odd:
+            warnings.append(_odd_names(self.odd))
+        return tuple(warnings)
+
+
+def is_closed(parts: tuple[str, ...], rules: PathRules) -> bool:
+    """True for a folder that a walk lists but never enters, such as a sensitive one."""
+    return not rules.allow_sensitive and is_sensitive(parts)
+
+
+def printable(name: str) -> str:
+    """A name as valid JSON text; bytes that are not UTF-8 are escaped."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return name
+
+
+@contextmanager
+def _folder(opener: Opener, path: RootedPath) -> Iterator[tuple[int, RootedPath]]:
+    try:
+        descriptor, real = opener.open(path, FOLDER)
+    except NotFound as error:
+        if error.details.get("errno") == "ENOTDIR":
+            raise NotFound(f"{path.shown} is not a folder.", path=path.shown) from None
+        raise
+    try:
+        yield descriptor, real
+    finally:
+        os.close(descriptor)
+
+
+def _names(descriptor: int, wanted: int, *, include_hidden: bool, after: str | None, real: RootedPath) -> list[str]:
+    """The first `wanted` names after `after`; memory stays bounded in a folder of any size."""
+    denied = real.rules.denied
+    names: list[str] = []
+    bound = max(4 * wanted, 50_000)
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith(".") and (not include_hidden or name.startswith(TEMPORARY)):
+                continue
+            if (after is not None and name <= after) or (denied and is_denied((*real.parts, name), denied)):
+                continue
+            names.append(name)
+            if len(names) > bound:
+                names = nsmallest(wanted, names)
+    names.sort()
+    return names[:wanted]
+
+
+def _fitting(names: list[str], prefix: int, room: int = MAX_REPLY - 200_000) -> list[str]:
+    """As many names as fit one reply, where each occurs twice with escaped quotes; at least one."""
+    if len(names) * (2 * _LONGEST + prefix) < room:
+        return names
+    for number, name in enumerate(names):
+        room -= 2 * (len(name) if name.isascii() else 4 * len(name)) + prefix + 170
+        if room < 0:
+            return names[: max(1, number)]
+    return names
+
+
+def _listed(descriptor: int, names: list[str], prefix: str) -> tuple[list[ListedEntry], int]:
+    entries: list[ListedEntry] = []
+    odd = 0
+    for name in names:
+        try:
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if not name.isascii():
+            plain = printable(name)
+            odd += plain is not name
+            name = plain
+        mode = found.st_mode
+        entries.append(
+            {
+                "name": name,
+                "path": prefix + name,
+                "type": "file" if modes.S_ISREG(mode) else type_of(mode),
+                "size": found.st_size,
+                "modifiedAt": shown_ns(found.st_mtime_ns),
+            }
+        )
+    return entries, odd
+
+
+def _sorted_entries(descriptor: int, wanted: int, real: RootedPath) -> list["os.DirEntry[str]"]:
+    denied = real.rules.denied
+    kept: list[os.DirEntry[str]] = []
+    bound = wanted + 50_000
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            if entry.name.startswith(TEMPORARY) or (denied and is_denied((*real.parts, entry.name), denied)):
+                continue
+            kept.append(entry)
+            if len(kept) > bound:
+                kept = nsmallest(wanted, kept, key=_name)
+    kept.sort(key=_name)
+    return kept
+
+
+def _name(entry: "os.DirEntry[str]") -> str:
+    return entry.name
+
+
+def _ignore_text(descriptor: int) -> str:
+    try:
+        opened = os.open(".gitignore", READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
+    except OSError:
+        return ""
+    try:
+        found = os.fstat(opened)
+        if not modes.S_ISREG(found.st_mode) or found.st_size > _MAX_IGNORE_FILE:
+            return ""
+        return os.read(opened, _MAX_IGNORE_FILE).decode("utf-8", "replace")
+    finally:
+        os.close(opened)
+
+
+def _odd_names(count: int) -> str:
+    return f"{count} names are not UTF-8 text; they are shown escaped and cannot be named in a request."

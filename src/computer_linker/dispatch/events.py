@@ -1,0 +1,53 @@
+"""Events of the dispatcher: the start of one operation, and the fields of a failure."""
+
+import time
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from computer_linker.errors import ConfirmRequired, LinkError
+from computer_linker.model.event import Event
+from computer_linker.model.ids import new_ulid
+from computer_linker.model.principal import Principal
+from computer_linker.policy.confirm import Denied
+
+
+def new_event(scope: str, op: str, principal: Principal, parent: str | None) -> Event:
+    """The event of an operation that begins now."""
+    return Event(
+        operation_id=new_ulid(),
+        started_at=_now(),
+        scope=scope[:64],
+        op=op[:64],
+        principal=principal.id,
+        session=principal.session,
+        connection=principal.connection,
+        client=principal.client,
+        parent=parent,
+    )
+
+
+def _now() -> str:
+    second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_date(second)}.{millisecond:03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    """The date and time of one second; the calls of that second share it."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def mark_failed(event: Event, error: LinkError) -> None:
+    """Record a failure in the event: its code, what it leaves unknown, and who or which rule refused it."""
+    event.ok = False
+    event.error_code = error.code
+    if error.details.get("effect") == "unverifiable":
+        # Sent to another computer and not answered: the history must not read as if nothing had happened.
+        event.effect = "unverifiable"
+    if isinstance(error, ConfirmRequired):
+        # Denied, not answered in time, and no approver available are three different outcomes.
+        event.decision, event.reason = "ask", error.message
+        event.approval = error.approval if isinstance(error, Denied) else None
+    elif event.decision == "allow" and error.code in ("permission_denied", "path_out_of_scope", "paused"):
+        event.decision = "deny"
+        event.reason = str(error.details.get("rule") or error.code)

@@ -1,0 +1,45 @@
+"""The approval preview of an act on a page: the element and the page, because a reference means nothing to a person."""
+
+from contextlib import AbstractAsyncContextManager, nullcontext
+
+import anyio
+
+from computer_linker.errors import NotFound
+from computer_linker.operations.browser.paging import checked_ref
+from computer_linker.policy.confirm import About
+from computer_linker.policy.digest import digest_of_parts
+from computer_linker.providers.browser.answers import text_in
+from computer_linker.providers.browser.browsers import Browsers
+from computer_linker.providers.browser.page import look, resolve
+from computer_linker.providers.browser.session import Session
+from computer_linker.providers.refs.store import References
+from computer_linker.registry import Context
+
+
+async def show_page_act(ctx: Context, target: str, input: object = None, options: object = None) -> About:
+    """The element of an act on the current page. The approval is bound to that element on that page."""
+    session = ctx.use(Browsers).find(ctx.scope, ctx.principal)
+    async with _busy(session):
+        page = await look(session, ctx.scope)
+    at = resolve(ctx.use(References), ctx.scope, session, page, checked_ref(target))
+    one = page.seen[at[1:]].element
+    lines = (f'the {one.role} "{one.name}"', f'on the page "{page.title}" at {page.url}')
+    holds = {"element": digest_of_parts(one.role, one.name), "page": digest_of_parts(page.url, page.title)}
+    return About(lines, holds)
+
+
+async def show_dialog(ctx: Context, target: str, input: object = None) -> About:
+    """The open dialog of the page."""
+    session = ctx.use(Browsers).find(ctx.scope, ctx.principal)
+    async with _busy(session):
+        (shown,) = await session.ask(("dialog", "status"))
+    kind, message = text_in(shown, "type", 20), text_in(shown, "message", 2000)
+    if not kind:
+        raise NotFound("The page shows no dialog.")
+    return About((f"the {kind} of the page:", message), {"dialog": digest_of_parts(kind, message)})
+
+
+def _busy(session: Session) -> AbstractAsyncContextManager[None]:
+    """Lock the page, unless an act that checks again at the last moment holds the lock already."""
+    is_ours = session.busy.statistics().owner == anyio.get_current_task()
+    return nullcontext() if is_ours else session.busy

@@ -1,0 +1,66 @@
+"""The approval preview of a command: the command line, its folder, and the files of the scope it names."""
+
+from typing import Protocol
+
+from computer_linker.changes.fingerprints import Fingerprints
+from computer_linker.errors import LinkError
+from computer_linker.policy.confirm import About
+from computer_linker.policy.digest import digest_of_parts
+from computer_linker.providers.packages.manifests import Source, with_arguments
+from computer_linker.providers.packages.project import MANIFESTS, read_project
+from computer_linker.providers.processes.named import MOST, named_in
+from computer_linker.registry import Context
+
+_ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
+
+
+class _Command(Protocol):
+    @property
+    def command(self) -> str | list[str]: ...
+
+
+class _Script(Protocol):
+    @property
+    def script(self) -> str: ...
+    @property
+    def args(self) -> list[str]: ...
+    @property
+    def source(self) -> Source | None: ...
+
+
+async def show_command(ctx: Context, input: _Command, target: str = ".", options: object = None) -> About:
+    """The scripts and programs of the scope that the command names, by digest."""
+    return await about_command(ctx, input.command, target)
+
+
+async def show_script(ctx: Context, input: _Script, target: str = ".", options: object = None) -> About:
+    """The script's definition, and the manifests and files that determine it, by digest."""
+    folder = ctx.path(target or ".")
+    project = await read_project(ctx.computer, folder)
+    script = project.script(input.script, input.source)
+    argv = with_arguments(script, input.args)
+    around = project.around(script)
+    lines = [f"{each.source} says {each.name}: {each.command}" for each in around if each.command]
+    named = [folder.child(name).shown for name in MANIFESTS]
+    named += [name for each in around if each.command for name in named_in(each.command, folder, ctx.scope.roots)]
+    about = await about_command(ctx, list(argv), target, tuple(named))
+    return About((*lines, *about.lines), {**about.holds, "script": digest_of_parts(*argv)})
+
+
+async def about_command(ctx: Context, command: str | list[str], target: str, more: tuple[str, ...] = ()) -> About:
+    """A command line with the files of the scope that it names."""
+    cwd = ctx.path(target or ".")
+    named = list(dict.fromkeys((*more, *named_in(command, cwd, ctx.scope.roots))))
+    prints = Fingerprints(ctx.computer.files)
+    for name in named[:MOST]:
+        try:
+            path = ctx.path(name)
+            await prints.add_file(path, "names")
+        except LinkError:
+            # Not a path of this scope, or one that its commands cannot open either.
+            continue
+    text = command if isinstance(command, str) else repr(command)
+    lines = [f"in the folder {cwd.shown}: {text}", *prints.lines]
+    if len(named) > MOST:
+        lines.append(f"Not checked beyond {MOST} names.")
+    return About((*lines, _ONLY), prints.holds)

@@ -1,0 +1,49 @@
+"""The approval preview of a change to a repository: what is staged, or what would be."""
+
+from computer_linker.changes.fingerprints import Fingerprints
+from computer_linker.errors import LinkError
+from computer_linker.operations.git.staging import PathsInput
+from computer_linker.policy.confirm import About
+from computer_linker.policy.digest import digest_of_parts
+from computer_linker.providers.git.commits import head
+from computer_linker.providers.git.run import Git, GitRun
+from computer_linker.providers.git.staging import staged_blobs, unstaged_names
+from computer_linker.providers.held import guarded
+from computer_linker.registry import Context
+
+_SHOWN = 60
+_MOST = 500
+
+
+async def show_staged(ctx: Context, input: object, target: str = ".", options: object = None) -> About:
+    """The files in the index that differ from the head, each by the blob that would be committed."""
+
+    def work(run: GitRun) -> tuple[str, list[str]]:
+        return head(run), staged_blobs(run)
+
+    parent, staged = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
+    lines = [f"on {parent[:12] or 'no commit yet'}, with {len(staged)} staged files:", *staged[:_SHOWN]]
+    if len(staged) > _SHOWN:
+        lines.append(f"… {len(staged) - _SHOWN} more, which are held too")
+    return About(tuple(lines), {"head": digest_of_parts(parent), "index": digest_of_parts(*staged)})
+
+
+async def show_unstaged(ctx: Context, input: PathsInput, target: str = ".") -> About:
+    """The files that would be staged, each by its current content."""
+    paths = [ctx.path(path) for path in input.paths]
+
+    def work(run: GitRun) -> tuple[list[str], list[str]]:
+        return unstaged_names(run, [run.repository.from_top(path) for path in paths]), staged_blobs(run)
+
+    names, staged = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
+    prints = Fingerprints(ctx.computer.files)
+    for name in names[:_MOST]:
+        try:
+            await prints.add_file(ctx.path(name), "stages", lists_all=True)
+        except LinkError:
+            prints.lines.append(f"{name}: cannot be looked at")
+    if len(names) > _MOST:
+        prints.lines.append(f"Not checked beyond {_MOST} files.")
+    return About(
+        tuple(prints.lines), {**prints.holds, "files": digest_of_parts(*names), "index": digest_of_parts(*staged)}
+    )

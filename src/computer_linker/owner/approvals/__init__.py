@@ -1,0 +1,1 @@
+"""What waits for your yes: a live list on a terminal, or list, allow and deny."""

@@ -1,0 +1,31 @@
+"""approvals.list: the requests that wait for a person."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
+from computer_linker.service.approvals import TerminalApprovals, Waiting
+
+
+class ListInput(Model):
+    stays: Annotated[bool, Field(description="The terminal shows a question: calls wait for it.")] = False
+    known: Annotated[
+        list[str] | None,
+        Field(description="Wait until others wait than these, which the terminal shows. Calls wait for it meanwhile."),
+    ] = None
+
+
+@owner_operation(
+    "approvals.list",
+    effect=Effect.OBSERVE,
+    where="service",
+    is_derived=False,
+    examples=[Example("What waits for an answer?", {})],
+)
+async def approvals_list(ctx: Context, input: ListInput = ListInput()) -> Waiting:
+    """What waits for an answer now."""
+    terminals = ctx.use(TerminalApprovals)
+    if input.stays:
+        terminals.stay()
+    return await (terminals.waiting() if input.known is None else terminals.changed(set(input.known)))

@@ -1,0 +1,1 @@
+"""Connect an MCP client, and check that it works."""

@@ -1,0 +1,1 @@
+"""Show, check and change config.json."""

@@ -1,0 +1,1 @@
+"""The fleet this machine is part of."""

@@ -1,0 +1,1 @@
+"""Other computers: listen for them, pair, list and remove."""

@@ -1,0 +1,1 @@
+"""Long-running processes that clients started."""

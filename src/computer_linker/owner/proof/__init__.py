@@ -1,0 +1,1 @@
+"""Evidence: what was seen and kept."""

@@ -1,0 +1,1 @@
+"""List, add, edit and remove what clients may use."""

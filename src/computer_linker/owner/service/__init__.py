@@ -1,0 +1,1 @@
+"""Keep this program running as a service of your user."""

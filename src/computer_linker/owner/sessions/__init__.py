@@ -1,0 +1,1 @@
+"""The OAuth clients that may use this computer."""

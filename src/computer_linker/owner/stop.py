@@ -1,0 +1,30 @@
+"""stop: end the running service."""
+
+from collections.abc import Iterator
+
+from computer_linker.registry.owner import Context, Effect, Example, Model, Note, Shown, owner_operation
+from computer_linker.service.lifetime import Lifetime
+
+
+class Stopping(Model):
+    stopping: bool
+
+
+def _text(result: Stopping) -> Iterator[Shown]:
+    yield Note("The service is ending." if result.stopping else "No service runs.")
+
+
+@owner_operation(
+    "stop",
+    effect=Effect.CHANGE,
+    where="running",
+    idle=Stopping(stopping=False),
+    text=_text,
+    examples=[Example("End the service.", {}, runs=False)],
+)
+async def stop(ctx: Context) -> Stopping:
+    """End the service of this state folder, letting what is under way finish or stop cleanly."""
+    ctx.use(Lifetime).end()
+    # It ends after this answer, so its end is not confirmed yet.
+    ctx.effect = "unverifiable"
+    return Stopping(stopping=True)

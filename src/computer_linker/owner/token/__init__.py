@@ -1,0 +1,1 @@
+"""Show or replace the owner's token for HTTP clients."""

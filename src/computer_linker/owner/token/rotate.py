@@ -1,0 +1,52 @@
+"""token.rotate: a new owner's token in place of the old."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from computer_linker.auth.oauth.state import OAuthState
+from computer_linker.auth.owner_token import digest_of, new_token
+from computer_linker.registry.owner import Context, Effect, Example, Model, Note, Shown, owner_operation
+from computer_linker.service.changing_config import change_config, first_config
+
+
+class RotateInput(Model):
+    digest: Annotated[bool, Field(description="Keep only a digest: the token is shown now and never again.")] = False
+    show_token: Annotated[bool, Field(description="Print the new token.")] = False
+    revoke: Annotated[
+        bool, Field(description="Also stop at once what OAuth clients have running. Their sessions end anyway.")
+    ] = False
+
+
+class Rotated(Model):
+    rotated: bool
+    owner_token: Annotated[str | None, Field(description="The new token, when it is to be shown.")]
+
+
+def _text(result: Rotated) -> Iterator[Shown]:
+    yield Note("The old token no longer works.")
+    if result.owner_token is not None:
+        yield result.owner_token
+
+
+@owner_operation(
+    "token.rotate",
+    effect=Effect.CHANGE,
+    text=_text,
+    examples=[Example("A new token, shown once.", {"input": {"digest": True}})],
+)
+async def token_rotate(ctx: Context, input: RotateInput = RotateInput()) -> Rotated:
+    """Replace the token. The old one, and every OAuth session it consented to, stop working with the next request."""
+    token = new_token()
+    await first_config(ctx, with_token=False)
+
+    def edit(document: dict[str, Any]) -> None:
+        document["ownerToken"] = digest_of(token) if input.digest else token
+
+    await change_config(ctx, edit)
+    if input.revoke:
+        state = ctx.use(OAuthState)
+        for family in list(state.families):
+            state.revoke(family)
+    return Rotated(rotated=True, owner_token=token if input.show_token or input.digest else None)

@@ -1,0 +1,30 @@
+"""token.show: the owner's token."""
+
+from collections.abc import Iterator
+
+from computer_linker.auth.owner_token import is_digest
+from computer_linker.config.load import load
+from computer_linker.errors import NotFound
+from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, owner_operation
+
+
+class OwnerToken(Model):
+    owner_token: str
+
+
+def _text(result: OwnerToken) -> Iterator[Shown]:
+    yield result.owner_token
+
+
+@owner_operation("token.show", effect=Effect.OBSERVE, text=_text, examples=[Example("Print the token.", {})])
+async def token_show(ctx: Context) -> OwnerToken:
+    """Print the token. Whoever has it can use every scope over HTTP."""
+    kept = load(ctx.services.home).owner_token
+    if kept is None:
+        raise NotFound("There is no owner token.", hint="computer-linker token rotate makes one")
+    if is_digest(kept):
+        raise NotFound(
+            "Only the token's digest is kept, so it cannot be shown.",
+            hint="computer-linker token rotate makes a new one",
+        )
+    return OwnerToken(owner_token=kept)

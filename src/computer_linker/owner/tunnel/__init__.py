@@ -1,0 +1,1 @@
+"""Reach this computer from elsewhere, MCP alone."""

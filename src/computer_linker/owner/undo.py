@@ -1,0 +1,94 @@
+"""undo: take back a change, of the config by a command or of files by any client."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from computer_linker.errors import NotFound
+from computer_linker.model.envelope import Call
+from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
+from computer_linker.service.changing_config import kept_config_changes, newest_config_change, undo_config_change
+
+if TYPE_CHECKING:
+    from computer_linker.undo.journal import Record
+
+_LAST = "last"
+
+
+class UndoInput(Model):
+    operation: Annotated[
+        str,
+        Field(description="The operation's id, as the history shows it; `last` is the newest change, of any client."),
+        Positional(),
+    ]
+
+
+class UndoneFile(Model):
+    path: str
+    action: Annotated[str, Field(description="removed, restored, created or moved")]
+
+
+class Undone(Model):
+    undone: str
+    scope: Annotated[str | None, Field(description="Whose files were put back; null for the config.")] = None
+    files: list[UndoneFile] = []
+
+
+def _text(result: Undone) -> Iterator[Shown]:
+    if result.scope is None:
+        yield f"The config is as it was before {result.undone}."
+        return
+    yield f"Took back {result.undone} in {result.scope}."
+    for file in result.files:
+        yield f"{file.action} {file.path}"
+
+
+@owner_operation(
+    "undo",
+    effect=Effect.CHANGE,
+    needs_setup=True,
+    text=_text,
+    examples=[Example("Take back a change.", {"input": {"operation": "01KA00000000000000000000AA"}}, runs=False)],
+)
+async def undo(ctx: Context, input: UndoInput) -> Undone:
+    """Take back a change: the config or the files are again what they were. Refused when they were changed since."""
+    from computer_linker.undo.journal import UndoJournal
+    from computer_linker.undo.steps import recover
+
+    if ctx.services.peek(UndoJournal) is None:
+        # Without a service: changes that a crash interrupted are restored first.
+        await recover(ctx.use(UndoJournal), ctx.computer.files)
+    config = kept_config_changes(ctx.services.home)
+    files = {record.operation_id: record for record in ctx.use(UndoJournal).undoable()}
+    wanted = await _newest(ctx, files) if input.operation == _LAST else input.operation
+    ctx.note(undone=wanted)
+    if wanted in files:
+        return await _undo_files(ctx, wanted, files[wanted].scope_id)
+    if wanted not in config:
+        raise NotFound(
+            "There is nothing kept to undo."
+            if input.operation == _LAST
+            else f"There is nothing kept to undo {wanted[:80]}.",
+            hint="the newest changes of files and of the config are kept: computer-linker history",
+        )
+    await undo_config_change(ctx.services.home, wanted)
+    ctx.effect = "confirmed"
+    return Undone(undone=wanted)
+
+
+async def _newest(ctx: Context, files: dict[str, "Record"]) -> str:
+    """The newest change that can be undone: not a config that was changed since, nor files of a scope that is gone."""
+    config = await newest_config_change(ctx.services.home)
+    scopes = {scope.id for scope in ctx.services.config.scopes} if files else set()
+    here = (one.operation_id for one in files.values() if one.op != "file.undo" and one.scope_id in scopes)
+    return max([config or "", *here])
+
+
+async def _undo_files(ctx: Context, operation_id: str, scope: str) -> Undone:
+    from computer_linker.operations.file import undo as client
+    from computer_linker.service.run_for_owner import run_for_owner
+
+    done = await run_for_owner(ctx, Call(scope, "file.undo", input={"operationId": operation_id}), client.Undone)
+    files = [UndoneFile(path=file.path, action=file.action) for file in done.files]
+    return Undone(undone=operation_id, scope=scope, files=files)

@@ -1,0 +1,80 @@
+"""Scopes that can change files, and so the programs in their folders."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from computer_linker.config.defaults import EXECUTES
+from computer_linker.model.capability import Capability
+from computer_linker.model.scope import Scope
+from computer_linker.policy.names import is_protected
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A scope with `fs:write`, as far as programs are concerned."""
+
+    scope: str
+    roots: tuple[str, ...]
+    """Its folders, as configured and resolved."""
+    reaches_protected: bool
+    """True when it may write protected names, such as `.cargo/bin`."""
+
+    def could_replace(self, path: str, real: str) -> bool:
+        """Return True when this scope could replace `path` or its target `real`."""
+        return any(
+            could_be_replaced(place, root)
+            for place in (path, real)
+            for root in self.roots
+            if self._reaches(place, root)
+        )
+
+    def _reaches(self, place: str, root: str) -> bool:
+        if not is_below(place, (root,)):
+            return False
+        return self.reaches_protected or not is_protected(PurePath(place).relative_to(root).parts)
+
+
+def writers_of(scopes: Iterable[Scope], *, but: str | None = None, protects: bool = True) -> tuple[Writer, ...]:
+    """The scopes that can write, without the scope `but`. `protects`: the boundary keeps commands from protected names."""
+    return tuple(_writers(scopes, but, protects))
+
+
+def _writers(scopes: Iterable[Scope], but: str | None, protects: bool) -> Iterator[Writer]:
+    for scope in scopes:
+        if scope.type != "folder" or scope.id == but or Capability.FS_WRITE not in scope.granted:
+            continue
+        policy = scope.policy
+        is_held = policy.sandbox != "off" and protects
+        executes = bool(EXECUTES & scope.granted)
+        roots = dict.fromkeys(
+            place for root in scope.roots for place in (root.rstrip("/") or "/", os.path.realpath(root))
+        )
+        yield Writer(scope.id, tuple(roots), policy.allow_protected or (executes and not is_held))
+
+
+def writer_of(path: str, writers: Iterable[Writer]) -> str | None:
+    """The id of a scope that could replace the program at this path; None when none could."""
+    real = os.path.realpath(path)
+    return next((writer.scope for writer in writers if writer.could_replace(path, real)), None)
+
+
+def could_be_replaced(path: str, root: str) -> bool:
+    """True when this user could change the file or any folder between it and the root, and so what runs."""
+    place = path
+    while True:
+        try:
+            owner = Path(place).stat().st_uid
+        except OSError:
+            return True
+        if owner == os.geteuid() or os.access(place, os.W_OK):
+            return True
+        if place in (root, "/") or not is_below(place, (root,)):
+            return False
+        place = str(Path(place).parent)
+
+
+def is_below(path: str, places: Iterable[str]) -> bool:
+    """True for one of the places, and for everything beneath them."""
+    return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)

@@ -1,0 +1,68 @@
+"""Confinement of a program that the service knows, such as an agent: one working folder, and folders of its own."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from computer_linker.computer.facets.files import Files
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import check_name
+from computer_linker.providers.sandbox.boundary import Confinement, Folder
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramAccess:
+    """What such a program may access besides what a command of the scope may read."""
+
+    writes: bool
+    """Whether the working folder may be written; everything else of the scope is read-only to it."""
+    network: bool
+    own: tuple[str, ...] = ()
+    """Absolute paths of the program's own folders."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables the service sets, besides those a caller may set."""
+    nests: bool = False
+    """It creates its own sandbox."""
+    through: tuple[str, ...] = ()
+    """A wrapper of the service that starts the judged command, which follows as its arguments."""
+
+
+def confinement_for(
+    access: ProgramAccess,
+    place: Confinement,
+    cwd: RootedPath,
+    others: tuple[Folder, ...],
+    files: Files,
+    held: list[int],
+) -> Confinement:
+    """The confinement: the working folder, writable if asked, the other folders read-only, and its own folders."""
+    working = _working_folder(access, place.cwd, cwd, files, held)
+    return replace(
+        place,
+        writable=(working,) if access.writes else (),
+        readable=others if access.writes else (*others, working),
+        own=own_folders(access, held),
+        nests=access.nests,
+    )
+
+
+def own_folders(access: ProgramAccess, held: list[int]) -> tuple[Folder, ...]:
+    """The program's own folders, held by descriptor."""
+    return tuple(Folder(_opened(path, held), path) for path in access.own)
+
+
+def _working_folder(access: ProgramAccess, where: str, cwd: RootedPath, files: Files, held: list[int]) -> Folder:
+    # Links in the path are resolved, so that the rules apply to the real path.
+    top = os.path.realpath(cwd.root)
+    above = Path(where).relative_to(top).parts if Path(where).is_relative_to(top) else cwd.parts
+    check_name(replace(cwd, parts=above), for_writing=access.writes)
+    fd = files.open_folder(cwd)
+    held.append(fd)
+    return Folder(fd, where, cwd.rules, above=above)
+
+
+def _opened(path: str, held: list[int]) -> int:
+    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    held.append(fd)
+    return fd

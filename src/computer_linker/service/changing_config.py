@@ -1,0 +1,131 @@
+"""The only function by which an owner's operation changes config.json: checked, undoable, read back."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from computer_linker.config import roots
+from computer_linker.config.load import load, parse, read_document, with_identity
+from computer_linker.config.private import make_folder
+from computer_linker.config.runtime import effective
+from computer_linker.config.schema import Config
+from computer_linker.config.store import Beside, Edit, ensure, exists, update, write_whole
+from computer_linker.errors import Conflict, NotFound
+from computer_linker.registry.context import Context
+from computer_linker.service.settings import check
+
+_FOLDER = "config-undo"
+_KEPT = 50
+_NOT_UNDONE = ("ownerToken", "tunnel")
+"""What an undo leaves as it is: an old token would work again, and a tunnel is opened and closed by its own commands."""
+
+
+async def change_config(ctx: Context, edit: Edit) -> Config:
+    """Change config.json by `edit`, which works in place. Raises ConfigInvalid, having changed nothing."""
+    home = ctx.services.home
+
+    def change() -> tuple[Config, bool]:
+        stored = change_recorded(home, ctx.operation_id, edit)
+        return stored, load(home) == stored
+
+    # Another process may hold the config's lock.
+    stored, is_there = await to_thread.run_sync(change)
+    ctx.effect = "confirmed" if is_there else "partial"
+    return stored
+
+
+def change_recorded(home: Path, operation_id: str, edit: Edit) -> Config:
+    """Change config.json under its lock, and keep what the change replaces; waits for the disk."""
+
+    def keep(before: dict[str, Any], after: dict[str, Any]) -> None:
+        if _undoable(before) != _undoable(after):
+            _keep(home, operation_id, before, after)
+
+    return _update(home, edit, keep)
+
+
+async def first_config(ctx: Context, *, with_token: bool = True) -> bool:
+    """Make a first config where there is none; True when made now."""
+    from computer_linker.auth.owner_token import new_token
+
+    return await to_thread.run_sync(ensure, ctx.services.home, new_token() if with_token else None)
+
+
+def kept_config_changes(home: Path) -> list[str]:
+    """The operations whose change of the config is kept, the oldest first."""
+    return sorted(path.stem for path in (home / _FOLDER).glob("*.json"))
+
+
+async def newest_config_change(home: Path) -> str | None:
+    """The newest kept change that can be undone now: config.json is still what that change made of it."""
+
+    def find() -> str | None:
+        kept = kept_config_changes(home)
+        if not kept or not exists(home):
+            return None
+        now = _digest(with_identity(read_document(home).value, home))
+        return next((one for one in reversed(kept) if _read(home, one)["after"] == now), None)
+
+    return await to_thread.run_sync(find)
+
+
+async def undo_config_change(home: Path, operation_id: str) -> None:
+    """Put config.json back to what it was before that operation. Raises Conflict when it was changed since.
+
+    The folders of its scopes are again those that were on record then, so one that was replaced meanwhile stays refused.
+    """
+
+    def edit(document: dict[str, Any]) -> None:
+        if _digest(document) != kept["after"]:
+            raise Conflict("config.json was changed since; nothing was undone.", hint="undo the later change first")
+        stays = {name: document[name] for name in _NOT_UNDONE if name in document}
+        document.clear()
+        document.update(kept["before"], **stays)
+
+    def undo() -> None:
+        _update(home, edit, lambda before, after: roots.put_back(home, kept["roots"]))
+        _path(home, operation_id).unlink(missing_ok=True)
+
+    kept = await to_thread.run_sync(_read, home, operation_id)
+    await to_thread.run_sync(undo)
+
+
+def _update(home: Path, edit: Edit, beside: Beside) -> Config:
+    def checked(config: Config) -> list[str]:
+        effective(config, home)
+        return check(config)
+
+    return update(home, edit, checked, beside)
+
+
+def _keep(home: Path, operation_id: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    folder = home / _FOLDER
+    make_folder(folder)
+    identities = roots.listed(home, parse(before))
+    kept = {"before": _undoable(before), "after": _digest(after), "roots": identities}
+    write_whole(folder, f"{operation_id}.json", json.dumps(kept).encode())
+    for old in sorted(folder.glob("*.json"))[:-_KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def _read(home: Path, operation_id: str) -> dict[str, Any]:
+    try:
+        kept: dict[str, Any] = json.loads(_path(home, operation_id).read_bytes())
+    except FileNotFoundError:
+        raise NotFound(f"There is nothing kept to undo {operation_id[:80]}.") from None
+    return kept
+
+
+def _path(home: Path, operation_id: str) -> Path:
+    return home / _FOLDER / f"{operation_id}.json"
+
+
+def _undoable(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in _NOT_UNDONE}
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(_undoable(document), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,17 @@
+"""One change of a client's settings, as a command answers it."""
+
+from typing import Any
+
+from computer_linker.model.base import Model
+
+
+class ClientChange(Model):
+    client: str
+    title: str
+    file: str
+    needed: bool
+    written: bool
+    backup: str | None
+    diff: str
+    after: str
+    entry: dict[str, Any] | None = None

@@ -1,0 +1,16 @@
+"""This run of the service: its address, and its shutdown."""
+
+import asyncio
+
+
+class Lifetime:
+    """One run. On shutdown the service finishes or stops cleanly what still runs."""
+
+    def __init__(self) -> None:
+        self.ending = asyncio.Event()
+        self.local_url: str | None = None
+        self.bound_url: str | None = None
+
+    def end(self) -> None:
+        """Begin the shutdown; the caller still gets its answer."""
+        self.ending.set()

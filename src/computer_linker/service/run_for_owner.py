@@ -1,0 +1,58 @@
+"""Runs a client's operation for the owner, inside an operation of the owner's."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.errors import ExecutionFailed, wire_codes
+from computer_linker.model.base import Model
+from computer_linker.model.envelope import Call
+from computer_linker.registry.catalog import Catalog, find_one
+from computer_linker.registry.context import Context
+
+R = TypeVar("R", bound=Model)
+
+
+async def run_for_owner(ctx: Context, call: Call, kind: type[R]) -> R:
+    """The result of a client's operation under its own policy and event. Its refusal and effect become this operation's."""
+    op = find_one("computer_linker.operations", call.op)
+    assert op is not None, call.op
+    # Its own catalogue: with no service running, the dispatcher has only the owner's operation.
+    dispatcher = ctx.use(Dispatcher).with_catalog(Catalog({op.name: op}, {op.name: op}))
+    reply = await dispatcher.call(call, ctx.principal, ctx.report, parent=ctx.operation_id)
+    envelope = reply.envelope
+    if not reply.ok:
+        error = envelope["error"]
+        details = error["details"] | {"hint": hint_of(error["details"], call.scope)}
+        raise wire_codes().get(error["code"], ExecutionFailed)(f"{error['code']}: {error['message']}", **details)
+    ctx.effect = envelope.get("effect")
+    ctx.warnings.extend(envelope["warnings"])
+    ctx.note(operation=envelope["operationId"])
+    data = envelope["data"]
+    return data if isinstance(data, kind) else kind.from_wire(data)
+
+
+def hint_of(details: Mapping[str, Any], scope: str) -> str:
+    """The hint after a refusal, as a command where there is one."""
+    similar = details.get("similar")
+    if similar:
+        return f"did you mean {' or '.join(similar)}?"
+    # Another computer's scopes are changed there.
+    if "/" not in scope:
+        missing = details.get("missing")
+        if isinstance(missing, list) and missing:
+            return _granting(scope, missing)
+        if details.get("rule") == "allowedCommands":
+            change = f"computer-linker scope edit {scope} --policy 'allowedCommands=[...]'"
+            return f"computer-linker config show has the list; to change it: {change}"
+    return str(details.get("hint") or details.get("remedy") or "")
+
+
+def _granting(scope: str, missing: list[str]) -> str:
+    from computer_linker.config.defaults import CODEX, EXECUTES
+
+    # What runs programs needs a list of commands too, which set-up gives.
+    if EXECUTES & set(missing):
+        wish = "--codex" if set(CODEX) & set(missing) else "--shell"
+        return f"to allow it, with a list of commands: computer-linker setup FOLDER {wish}"
+    return f"to allow it: computer-linker scope edit {scope} --allow {' --allow '.join(missing)}"

@@ -1,0 +1,39 @@
+"""The owner's scopes in config.json: finding one, and recording which folders its roots are."""
+
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from computer_linker.config.load import CONFIG_NAME, load
+from computer_linker.config.roots import confirm
+from computer_linker.errors import NotFound
+
+
+def scope_in(document: dict[str, Any], scope_id: str) -> dict[str, Any]:
+    """The scope of this id in a config document. Raises NotFound."""
+    for scope in document.get("scopes", []):
+        if scope["id"] == scope_id:
+            found: dict[str, Any] = scope
+            return found
+    raise _not_found(scope_id)
+
+
+async def pin_roots(home: Path, scope_id: str) -> dict[str, str]:
+    """Record which folders the scope's roots are now; where each really lies."""
+    # Another process may hold the config's lock.
+    return await to_thread.run_sync(_pin_roots, home, scope_id)
+
+
+def _pin_roots(home: Path, scope_id: str) -> dict[str, str]:
+    scope = load(home).scope(scope_id)
+    if scope is None:
+        raise _not_found(scope_id)
+    found = {root: identity.real for root, identity in confirm(home, scope).items()}
+    # The service reads its config again when the file changed, and with it which folders were confirmed.
+    (home / CONFIG_NAME).touch()
+    return found
+
+
+def _not_found(scope_id: str) -> NotFound:
+    return NotFound(f"There is no scope {scope_id[:80]}.", hint="computer-linker scope list shows them")

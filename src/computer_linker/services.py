@@ -1,0 +1,71 @@
+"""The registry of long-lived components of one service: each created on first use, closed in reverse order."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from computer_linker.config.schema import Config
+
+S = TypeVar("S")
+
+
+class Services:
+    """Looks a component up by its type, so that a new one needs no list to be maintained.
+
+    A component is a class with a constructor `open(services)`; an optional `aclose` coroutine closes it.
+    """
+
+    def __init__(self, home: Path, config: Callable[[], Config]) -> None:
+        self.home = home
+        self.current_config = config
+        self._made: dict[type, Any] = {}
+        self.gone: Callable[[str], None] = _ignore
+        """Called with the id of a principal whose access was revoked."""
+        self.listens_on_http = False
+        """Set by the HTTP server once its port is open."""
+
+    @property
+    def config(self) -> Config:
+        """The config as it is now."""
+        return self.current_config()
+
+    @property
+    def accepts_anyone_local(self) -> bool:
+        """True while every process of this machine can call the service over HTTP without a token."""
+        return self.listens_on_http and self.config.owner_token is None
+
+    def use(self, kind: type[S]) -> S:
+        """The one instance of `kind`."""
+        made = self._made.get(kind)
+        if made is None:
+            made = self._made[kind] = kind.open(self)  # type: ignore[attr-defined]  # by convention, see above
+        return made  # type: ignore[no-any-return]  # keyed by its own type
+
+    def peek(self, kind: type[S]) -> S | None:
+        """The instance of `kind` if it was created already."""
+        return self._made.get(kind)
+
+    def provide(self, kind: type, instance: Any) -> None:
+        """Register an instance created elsewhere, such as the computer backend."""
+        self._made[kind] = instance
+
+    def made(self) -> list[Any]:
+        """The components in use. One whose `is_busy()` is true keeps an on-demand service from stopping when idle."""
+        return list(self._made.values())
+
+    async def end_of(self, principal: str | None) -> int:
+        """End what runs for a principal, or for all, in each component with an `end_of`; return how many things ran."""
+        ends = [getattr(part, "end_of", None) for part in self.made()]
+        return sum([await end(principal) for end in ends if end is not None])
+
+    async def aclose(self) -> None:
+        """Close all components, the newest first."""
+        for kind in reversed(list(self._made)):
+            part = self._made.pop(kind)
+            close = getattr(part, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def _ignore(_principal: str) -> None:
+    return None

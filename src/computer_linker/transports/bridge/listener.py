@@ -1,0 +1,82 @@
+"""The bridge's socket. The server behind it is imported with the first connection: few services ever need it."""
+
+import asyncio
+import os
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from computer_linker import home as places
+from computer_linker.computer.base import Computer
+from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.services import Services
+from computer_linker.transports.bridge import MAX_LINE
+from computer_linker.transports.local_callers import LocalCallers
+
+if TYPE_CHECKING:
+    from computer_linker.transports.bridge.server import Bridge
+
+_ENDS_S = 5.0
+
+
+class BridgeListener:
+    """Accepts local programs that speak the bridge's protocol."""
+
+    def __init__(self, services: Services, dispatcher: Dispatcher, computer: Computer) -> None:
+        self._parts = (services, dispatcher, computer)
+        self._callers = LocalCallers(dispatcher)
+        self._bridge: Bridge | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._path: Path | None = None
+        self.last_active = time.monotonic()
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    async def listen(self, home: Path) -> None:
+        """Accept on the private socket beneath the state folder. The caller holds the service's lock."""
+        listener = socket.socket(fileno=places.listen(os.fspath(home), places.BRIDGE_NAME).detach())
+        self._path = home / places.BRIDGE_NAME
+        self._server = await asyncio.start_unix_server(self._accept, sock=listener, limit=MAX_LINE)
+
+    async def aclose(self) -> None:
+        """Close every connection and cancel its requests."""
+        if self._server is None or self._path is None:
+            return
+        self._path.unlink(missing_ok=True)
+        self._server.close()
+        for task in list(self._connections):
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(list(self._connections), timeout=_ENDS_S)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from computer_linker.transports.bridge.peer import peer_of
+        from computer_linker.transports.bridge.server import Bridge, refused
+
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            link = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
+            with link:
+                refusal = await self._callers.refusal(link)
+                peer = peer_of(link)
+            if refusal:
+                writer.write(refused(refusal))
+            elif peer is not None and refusal is None:
+                if self._bridge is None:
+                    self._bridge = Bridge(*self._parts)
+                await self._bridge.serve(peer, reader, writer)
+        except (ConnectionError, TimeoutError):
+            pass
+        except asyncio.CancelledError:
+            # Only `aclose` cancels a connection; the streams module would log it as a failure.
+            return
+        finally:
+            self._connections.discard(task)
+            self.last_active = time.monotonic()
+            writer.close()

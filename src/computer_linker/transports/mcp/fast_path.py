@@ -1,0 +1,213 @@
+"""The fast path: answers the requests of a three-tool server itself, in both protocol eras, and leaves the rest to the SDK.
+
+It handles only well-formed requests; anything else goes to the SDK, which implements every error of the protocol.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic_core import to_json
+
+from computer_linker import __version__
+from computer_linker.errors import LinkError
+from computer_linker.model.principal import Principal
+from computer_linker.model.request_id import MAX_ID
+from computer_linker.providers.approvals import Approver, NeedsInput
+from computer_linker.registry.context import Progress
+from computer_linker.transports.mcp.content import result_json
+from computer_linker.transports.mcp.dialog import input_required
+from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSION = "2026-07-28"
+META_VERSION = "io.modelcontextprotocol/protocolVersion"
+META_CLIENT = "io.modelcontextprotocol/clientInfo"
+META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+SERVER_INFO = {"name": "computer-linker", "title": "Computer Linker", "version": __version__}
+
+_ABSENT = frozenset(
+    "resources/list resources/templates/list resources/read resources/subscribe resources/unsubscribe prompts/list prompts/get "
+    "completion/complete logging/setLevel tasks/list tasks/get".split()
+)
+"""Protocol methods that a tools-only server does not have; some clients call them regardless."""
+
+Era = Literal["undecided", "handshake", "modern"]
+_MAX_HANDLE = MAX_ID
+"""The longest id and progress token. Each is held while a call runs, and repeated in every answer and report."""
+
+
+@dataclass(slots=True)
+class Negotiated:
+    """What a client and this server agreed on for one connection: protocol era and version, and the client's capabilities."""
+
+    era: Era = "undecided"
+    version: str | None = None
+    client: str | None = None
+    client_capabilities: dict[str, Any] | None = None
+    handshake: dict[str, Any] | None = None
+    """The initialize request, stored so that it can be replayed to the SDK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call as the fast path takes it."""
+
+    name: str
+    arguments: dict[str, Any]
+    progress_token: Any = None
+    state: Any = None
+    """The state of an earlier input-required result, when this call has a person's answer."""
+    responses: Any = None
+
+
+class FastPath:
+    """Prepared answers, and the recognition of plain tool calls."""
+
+    def __init__(self, tools: Tools) -> None:
+        self.tools = tools
+
+    def answer(self, message: dict[str, Any], negotiated: Negotiated) -> bytes | None:
+        """The result of a request that needs no work, as JSON; None when it is not one of these."""
+        method, params = message.get("method"), message.get("params")
+        if method == "initialize":
+            return self._initialize(message, params, negotiated)
+        if method == "ping":
+            return b"{}" if negotiated.era != "modern" and params in (None, {}) else None
+        if method == "tools/list":
+            return self._list(params, negotiated)
+        if method == "server/discover" and self._is_modern(params, negotiated):
+            return self._discovered
+        return None
+
+    def is_absent(self, message: dict[str, Any], negotiated: Negotiated) -> bool:
+        """True for a well-formed request to a method this server does not have."""
+        if message.get("method") not in _ABSENT:
+            return False
+        return negotiated.era == "handshake" or self._is_modern(message.get("params"), negotiated)
+
+    def tool_call(self, message: dict[str, Any], negotiated: Negotiated) -> ToolCall | None:
+        """A plain call to one of our tools; None for anything else."""
+        params = message.get("params")
+        if type(params) is not dict:
+            return None
+        name, arguments = params.get("name"), params.get("arguments")
+        if type(name) is not str or not self.tools.has(name):
+            return None
+        if arguments is None:
+            arguments = {}
+        if type(arguments) is not dict:
+            return None
+        if negotiated.era == "handshake":
+            if not params.keys() <= _HANDSHAKE_CALL:
+                return None
+        elif not params.keys() <= _MODERN_CALL or not self._is_modern(params, negotiated):
+            return None
+        meta = params.get("_meta")
+        token = meta.get("progressToken") if type(meta) is dict else None
+        return ToolCall(name, arguments, token, params.get("requestState"), params.get("inputResponses"))
+
+    async def run(
+        self, call: ToolCall, negotiated: Negotiated, who: Principal, report: Progress | None, ask: Approver | None
+    ) -> bytes:
+        """Run the call and return the JSON of its result, with the era's fields; a question to the person is a result too."""
+        try:
+            if call.state is not None:
+                await self.tools.take_response(call.state, call.responses, who)
+            reply = await self.tools.call(call.name, call.arguments, who, report, ask)
+        except NeedsInput as needed:
+            return input_required(needed.asked)
+        except LinkError as error:
+            reply = await self.tools.refuse(call.arguments, who, error)
+        members = result_json(reply, always_structured=call.name in self.tools.always_structured)
+        return b"{" + members + (self._modern_tail if negotiated.era == "modern" else b"") + b"}"
+
+    def _initialize(self, message: dict[str, Any], params: Any, negotiated: Negotiated) -> bytes | None:
+        if negotiated.era == "modern" or type(params) is not dict:
+            return None
+        version, client = params.get("protocolVersion"), params.get("clientInfo")
+        capabilities = params.get("capabilities")
+        if type(version) is not str or type(client) is not dict or type(capabilities) is not dict:
+            return None
+        if type(client.get("name")) is not str or type(client.get("version")) is not str:
+            return None
+        negotiated.era, negotiated.handshake = "handshake", message
+        negotiated.version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+        negotiated.client = client_name(client)
+        negotiated.client_capabilities = capabilities
+        return to_json(
+            {
+                "protocolVersion": negotiated.version,
+                "capabilities": {"tools": {"listChanged": False}},
+                "serverInfo": SERVER_INFO,
+                "instructions": INSTRUCTIONS,
+            }
+        )
+
+    def _list(self, params: Any, negotiated: Negotiated) -> bytes | None:
+        if negotiated.era == "handshake":
+            return b"{" + self._listed + b"}" if params is None or params.keys() <= {"_meta"} else None
+        if self._is_modern(params, negotiated) and params.keys() <= {"_meta"}:
+            return b"{" + self._listed + b',"ttlMs":0,"cacheScope":"private"' + self._modern_tail + b"}"
+        return None
+
+    def _is_modern(self, params: Any, negotiated: Negotiated) -> bool:
+        """True for a complete 2026-07-28 envelope; the first one sets the era of an undecided connection."""
+        if negotiated.era == "handshake" or type(params) is not dict:
+            return False
+        meta = params.get("_meta")
+        if type(meta) is not dict or meta.get(META_VERSION) != MODERN_VERSION:
+            return False
+        capabilities, client = meta.get(META_CAPABILITIES), meta.get(META_CLIENT)
+        if type(capabilities) is not dict or not (client is None or type(client) is dict):
+            return False
+        negotiated.era, negotiated.version = "modern", MODERN_VERSION
+        negotiated.client, negotiated.client_capabilities = client_name(client), capabilities
+        return True
+
+    @cached_property
+    def _listed(self) -> bytes:
+        return b'"tools":' + to_json(self.tools.listed)
+
+    @cached_property
+    def _modern_tail(self) -> bytes:
+        return b',"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":' + to_json(SERVER_INFO) + b"}"
+
+    @cached_property
+    def _discovered(self) -> bytes:
+        members = to_json(
+            {
+                "supportedVersions": [MODERN_VERSION],
+                "capabilities": {"tools": {"listChanged": False}},
+                "instructions": INSTRUCTIONS,
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        )[1:-1]
+        return b"{" + members + self._modern_tail + b"}"
+
+
+_HANDSHAKE_CALL = frozenset({"name", "arguments", "_meta"})
+_MODERN_CALL = frozenset({"name", "arguments", "_meta", "requestState", "inputResponses"})
+
+
+def fault_of(message: Any) -> str | None:
+    """Why a message is refused before it is dispatched; None for one that is well formed."""
+    if type(message) is not dict or message.get("jsonrpc") != "2.0":
+        return "A message is one JSON-RPC 2.0 object."
+    if "method" in message and not message.keys().isdisjoint({"result", "error"}):
+        return "A message is a request or an answer, not both."
+    params = message.get("params")
+    meta = params.get("_meta") if type(params) is dict else None
+    token = meta.get("progressToken") if type(meta) is dict else None
+    if any(type(handle) is str and len(handle) > _MAX_HANDLE for handle in (message.get("id"), token)):
+        return f"An id or a progress token has at most {_MAX_HANDLE} characters."
+    return None
+
+
+def client_name(client: Any) -> str | None:
+    """`name/version` as declared by the client; information for the history, never a right."""
+    if type(client) is not dict:
+        return None
+    name, version = str(client.get("name", ""))[:60], str(client.get("version", ""))[:30]
+    return f"{name}/{version}" if version else name or None

@@ -1,0 +1,50 @@
+"""The owner's proof `cli` is given in one place: no other module makes an owner principal or asks for the proof by name."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from computer_linker.model.principal import Principal
+from computer_linker.providers.approvals import PERSON
+
+SOURCE = Path(__file__).parents[2] / "src" / "computer_linker"
+ALLOWED = {"model/principal.py", "serve/owner_calls.py"}
+FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.relative_to(SOURCE).as_posix() not in ALLOWED]
+
+
+def owner_proofs(code: str) -> list[str]:
+    """The places in a module where `cli` stands as a proof, each with its line."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("Principal", "Proven", "replace"):
+            given = [*node.args, *(word.value for word in node.keywords if word.arg in ("proof", None))]
+        elif isinstance(node, ast.Compare) and "proof" in ast.unparse(node):
+            given = [part for side in (node.left, *node.comparators) for part in ast.walk(side)]  # type: ignore[misc]
+        else:
+            continue
+        if any(isinstance(value, ast.Constant) and value.value == "cli" for value in given):
+            found.append(f"{node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_the_owners_proof_is_given_in_one_module(path: Path) -> None:
+    assert owner_proofs(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    ['Principal(name, "cli", "s", "c")', 'principal.Principal(id=name, proof="cli")', 'who.proof in ("cli", "oauth")'],
+)
+def test_the_rule_sees(code: str) -> None:
+    assert owner_proofs(code)
+
+
+def test_the_rule_passes_the_module_that_may() -> None:
+    assert len(owner_proofs((SOURCE / "serve" / "owner_calls.py").read_text())) == 1
+
+
+def test_an_approver_is_no_owner() -> None:
+    for who in (PERSON, Principal("page:192.0.2.1", "approver", "phone", "phone")):
+        assert not who.is_owner and not who.owns("local:a")
