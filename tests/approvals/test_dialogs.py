@@ -146,7 +146,8 @@ async def test_the_dialog_of_a_client_that_the_owner_allowed_decides(service: Se
                 assert refused["error"]["code"] == code, refused
                 assert keep.exists()
             done = await delete(client)
-            assert done["ok"] and done["approval"]["way"] == "dialog" and done["approval"]["extent"] == "once"
+            assert done["ok"], done
+            assert done["approval"]["way"] == "dialog" and done["approval"]["extent"] == "once"
             assert not keep.exists()
             keep.write_text("again")
             assert (await delete(client))["error"]["code"] == "denied_by_person"

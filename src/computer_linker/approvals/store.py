@@ -78,7 +78,11 @@ class ApprovalStore:
 
     def allows_client(self, who: Principal) -> bool:
         """Whether the owner lets this client's dialog approve. A remote client shows its dialogs elsewhere: never."""
-        return not who.is_remote and who.client is not None and any(one.name == who.client for one in self.clients)
+        if who.is_remote or who.client is None:
+            return False
+        # A client calls itself NAME/VERSION; the owner allows a name.
+        names = (who.client, who.client.rpartition("/")[0])
+        return any(one.name in names for one in self.clients)
 
     def add(self, one: Standing | AllowedClient | PushTarget) -> None:
         """Add one; `save` makes it last. Raises LimitExceeded."""
