@@ -134,7 +134,7 @@ def everywhere(asked: ApprovalRequest) -> dict[str, str]:
     item = shown(asked)
     return {
         "dialog": question(asked)["message"],
-        "page": list_page([asked], "csrf", "here"),
+        "page": list_page([(asked, [])], "csrf", "here"),
         "terminal": "\n".join(line for line, _ in format_request(item, 200)),
     }
 

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 import anyio
@@ -98,7 +98,7 @@ class Approvals:
         self._approvers: dict[str, _Channel] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._changed = anyio.Event()
-        self._offers: list[FindApprover] = []
+        self._offers: list[tuple[FindApprover, Way]] = []
         self.record: Record = _unrecorded
         """Records an answer in the history; set by the service."""
 
@@ -242,9 +242,9 @@ class Approvals:
         finally:
             del self._approvers[name]
 
-    def offer(self, find: "FindApprover") -> None:
-        """Add a channel that is looked up only when there is a question."""
-        self._offers.append(find)
+    def offer(self, find: FindApprover, way: Way) -> None:
+        """Add a channel that is looked up only when there is a request."""
+        self._offers.append((find, way))
 
     async def take_response(self, asked_id: str, who: Principal, answer: Answer | None) -> None:
         """Take the answer of a repeated call. It counts only from the caller and connection that was asked.
@@ -287,9 +287,9 @@ class Approvals:
 
     async def _channels_for(self, asked: ApprovalRequest) -> list["_Channel"]:
         """Every available approver for this request."""
-        found = [await find(asked) for find in self._offers]
-        notices = [_Channel(approver, Answerer(PERSON, "notification")) for approver in found if approver is not None]
-        return [*self._approvers.values(), *notices]
+        found = [(await find(asked), way) for find, way in self._offers]
+        offered = [_Channel(approver, Answerer(PERSON, way)) for approver, way in found if approver is not None]
+        return [*self._approvers.values(), *offered]
 
     async def _wait(self, asked: ApprovalRequest, approvers: list["_Channel"]) -> None:
         """Return at a yes. An unanswered question stays open: a person may still find it in the list."""
@@ -417,6 +417,10 @@ async def _shown_as(asked: ApprovalRequest, call: Call, canonical: bytes, about:
     asked.preview = (
         await to_thread.run_sync(preview, canonical, asked.digest) if is_long else preview(canonical, asked.digest)
     )
+    if call.batch:
+        about = replace(
+            about or Preview(()), lines=(*map(escaped, call.batch), *(() if about is None else about.lines))
+        )
     asked.about, asked.rest = about, rest_of(call, () if about is None else about.argv)
     return asked
 

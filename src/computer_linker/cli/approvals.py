@@ -158,6 +158,9 @@ def _list(as_json: AsJson = False) -> None:
         say(f"allowed {until}: {one.covers}; by {one.by} ({one.way}); {one.id}")
     for name in listed.clients:
         say(f"the dialog of {name} may approve its own requests")
+    for address in listed.push:
+        what = "with" if address.content else "without"
+        say(f"announced at {address.host} ({address.kind}), {what} what they are; {address.id}")
 
 
 def _show(item: "WaitingRequest") -> None:

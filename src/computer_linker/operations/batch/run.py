@@ -68,6 +68,7 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
             item.input,
             item.options,
             (item.confirm or {}).get("token"),
+            batch=_steps(input.operations, number),
         )
         reply = await ctx.dispatch(call)
         room -= _wire_size(reply)
@@ -81,6 +82,14 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
         ctx.warn(f"The answer is full after {len(results)} of {len(input.operations)} operations; no more were run.")
     ctx.note(operations=len(results), failed=sum(1 for result in results if not result["ok"]))
     return BatchResults(results=results, truncated=room < 0)
+
+
+def _steps(items: list[BatchItem], number: int) -> tuple[str, ...]:
+    """All steps, for an approver who is asked about one of them."""
+    lines = [
+        f"{'>' if at == number else ' '} {at}. {item.op} {item.target or ''}"[:200] for at, item in enumerate(items, 1)
+    ]
+    return (f"Step {number} of a batch of {len(items)}:", *lines)
 
 
 def _wire_size(reply: Reply) -> int:
