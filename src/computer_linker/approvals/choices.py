@@ -89,6 +89,7 @@ async def _past(services: Services, asked: ApprovalRequest) -> list[dict[str, An
 
 
 def _has_facts(asked: ApprovalRequest) -> bool:
+    """Whether the history keeps by what it can be matched: a path or a command line, not a place on the screen."""
     return asked.about is not None and bool(asked.about.argv or asked.about.paths)
 
 
