@@ -31,7 +31,7 @@ _NOTHING = Preview(())
 _HAS_SUBCOMMANDS = frozenset(
     "git npm pnpm yarn make just cargo go python python3 node deno bun ruby php docker podman".split()
 )
-"""Programs that can start others, and whose first word says what they do."""
+"""Programs that can start others, and whose first word names what they do."""
 
 
 class Standing(Model):

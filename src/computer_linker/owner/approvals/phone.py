@@ -22,7 +22,7 @@ def _text(result: PhoneLink) -> Iterator[Shown]:
     yield from _picture(result.url)
     yield result.url
     minutes = result.expires_in_seconds // 60
-    yield Note(f"It opens once, within {minutes} minutes. Whoever opens it can answer for you.")
+    yield Note(f"It opens once, within {minutes} minutes. Anyone who opens it can answer for you.")
     if result.only_here:
         yield Note("Only this machine reaches that address. For a phone: computer-linker serve --host 0.0.0.0")
 
