@@ -1,4 +1,4 @@
-"""The answers that a request can get: what each would cover, in plain words, and what of the last 30 days it would have."""
+"""The answers that a request can get: what each would cover, as text, and what of the last 30 days it would have."""
 
 from datetime import UTC, datetime, timedelta
 from posixpath import normpath

@@ -1,4 +1,4 @@
-"""A yes that stands: which later requests it covers, in plain words, and until when.
+"""A yes that stands: which later requests it covers and until when.
 
 It is bound to the caller's proven identity and to the name the client gave itself, to the scope, and to the scope's rules as
 they were: another policy, another root or another client is asked anew.
@@ -84,7 +84,7 @@ class Standing(Model):
 
     @property
     def text(self) -> str:
-        """What it covers, in plain words."""
+        """What it covers, as a sentence for people."""
         who = f"by {self.client or escaped(self.principal)} in scope {self.scope}"
         if self.extent == "same":
             return f"this exact {self.op} again {who}, while what it is for stays as it is now"
@@ -171,7 +171,7 @@ def has_shape(seen: Preview) -> bool:
 def _first_words(argv: Sequence[str]) -> Sequence[str]:
     """The program, its options and its first word: `git commit`, `rm -rf build`, `python -c CODE`.
 
-    Of a program that starts what its later words name, such as env or find, all words.
+    Of a program that starts what its later arguments name, such as env or find, all arguments.
     """
     program = argv[0].rpartition("/")[2] if argv else ""
     if program in LAUNCHES_ANYTHING and program not in _HAS_SUBCOMMANDS:
