@@ -10,6 +10,7 @@ from computer_linker.model.capability import Capability, with_implied
 
 SandboxMode = Literal["required", "auto", "off"]
 ConfirmMode = Literal["never", "act", "all"]
+OutcomeMode = Literal["direct", "view", "ask"]
 
 
 class CommandRule(Model):
@@ -41,6 +42,12 @@ class ScopePolicy(Model):
     network: bool = False
     environment: list[str] = []
     confirm: ConfirmMode = "never"
+    outcome: Annotated[
+        OutcomeMode,
+        Field(
+            description="Where changes of commands go: the folder, a view that the client keeps or drops, or one that you keep."
+        ),
+    ] = "direct"
     allow_protected: bool = False
     allow_sensitive: bool = False
     denied_paths: list[str] = []

@@ -19,6 +19,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.rights import ScopeKind
+from computer_linker.model.scope import ScopePolicy
 from computer_linker.policy.confirm import About
 from computer_linker.policy.preview import escaped
 from computer_linker.registry.context import Context, Planned
@@ -88,6 +89,9 @@ class Operation:
 
     command: Command | None = None
     """For the owner's operations alone: its form on the command line."""
+
+    asked_by: Callable[[ScopePolicy], bool] | None = None
+    """Whether a scope asks a person before this operation, beside its `confirm`."""
 
     shows: Shows | None = None
     """The preview for an approver, beside the request itself: a function with the parameters of `run`, or
@@ -207,6 +211,7 @@ def operation(
     unavailable: Callable[[], str | None] | None = None,
     facets: Iterable[FacetName] = (),
     shows: Shows | None = None,
+    asked_by: Callable[[ScopePolicy], bool] | None = None,
     runs: Runs | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
@@ -233,6 +238,7 @@ def operation(
             unavailable=unavailable,
             facets=tuple(facets),
             shows=shows,
+            asked_by=asked_by,
             runs=runs,
         )
 

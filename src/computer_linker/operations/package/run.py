@@ -9,6 +9,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.run import CommandOutcome, RunOptions, run_prepared
+from computer_linker.operations.command.view import view_for
 from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
 from computer_linker.providers.processes.prepare import Preparation
@@ -45,5 +46,6 @@ async def package_run(
     """Run a script the folder's own manifest defines, by its manager, under the scope's command policy."""
     project = await read_project(ctx.computer, ctx.path(target))
     argv = with_arguments(project.script(input.script, input.source), input.args)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))
-    return await run_prepared(ctx, prepared, options, None)
+    view = view_for(ctx, options.view, list(argv))
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, view=view))
+    return await run_prepared(ctx, prepared, options, None, view)

@@ -4,6 +4,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.start import StartedProcess, StartOptions, start_prepared
+from computer_linker.operations.command.view import view_for
 from computer_linker.operations.package.run import ScriptInput
 from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
@@ -31,5 +32,8 @@ async def package_start(
     project = await read_project(ctx.computer, ctx.path(target))
     script = project.script(input.script, input.source)
     argv = with_arguments(script, input.args)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, pty=options.pty))
-    return await start_prepared(ctx, prepared, options, preview=f"{script.manager} {script.name}")
+    view = view_for(ctx, options.view, list(argv))
+    request = request_of(ctx, target, argv, input.env, pty=options.pty, view=view)
+    prepared = await ctx.use(Preparation).prepare(request)
+    started = await start_prepared(ctx, prepared, options, preview=f"{script.manager} {script.name}")
+    return started if view is None else started.model_copy(update={"view_id": view.id})
