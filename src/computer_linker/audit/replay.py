@@ -31,6 +31,8 @@ _NEXT = {
     "already_exists": "Use file.write to replace it, or another name.",
     "conflict": "Read the file again: it has changed since.",
     "timeout": "Try again with a longer timeout, or start it with command.start and read it as it goes.",
+    "denied_by_person": "A person refused this. Ask them before you send it again.",
+    "no_answer": "Nobody answered in time. Send it again when the owner can answer.",
     "confirm_required": "A person has to approve this: issue a confirmation and repeat the call with its token.",
     "invalid_request": "See the operation's schema in get_computer_info with include operations.",
     "unknown_operation": "get_computer_info with include operations lists the operations.",

@@ -3,7 +3,7 @@
 import time
 from hashlib import sha256
 
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.visible_text import escaped
 
 MAX_BYTES = 200_000
 _MAX_LINES = 5000

@@ -34,7 +34,7 @@ def note(text: str) -> None:
 
 def fail(message: str, hint: str = "") -> None:
     """Print the error on one line, the hint on another. Its text may be foreign, so control characters are escaped."""
-    from computer_linker.policy.preview import escaped
+    from computer_linker.policy.visible_text import escaped
 
     sys.stderr.write(f"error: {escaped(' '.join(message.split()))}\n")
     if hint:
@@ -90,6 +90,6 @@ _STYLES = {"ready": "green", "ok": "green", "error": "red", "blocked": "red", "w
 
 
 def _styled(cell: str, text: Any) -> Any:
-    from computer_linker.policy.preview import escaped
+    from computer_linker.policy.visible_text import escaped
 
     return text(escaped(cell), style=_STYLES.get(cell, ""))

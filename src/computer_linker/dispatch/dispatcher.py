@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 import anyio
 
+from computer_linker.approvals.approvals import Approvals, Approver, Yes
+from computer_linker.approvals.request import NeedsInput
 from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
@@ -24,7 +26,7 @@ from computer_linker.dispatch.events import mark_failed, new_event
 from computer_linker.dispatch.intent import Intent
 from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
 from computer_linker.dispatch.person import PersonWatch
-from computer_linker.dispatch.race_guard import Consent, hold_to, hold_to_policy
+from computer_linker.dispatch.race_guard import hold_to, hold_to_policy
 from computer_linker.errors import (
     Aborted,
     ConfigInvalid,
@@ -40,7 +42,6 @@ from computer_linker.model.event import Event
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import find_scope, judge, refuse
-from computer_linker.providers.approvals import Approvals, Approver, NeedsInput
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
@@ -189,17 +190,16 @@ class Dispatcher:
             event.command_preview = command_preview(op.runs(arguments["input"]))
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent, call)
-        consent: Consent = "none"
+        yes: Yes | None = None
         if verdict.decision == "ask":
             seen = self._context(op, scope, caller, event, None, call)
             preview = partial(op.preview, seen, arguments)
             yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, preview)
             event.approval = yes.approval
-            consent = "session" if yes.asked is None else "once"
-            self._hold(ctx, op, consent)
-            if yes.asked is not None and yes.asked.about is not None:
+            self._hold(ctx, op, yes)
+            if yes.asked.about is not None:
                 hold_to(ctx, yes.asked, seen, preview)
-        result = await self._within_limits(ctx, op, arguments, intent, consent)
+        result = await self._within_limits(ctx, op, arguments, intent, yes)
         return await self._succeeded(ctx, event, started, result)
 
     async def _forward(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
@@ -271,21 +271,21 @@ class Dispatcher:
         await self.person.aclose()
 
     async def _within_limits(
-        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None, consent: Consent
+        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None, yes: Yes | None
     ) -> Any:
         """Run it in its device queue, if it has one, and within its deadline; waiting for the queue does not count."""
         if op.device_queue is None:
             return await self._within_time(ctx, op, arguments, intent)
         self.person.wake()
         async with self.queues.hold(op.device_queue, ctx.principal):
-            self._hold(ctx, op, consent)
+            self._hold(ctx, op, yes)
             return await self._within_time(ctx, op, arguments, intent)
         raise AssertionError("a device queue that ends its body raises")
 
-    def _hold(self, ctx: Context, op: Operation, consent: Consent) -> None:
+    def _hold(self, ctx: Context, op: Operation, yes: Yes | None) -> None:
         """Refuse what the owner has forbidden while the call waited, for a person or for its turn."""
         self.pause.check(ctx.principal)
-        hold_to_policy(ctx, op, consent)
+        hold_to_policy(ctx, op, yes)
 
     async def _within_time(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         limit = ctx.scope.policy.max_runtime_seconds
@@ -330,6 +330,8 @@ class Dispatcher:
         }
         if ctx.effect is not None:
             envelope["effect"] = ctx.effect
+        if (given := event.approval) is not None:
+            envelope["approval"] = {"by": given.by, "way": given.way, "extent": given.extent}
         return Reply(envelope, ctx.attachments)
 
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:

@@ -4,11 +4,11 @@ import time
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from computer_linker.errors import ConfirmRequired, LinkError
+from computer_linker.approvals.request import Denied
+from computer_linker.errors import ConfirmRequired, DeniedByPerson, LinkError, NoAnswer
 from computer_linker.model.event import Event
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
-from computer_linker.policy.confirm import Denied
 
 
 def new_event(scope: str, op: str, principal: Principal, parent: str | None) -> Event:
@@ -44,8 +44,8 @@ def mark_failed(event: Event, error: LinkError) -> None:
     if error.details.get("effect") == "unverifiable":
         # Sent to another computer and not answered: the history must not read as if nothing had happened.
         event.effect = "unverifiable"
-    if isinstance(error, ConfirmRequired):
-        # Denied, not answered in time, and no approver available are three different outcomes.
+    if isinstance(error, ConfirmRequired | DeniedByPerson | NoAnswer):
+        # Denied, not answered in time, and no approver available are three different outcomes, each with its code.
         event.decision, event.reason = "ask", error.message
         event.approval = error.approval if isinstance(error, Denied) else None
     elif event.decision == "allow" and error.code in ("permission_denied", "path_out_of_scope", "paused"):

@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import anyio
 from pydantic import ValidationError
 
+from computer_linker.approvals.request import Preview
 from computer_linker.changes.preview import preview as preview_changes
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.files import Change
@@ -20,13 +21,12 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.rights import ScopeKind
 from computer_linker.model.scope import ScopePolicy
-from computer_linker.policy.confirm import About
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.visible_text import escaped
 from computer_linker.registry.context import Context, Planned
 from computer_linker.registry.validation import explain_validation, explained
 
 _PREVIEW_S = 6.0
-Shows = Callable[..., Awaitable[About]] | Literal["changes"]
+Shows = Callable[..., Awaitable[Preview]] | Literal["changes"]
 Runs = Callable[[Any], str | Sequence[str]]
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed", "owner"]
 _BOUNDARIES: dict[ScopeKind, PathBoundary] = {
@@ -97,7 +97,7 @@ class Operation:
     """The preview for an approver, beside the request itself: a function with the parameters of `run`, or
     `"changes"` for the file changes that `run` hands to `ctx.change`, which is then its only effect."""
 
-    async def preview(self, ctx: Context, arguments: dict[str, Any]) -> About | None:
+    async def preview(self, ctx: Context, arguments: dict[str, Any]) -> Preview | None:
         """Return the preview of these arguments; None where the request itself is enough."""
         if self.shows is None:
             return None
@@ -110,10 +110,10 @@ class Operation:
                     about = await self.shows(ctx, **arguments)
                 return replace(about, lines=tuple(escaped(line) for line in about.lines))
         except LinkError as error:
-            return About((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
+            return Preview((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
         except TimeoutError:
             late = TimedOut("Looking at what it is for took too long.", seconds=_PREVIEW_S)
-            return About(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
+            return Preview(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
 
     async def _plan(self, ctx: Context, arguments: dict[str, Any]) -> Sequence[Change]:
         """Run the body only as far as its file changes, and return them: it has no other effect."""

@@ -12,7 +12,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.view.show import NeverKept, view_show
-from computer_linker.policy.confirm import About
+from computer_linker.approvals.request import Preview
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.views.changes import ViewChange
 from computer_linker.providers.views.keeping import Keeping, discard, why_never_kept
@@ -43,7 +43,7 @@ class Kept(Model):
     left: Annotated[int, Field(description="How many changes stay in the view; 0 when the view is gone.")]
 
 
-async def show_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -> About:
+async def show_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -> Preview:
     """The diff and the list of names, held to what the folder and the view contain now."""
     view = ctx.use(Views).find(target, ctx.scope.id, ctx.principal)
     chosen, _, _ = _chosen(await run_sync(ViewReader.of(ctx, view).changes), ctx, input)
@@ -52,7 +52,8 @@ async def show_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -
     lines = [f"keeps what this command changed: {view.command}", *verbs[:_SHOWN]]
     if len(verbs) > _SHOWN:
         lines.append(f"… {len(verbs) - _SHOWN} more")
-    return About((*lines, *shown.diff.splitlines()), {view.id: digest_of_parts(*map(repr, chosen))})
+    holds = {view.id: digest_of_parts(*map(repr, chosen))}
+    return Preview((*lines, *shown.diff.splitlines()), holds, paths=tuple(path.shown for path, _ in chosen))
 
 
 @operation(

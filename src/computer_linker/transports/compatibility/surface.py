@@ -2,13 +2,13 @@
 
 from typing import Any, Protocol
 
+from computer_linker.approvals.approvals import Approver
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, UnknownScope
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import sees_scope
-from computer_linker.providers.approvals import Approver
 from computer_linker.registry.context import Progress
 from computer_linker.transports.compatibility.names import OLDER
 from computer_linker.transports.compatibility.translate import translate

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from computer_linker.approvals.approvals import Approvals, Approver
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import missing_capabilities, sees_scope
-from computer_linker.providers.approvals import Approvals, Approver
 from computer_linker.registry.context import Progress
 from computer_linker.registry.operation import Operation
 from computer_linker.transports.mcp.dialog import KEY, answer_of
