@@ -115,7 +115,7 @@ def _places(lines: list[str], positions: dict[str, list[int]], old: list[str]) -
 
 def _applied_already(number: int, shown: str, at: int) -> Conflict:
     return Conflict(
-        f"Hunk {number} has no context, and what it adds already stands there in {shown}. Give context if it is to be added again.",
+        f"Hunk {number} has no context, and what it adds already stands there in {shown}. Give context to add it again.",
         path=shown,
         hunk=number,
         lines=[at + 1],

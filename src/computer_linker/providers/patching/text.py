@@ -25,7 +25,7 @@ def readable(text: str) -> str:
 
 
 def given_text(text: str, encoding: Literal["utf8", "base64"], field: str) -> str:
-    """The text of a request. Raises InvalidRequest for a lone surrogate, which no client may use to name a byte, or bad base64."""
+    """The text of a request. Raises InvalidRequest for bad base64 and for a lone surrogate: no client names a byte by one."""
     try:
         if encoding == "base64":
             return as_text(base64.b64decode(text.encode("ascii"), validate=True))
