@@ -34,7 +34,7 @@ def list_folder(
     with _folder(opener, path) as (descriptor, real):
         names = _names(descriptor, max_results + 1, include_hidden=include_hidden, after=after, real=real)
         page = names[:max_results]
-        prefix = "" if path.shown == "." else path.shown.rstrip("/") + "/"
+        prefix = path.base
         page = _fitting(page, len(prefix))
         entries, odd = _listed(descriptor, page, prefix)
     warnings = (_odd_names(odd),) if odd else ()
@@ -108,7 +108,7 @@ class _TreeWalk:
         self, descriptor: int, folder: RootedPath, real: RootedPath, ignores: tuple[IgnoreFile, ...]
     ) -> tuple[list[str], bool]:
         """Add one folder's entries; returns the folders to enter, and whether a limit was reached."""
-        prefix = "" if folder.shown == "." else folder.shown.rstrip("/") + "/"
+        prefix = folder.base
         inside = "".join(part + "/" for part in real.parts)
         folders: list[str] = []
         append = self.entries.append
