@@ -23,7 +23,9 @@ async def until_up(place: Path) -> None:
 async def test_a_client_lists_reads_and_stops_both_kinds(tmp_path: Path) -> None:
     """Points 000-222, 001-039 and 001-090 for clients; a caller without `codex:run` sees no session."""
     nap = command("codex", "echo x > up.txt; sleep 300")
-    async with agent_road(tmp_path, "codex", nap, {"say": "never"}, allowedCommands=["codex *", "sleep *"]) as (
+    async with agent_road(
+        tmp_path, "codex", nap, {"say": "never", "hold": True}, allowedCommands=["codex *", "sleep *"]
+    ) as (
         road,
         _,
     ):
@@ -89,7 +91,7 @@ async def test_the_owner_lists_reads_and_stops_both_kinds(tmp_path: Path) -> Non
         return done.stdout
 
     nap = command("codex", "echo x > up.txt; sleep 300")
-    with agent_on("codex", nap, {"say": "never"}) as (program, _):
+    with agent_on("codex", nap, {"say": "never", "hold": True}) as (program, _):
         write_config(
             home, root, token=TOKEN, scopes=[agent_scope(root, "codex", allowedCommands=["codex *", "sleep *"])]
         )
@@ -102,7 +104,9 @@ async def test_the_owner_lists_reads_and_stops_both_kinds(tmp_path: Path) -> Non
             session = started["data"]["sessionId"]
             await until_up(root / "up.txt")
             listed = json.loads(owner("list", "--json"))["processes"]
-            assert [(one["kind"], one["status"]) for one in listed] == [("codex", "running"), ("command", "running")]
+            assert [(one["kind"], one["status"]) for one in listed] == [("codex", "running"), ("command", "running")], (
+                listed
+            )
             assert session in owner("list") and "mock-model" in owner("read", session[:14])
             assert "stopped" in owner("stop", session[:14])
             state = link.control("computer_operation", scope="app", op="codex.read", target=session)
