@@ -147,14 +147,25 @@ class Dispatcher:
         parent: str | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Run one call to its envelope; only cancellation and a question for the client's dialog (from `ask`) are raised."""
+        """Run one call to its envelope; only cancellation and a question for the client's dialog (from `ask`) are raised.
+
+        The envelope's `op` is the name that was asked for; `canonicalOp` is the operation's own, where they differ.
+        """
+        reply = await self._called(call, Caller(principal, report, ask), parent, notes)
+        own = reply.envelope["op"]
+        if own != call.op:
+            reply.envelope.update(op=call.op, canonicalOp=own)
+        return reply
+
+    async def _called(self, call: Call, caller: Caller, parent: str | None, notes: Mapping[str, str] | None) -> Reply:
+        principal = caller.principal
         started = time.perf_counter()
         event = new_event(call.scope, call.op, principal, parent)
         event.summary.update(notes or {})
         self.under_way += 1
         try:
             with anyio.CancelScope() as scope, self._stoppable(scope, principal):
-                return await self._run(call, Caller(principal, report, ask), event, started)
+                return await self._run(self.catalog.current(call), caller, event, started)
             raise stopped_by_pause(has_begun=event.intended)
         except LinkError as error:
             return await self._failed(event, started, error)

@@ -1,5 +1,6 @@
 """A scope: a named permission boundary, and the policy inside it."""
 
+import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -92,6 +93,20 @@ class Scope(Model):
     def granted(self) -> frozenset[Capability]:
         """The capabilities given, with what they imply."""
         return with_implied(frozenset(Capability(name) for name in self.capabilities))
+
+    @cached_property
+    def root_names(self) -> tuple[str, ...]:
+        """A name of each root, for `name:path`: that of its folder, numbered where two have the same."""
+        names: list[str] = []
+        for root in self.roots:
+            plain = re.split(r"[/\\]", root.rstrip("/\\"))[-1].replace(":", "-")
+            # A single letter would be a drive.
+            plain = plain if len(plain) > 1 else f"root-{plain}".rstrip("-")
+            name, number = plain, 2
+            while name in names:
+                name, number = f"{plain}-{number}", number + 1
+            names.append(name)
+        return tuple(names)
 
     @property
     def refused(self) -> dict[str, str]:

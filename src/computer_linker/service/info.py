@@ -100,6 +100,7 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
         "name": scope.name or scope.id,
         "type": scope.type,
         "roots": len(scope.roots),
+        "rootNames": list(scope.root_names),
         "capabilities": scope.capabilities,
         "allowedOperations": allowed_operations(app, scope, principal),
         "capabilityPolicy": {

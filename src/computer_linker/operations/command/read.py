@@ -47,7 +47,12 @@ class ProcessOutput(Model):
     ],
 )
 async def command_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> ProcessOutput:
-    """Read what a process printed since a cursor, waiting for more where asked to."""
+    """Read what a process or an agent session printed since a cursor, waiting for more where asked to."""
+    from computer_linker.operations.command.sessions import session_of, session_output
+
+    session = session_of(ctx, target)
+    if session is not None:
+        return await session_output(ctx, session, options)
     return await output_of(ctx, ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id), options)
 
 

@@ -108,6 +108,10 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
     fast_path = FastPath(tools)
 
     async def list_tools(ctx: Any, params: Any) -> Any:
+        if getattr(params, "cursor", None) is not None:
+            from mcp.shared.exceptions import MCPError
+
+            raise MCPError(types.INVALID_PARAMS, "There is no page at this cursor: the tools are listed at once.")
         return types.ListToolsResult.model_validate({"tools": tools.listed})
 
     async def call_tool(ctx: Any, params: Any) -> Any:
