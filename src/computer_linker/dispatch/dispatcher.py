@@ -35,7 +35,7 @@ from computer_linker.errors import (
     TimedOut,
 )
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call, Reply, failure_of, parse_call, wire_call
+from computer_linker.model.envelope import Call, Reply, error_object, parse_call, wire_call
 from computer_linker.model.event import Event
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -323,8 +323,7 @@ class Dispatcher:
         error = ctx.failure
         event.ok = error is None
         event.error_code = None if error is None else error.code
-        event.effect = ctx.effect
-        event.boundary = ctx.boundary
+        event.effect, event.boundary = ctx.effect, ctx.boundary
         await self._close_effect(ctx, event, started)
         envelope: dict[str, Any] = {
             "ok": event.ok,
@@ -339,7 +338,7 @@ class Dispatcher:
         if ctx.effect is not None:
             envelope["effect"] = ctx.effect
         if error is not None:
-            envelope["error"] = _failure(error)
+            envelope["error"] = error_object(error)
         return Reply(envelope, ctx.attachments)
 
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
@@ -353,7 +352,7 @@ class Dispatcher:
                 "op": event.op,
                 "startedAt": event.started_at,
                 "durationMs": event.duration_ms,
-                "error": _failure(error),
+                "error": error_object(error),
             }
         )
 
@@ -388,10 +387,6 @@ class Dispatcher:
 
 def _arm(scope: anyio.CancelScope, deadline: float) -> None:
     scope.deadline = deadline
-
-
-def _failure(error: LinkError) -> dict[str, Any]:
-    return failure_of(error.code, error.message, retryable=error.retryable, details=error.details)
 
 
 def _config_refusal(error: ConfigInvalid) -> LinkError:

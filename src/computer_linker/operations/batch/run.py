@@ -105,10 +105,10 @@ async def _step(ctx: Context, item: BatchItem, references: References) -> tuple[
     """Run one step; True beside a step that was not run because it refers to nothing."""
     scope, token = item.scope or ctx.scope.id, (item.confirm or {}).get("token")
     try:
-        given = [references.filled(value) for value in (item.target, item.input, item.options)]
+        target, given, options = (references.filled(value) for value in (item.target, item.input, item.options))
     except InvalidRequest as error:
         return await ctx.refuse(Call(scope, item.op, item.target, item.input, item.options), error), True
-    return await ctx.dispatch(Call(scope, item.op, *given, token)), False
+    return await ctx.dispatch(Call(scope, item.op, target, given, options, token)), False
 
 
 def _failure(results: list[dict[str, Any]], asked: int) -> LinkError:
