@@ -137,5 +137,5 @@ async def test_in_a_batch_one_token_is_spent_once(asking: Road) -> None:
     issued = await asking.data("confirm.issue", input=DELETE)
     desk(asking).answer(issued["approvalId"], "yes")
     item = {**DELETE, "confirm": {"token": issued["token"]}}
-    data = await asking.data("batch.run", input={"operations": [item, item]})
+    data = (await asking.call("batch.run", input={"operations": [item, item]}))["data"]
     assert [result["ok"] for result in data["results"]] == [True, False]

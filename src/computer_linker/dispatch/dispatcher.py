@@ -37,7 +37,7 @@ from computer_linker.errors import (
     TimedOut,
 )
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call, Reply, failure_of, parse_call
+from computer_linker.model.envelope import Call, Reply, error_object, parse_call, wire_call
 from computer_linker.model.event import Event
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -104,12 +104,14 @@ class Dispatcher:
             return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
         return await self.call(call, principal, report, ask)
 
-    async def refuse(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
+    async def refuse(
+        self, value: dict[str, Any], principal: Principal, error: LinkError, parent: str | None = None
+    ) -> Reply:
         """Audit and answer a request that a surface or the envelope's form already rules out."""
         # Only existing names are recorded: anything else may be arbitrary input of the caller.
         scope = next((known.id for known in self.services.config.scopes if known.id == value.get("scope")), "")
         op = next((name for name in self.catalog.by_name if name == value.get("op")), "")
-        event = new_event(scope, op, principal, None)
+        event = new_event(scope, op, principal, parent)
         return await self._failed(event, time.perf_counter(), error)
 
     async def introspect(self, name: str, principal: Principal, work: Callable[[], Awaitable[dict[str, Any]]]) -> Reply:
@@ -211,7 +213,7 @@ class Dispatcher:
             if yes.asked.about is not None:
                 hold_to(ctx, yes.asked, seen, preview)
         result = await self._within_limits(ctx, op, arguments, intent, yes)
-        return await self._succeeded(ctx, event, started, result)
+        return await self._answered(ctx, event, started, result)
 
     async def _forward(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
         """Send the call to the computer its scope names. That computer decides; this one records it."""
@@ -240,6 +242,9 @@ class Dispatcher:
         async def dispatch(inner: Call) -> Reply:
             return await self.call(inner, caller.principal, caller.report, caller.ask, parent=event.operation_id)
 
+        async def refuse_inner(inner: Call, error: LinkError) -> Reply:
+            return await self.refuse(wire_call(inner), caller.principal, error, parent=event.operation_id)
+
         return Context(
             operation_id=event.operation_id,
             op=op.name,
@@ -248,6 +253,7 @@ class Dispatcher:
             computer=self.computer,
             services=self.services,
             dispatch=dispatch,
+            refuse=refuse_inner,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             sync_with_intent=None if intent is None else intent.sync_with,
             report=caller.report,
@@ -324,13 +330,14 @@ class Dispatcher:
             await ctx.durable_intent()
         return await op.run(ctx, **arguments)
 
-    async def _succeeded(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
-        event.ok = True
-        event.effect = ctx.effect
-        event.boundary = ctx.boundary
+    async def _answered(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
+        error = ctx.failure
+        event.ok = error is None
+        event.error_code = None if error is None else error.code
+        event.effect, event.boundary = ctx.effect, ctx.boundary
         await self._close_effect(ctx, event, started)
         envelope: dict[str, Any] = {
-            "ok": True,
+            "ok": event.ok,
             "operationId": event.operation_id,
             "scope": event.scope,
             "op": event.op,
@@ -343,6 +350,8 @@ class Dispatcher:
             envelope["effect"] = ctx.effect
         if (given := event.approval) is not None:
             envelope["approval"] = {"by": given.by, "way": given.way, "extent": given.extent}
+        if error is not None:
+            envelope["error"] = error_object(error)
         return Reply(envelope, ctx.attachments)
 
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
@@ -356,7 +365,7 @@ class Dispatcher:
                 "op": event.op,
                 "startedAt": event.started_at,
                 "durationMs": event.duration_ms,
-                "error": failure_of(error.code, error.message, retryable=error.retryable, details=error.details),
+                "error": error_object(error),
             }
         )
 

@@ -120,8 +120,8 @@ class Operation:
         try:
             await self.run(
                 replace(
-                    ctx, is_preview=True, dispatch=_not_in_a_preview, durable_intent=_not_in_a_preview, warnings=[],
-                    notes={}, attachments=[],
+                    ctx, is_preview=True, dispatch=_not_in_a_preview, refuse=_not_in_a_preview,
+                    durable_intent=_not_in_a_preview, warnings=[], notes={}, attachments=[],
                 ),
                 **arguments,
             )  # fmt: skip

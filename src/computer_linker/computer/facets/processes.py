@@ -127,6 +127,10 @@ class Usage:
     ports: tuple[int, ...]
 
 
+Echo = Literal["none", "terminal", "program"]
+"""Who echoes typed text: none, the terminal itself, or perhaps a program that reads key by key."""
+
+
 class Child(Protocol):
     """A started process, held by the service. Descriptors are non-blocking and belong to the caller."""
 
@@ -162,6 +166,14 @@ class Child(Protocol):
 
     def resize(self, size: PtySize) -> None:
         """Set the size of a pty."""
+        ...
+
+    def echo(self) -> Echo:
+        """Who echoes text that is typed now."""
+        ...
+
+    def waits_for_input(self) -> bool | None:
+        """True while the program is blocked reading its input; None where the system does not show it."""
         ...
 
 
