@@ -145,6 +145,11 @@ class Operation:
                 return f"{states[facet].reason} {states[facet].remedy}".strip()
         return None
 
+    @cached_property
+    def noun(self) -> str:
+        """The part of its name before the dot."""
+        return self.name.partition(".")[0]
+
     @property
     def summary(self) -> str:
         """The docstring, which reaches users."""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from computer_linker.computer.facets.files import Change, Mark, Remove, Write
 from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, LimitExceeded, NotFound
-from computer_linker.model.base import Model
+from computer_linker.model.base import Model, Older
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
@@ -42,9 +42,9 @@ class Replacement(Model):
 
 class PatchInput(Model):
     diff: Annotated[str | None, Field(description="A unified diff, and nothing but that.")] = None
-    patch: Annotated[str | None, Field(description="Another name for `diff`.")] = None
+    patch: Annotated[str | None, Older(), Field(description="Another name for `diff`.")] = None
     edits: Annotated[list[Edit] | None, Field(min_length=1, max_length=1000)] = None
-    replacements: Annotated[list[Replacement] | None, Field(min_length=1, max_length=1000)] = None
+    replacements: Annotated[list[Replacement] | None, Older(), Field(min_length=1, max_length=1000)] = None
 
 
 class PatchOptions(Model):

@@ -25,8 +25,13 @@ INFO_INPUT: dict[str, Any] = {
         "include": {
             "type": "array",
             "items": {"type": "string", "enum": INFO_PARTS},
-            "description": "Which parts to answer. Left out: all but `operations`.",
-        }
+            "description": "These parts in full. Left out: a short form of all, and a signature of each operation.",
+        },
+        "operations": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Schemas and an example of these, such as file.patch or git.*",
+        },
     },
     "additionalProperties": False,
 }
@@ -42,6 +47,7 @@ INFO_OUTPUT: dict[str, Any] = {
         "policy": {"type": "object"},
         "status": {"type": "object"},
         "operations": {"type": "array", "items": {"type": "object"}},
+        "signatures": {"type": "object"},
         "capabilities": {"type": "object"},
         "exposure": {"type": "object"},
     },
