@@ -89,7 +89,7 @@ async def test_building_the_catalogue_gives_way_to_other_calls(tmp_path: Path) -
         async def count_turns() -> None:
             nonlocal turns
             while True:
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # one turn of the loop: what is counted
                 turns += 1
 
         counting = asyncio.create_task(count_turns())

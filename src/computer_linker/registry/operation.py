@@ -22,6 +22,7 @@ from computer_linker.model.rights import ScopeKind
 from computer_linker.policy.confirm import About
 from computer_linker.policy.preview import escaped
 from computer_linker.registry.context import Context, Planned
+from computer_linker.registry.text import PLAIN, Text
 from computer_linker.registry.validation import explain_validation, explained
 
 _PREVIEW_S = 6.0
@@ -88,6 +89,9 @@ class Operation:
 
     command: Command | None = None
     """For the owner's operations alone: its form on the command line."""
+
+    text: Text = PLAIN
+    """How a model reads its result."""
 
     shows: Shows | None = None
     """The preview for an approver, beside the request itself: a function with the parameters of `run`, or
@@ -213,6 +217,7 @@ def operation(
     facets: Iterable[FacetName] = (),
     shows: Shows | None = None,
     runs: Runs | None = None,
+    text: Text = PLAIN,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
 
@@ -239,6 +244,7 @@ def operation(
             facets=tuple(facets),
             shows=shows,
             runs=runs,
+            text=text,
         )
 
     return build

@@ -25,7 +25,12 @@ _MOST_RESULTS = 8
 def signature(op: Operation) -> str:
     """The signature of one operation."""
     result = ", ".join(_results(op.hints["return"]))
-    return f"{op.name}({', '.join(_parameters(op))})" + (f" → {result}" if result else "")
+    return call_form(op) + (f" → {result}" if result else "")
+
+
+def call_form(op: Operation) -> str:
+    """The signature without the result."""
+    return f"{op.name}({', '.join(_parameters(op))})"
 
 
 def fields_in(hint: Any) -> dict[str, FieldInfo]:

@@ -11,7 +11,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.table import ProcessTable
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class ReadOptions(Model):
@@ -36,6 +36,7 @@ class ProcessOutput(Model):
     "command.read",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.OBSERVE,
+    text=shapes.STREAM,
     boundary="scoped-metadata",
     aliases=("process.read",),
     examples=[

@@ -11,7 +11,7 @@ from computer_linker.operations.command.preview import show_command
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.runner import Limits, Outcome, Runner
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class RunInput(Model):
@@ -45,6 +45,7 @@ class CommandOutcome(Model):
     "command.run",
     needs={Capability.COMMAND_RUN},
     effect=Effect.CHANGE,
+    text=shapes.OUTPUT,
     boundary="sandboxed",
     deadline_s=None,
     destructive=True,

@@ -18,7 +18,7 @@ from computer_linker.policy.engine import holds
 from computer_linker.providers.patching.apply import apply_hunks
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
 from computer_linker.providers.patching.edits import apply_edit
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_FILE = 20_000_000
 _MAX_TOTAL = 100_000_000
@@ -87,6 +87,7 @@ class _Draft:
     "file.patch",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.PATCHED,
     shows="changes",
     destructive=True,
     examples=[
