@@ -23,6 +23,7 @@ from computer_linker.model.rights import ScopeKind
 from computer_linker.model.scope import ScopePolicy
 from computer_linker.policy.visible_text import escaped
 from computer_linker.registry.context import Context, Planned
+from computer_linker.registry.text import PLAIN, Text
 from computer_linker.registry.validation import explain_validation, explained
 
 _PREVIEW_S = 6.0
@@ -93,6 +94,9 @@ class Operation:
     asked_by: Callable[[ScopePolicy], bool] | None = None
     """Whether a scope asks a person before this operation, beside its `confirm`."""
 
+    text: Text = PLAIN
+    """How a model reads its result."""
+
     shows: Shows | None = None
     """The preview for an approver, beside the request itself: a function with the parameters of `run`, or
     `"changes"` for the file changes that `run` hands to `ctx.change`, which is then its only effect."""
@@ -148,6 +152,11 @@ class Operation:
             if states[facet].state != "present":
                 return f"{states[facet].reason} {states[facet].remedy}".strip()
         return None
+
+    @cached_property
+    def noun(self) -> str:
+        """The part of its name before the dot."""
+        return self.name.partition(".")[0]
 
     @property
     def summary(self) -> str:
@@ -213,6 +222,7 @@ def operation(
     shows: Shows | None = None,
     asked_by: Callable[[ScopePolicy], bool] | None = None,
     runs: Runs | None = None,
+    text: Text = PLAIN,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
 
@@ -240,6 +250,7 @@ def operation(
             shows=shows,
             asked_by=asked_by,
             runs=runs,
+            text=text,
         )
 
     return build

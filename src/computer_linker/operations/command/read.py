@@ -12,7 +12,7 @@ from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.providers.processes.waiting import Until, WaitEnd, Waiting
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class WaitOptions(Model):
@@ -56,6 +56,7 @@ class ProcessOutput(Model):
     "command.read",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.OBSERVE,
+    text=shapes.STREAM,
     boundary="scoped-metadata",
     aliases=("process.read",),
     examples=[

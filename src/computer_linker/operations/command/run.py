@@ -12,7 +12,7 @@ from computer_linker.operations.command.view import CommandView, ViewOption, Vie
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.runner import Limits, Outcome, Runner
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class RunInput(Model):
@@ -50,6 +50,7 @@ class CommandOutcome(Model):
     "command.run",
     needs={Capability.COMMAND_RUN},
     effect=Effect.CHANGE,
+    text=shapes.OUTPUT,
     boundary="sandboxed",
     deadline_s=None,
     destructive=True,

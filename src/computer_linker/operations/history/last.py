@@ -7,7 +7,7 @@ from pydantic import Field
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class LastOperations(HistoryPage):
@@ -18,6 +18,7 @@ class LastOperations(HistoryPage):
     "history.last",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("The last three operations.", {"options": {"limit": 3}})],
 )

@@ -14,7 +14,7 @@ from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class ScriptInput(Model):
@@ -32,6 +32,7 @@ class ScriptInput(Model):
     needs={Capability.FS_READ},
     needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
     effect=Effect.CHANGE,
+    text=shapes.OUTPUT,
     boundary="sandboxed",
     deadline_s=None,
     destructive=True,
