@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import NoneType, UnionType
@@ -27,6 +28,7 @@ from computer_linker.registry.validation import explain_validation, explained
 _PREVIEW_S = 6.0
 Shows = Callable[..., Awaitable[About]] | Literal["changes"]
 Runs = Callable[[Any], str | Sequence[str]]
+Resolves = Callable[..., Awaitable[Sequence[str]]]
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed", "owner"]
 _BOUNDARIES: dict[ScopeKind, PathBoundary] = {
     "folder": "path-enforced",
@@ -85,6 +87,9 @@ class Operation:
 
     runs: Runs | None = None
     """Returns the command line of its input, for the history; None for an operation that runs no program by name."""
+
+    resolves: Resolves | None = None
+    """Returns the command line that will really run, where the input only names it: a function with the parameters of `run`."""
 
     command: Command | None = None
     """For the owner's operations alone: its form on the command line."""
@@ -171,6 +176,13 @@ class Operation:
             (name, _parser(name, self.hints[name]), parameter.default) for name, parameter in self.parameters.items()
         ]
 
+    async def command_line(self, ctx: Context, arguments: dict[str, Any]) -> str | Sequence[str] | None:
+        """The command line it is about to run, for the history; None where it runs no program by name."""
+        if self.resolves is not None:
+            with suppress(LinkError):
+                return await self.resolves(ctx, **arguments)
+        return None if self.runs is None else self.runs(arguments["input"])
+
     def parse(self, target: Any, input: Any, options: Any) -> dict[str, Any]:
         """The typed arguments. Raises InvalidRequest for what does not fit, naming the field."""
         given = {"target": target, "input": input, "options": options}
@@ -208,6 +220,7 @@ def operation(
     facets: Iterable[FacetName] = (),
     shows: Shows | None = None,
     runs: Runs | None = None,
+    resolves: Resolves | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
 
@@ -234,6 +247,7 @@ def operation(
             facets=tuple(facets),
             shows=shows,
             runs=runs,
+            resolves=resolves,
         )
 
     return build
