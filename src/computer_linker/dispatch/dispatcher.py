@@ -22,7 +22,7 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.device_queues import DeviceQueues
-from computer_linker.dispatch.events import mark_failed, new_event
+from computer_linker.dispatch.events import mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
 from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
 from computer_linker.dispatch.person import PersonWatch
@@ -195,14 +195,15 @@ class Dispatcher:
         event.decision = verdict.decision
         if verdict.decision != "allow":
             event.reason = verdict.reason
+            name_object(event, op, call)
         refuse(verdict, op)
         arguments = op.parse(call.target, call.input, call.options)
         if type(call.target) is str:
             event.target = call.target
-        if op.runs is not None:
-            event.command_preview = command_preview(op.runs(arguments["input"]))
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent, call)
+        if op.runs is not None and (line := await op.command_line(ctx, arguments)) is not None:
+            event.command_preview = command_preview(line)
         yes: Yes | None = None
         if verdict.decision == "ask":
             seen = self._context(op, scope, caller, event, None, call)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import NoneType, UnionType
@@ -29,6 +30,7 @@ from computer_linker.registry.validation import explain_validation, explained
 _PREVIEW_S = 6.0
 Shows = Callable[..., Awaitable[Preview]] | Literal["changes"]
 Runs = Callable[[Any], str | Sequence[str]]
+Resolves = Callable[..., Awaitable[Sequence[str]]]
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed", "owner"]
 _BOUNDARIES: dict[ScopeKind, PathBoundary] = {
     "folder": "path-enforced",
@@ -87,6 +89,9 @@ class Operation:
 
     runs: Runs | None = None
     """Returns the command line of its input, for the history; None for an operation that runs no program by name."""
+
+    resolves: Resolves | None = None
+    """Returns the command line that will really run, where the input only names it: a function with the parameters of `run`."""
 
     command: Command | None = None
     """For the owner's operations alone: its form on the command line."""
@@ -184,6 +189,13 @@ class Operation:
             (name, _parser(name, self.hints[name]), parameter.default) for name, parameter in self.parameters.items()
         ]
 
+    async def command_line(self, ctx: Context, arguments: dict[str, Any]) -> str | Sequence[str] | None:
+        """The command line it is about to run, for the history; None where it runs no program by name."""
+        if self.resolves is not None:
+            with suppress(LinkError):
+                return await self.resolves(ctx, **arguments)
+        return None if self.runs is None else self.runs(arguments["input"])
+
     def parse(self, target: Any, input: Any, options: Any) -> dict[str, Any]:
         """The typed arguments. Raises InvalidRequest for what does not fit, naming the field."""
         given = {"target": target, "input": input, "options": options}
@@ -223,6 +235,7 @@ def operation(
     asked_by: Callable[[ScopePolicy], bool] | None = None,
     runs: Runs | None = None,
     text: Text = PLAIN,
+    resolves: Resolves | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
 
@@ -251,6 +264,7 @@ def operation(
             asked_by=asked_by,
             runs=runs,
             text=text,
+            resolves=resolves,
         )
 
     return build

@@ -84,7 +84,7 @@ class TunnelReport(Model):
 class TunnelListener(Protocol):
     """The HTTP server, as far as a tunnel needs it."""
 
-    async def open_tunnel_port(self, port: int, *, has_own_name: bool) -> int: ...
+    async def open_tunnel_port(self, port: int, *, has_own_name: bool, provider: str = "") -> int: ...
 
     async def close_tunnel_port(self) -> None: ...
 
@@ -204,7 +204,9 @@ class TunnelManager:
         if self._listener is None:
             raise Conflict("A tunnel leads to the HTTP service.", hint=f"computer-linker start --tunnel {name}")
         await self._end()
-        port = await self._listener.open_tunnel_port(self._config().tunnel.port, has_own_name=name == "openai")
+        port = await self._listener.open_tunnel_port(
+            self._config().tunnel.port, has_own_name=name == "openai", provider=name
+        )
         self._settled = asyncio.Event()
         self._supervisor = Supervisor(name, self._around, port, self._changed)
         self._task = asyncio.create_task(self._keep_open(self._supervisor, self._listener))

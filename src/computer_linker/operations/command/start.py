@@ -35,7 +35,7 @@ class StartOptions(Model):
 class StartedProcess(Model):
     process_id: str
     status: Literal["running", "exited", "stopped", "lost"]
-    command_preview: Annotated[str, Field(description="The program and how many arguments; never the arguments.")]
+    command_preview: Annotated[str, Field(description="The command line, secrets masked.")]
     started_at: str
     boundary: Annotated[str, Field(description="What the kernel enforces around it, or `none`.")]
     view_id: Annotated[
@@ -74,9 +74,7 @@ async def command_start(
     return started if view is None else started.model_copy(update={"view_id": view.id})
 
 
-async def start_prepared(
-    ctx: Context, prepared: Prepared, options: StartOptions, preview: str | None = None
-) -> StartedProcess:
+async def start_prepared(ctx: Context, prepared: Prepared, options: StartOptions) -> StartedProcess:
     """Start a prepared command once the intent is durable."""
     ctx.boundary = prepared.boundary
     ctx.warnings.extend(prepared.warnings)
@@ -85,7 +83,6 @@ async def start_prepared(
         Owner(ctx.scope.id, ctx.principal.id),
         prepared,
         max_runtime_s=ctx.scope.policy.max_runtime_seconds,
-        preview=preview,
         name=options.name,
         pty=PtySize(options.cols, options.rows) if options.pty else None,
         before_start=ctx.durable_intent,

@@ -27,6 +27,12 @@ class ScriptInput(Model):
     env: Annotated[dict[str, str], Field(max_length=64)] = {}
 
 
+async def script_line(ctx: Context, input: ScriptInput, target: str = ".", options: object = None) -> list[str]:
+    """The command line that runs the script, by the manager of its manifest."""
+    project = await read_project(ctx.computer, ctx.path(target))
+    return with_arguments(project.script(input.script, input.source), input.args)
+
+
 @operation(
     "package.run",
     needs={Capability.FS_READ},
@@ -39,14 +45,15 @@ class ScriptInput(Model):
     awaits_intent=True,
     shows=show_script,
     runs=lambda input: [input.script, *input.args],
+    resolves=script_line,
     examples=[Example("Run the tests.", {"target": ".", "input": {"script": "test"}}, runs=False)],
 )
 async def package_run(
     ctx: Context, input: ScriptInput, target: str = ".", options: RunOptions = RunOptions()
 ) -> CommandOutcome:
     """Run a script the folder's own manifest defines, by its manager, under the scope's command policy."""
-    project = await read_project(ctx.computer, ctx.path(target))
-    argv = with_arguments(project.script(input.script, input.source), input.args)
-    view = view_for(ctx, options.view, list(argv))
+    ctx.note(script=input.script, scriptArguments=len(input.args))
+    argv = await script_line(ctx, input, target)
+    view = view_for(ctx, options.view, argv)
     prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, view=view))
     return await run_prepared(ctx, prepared, options, None, view)
