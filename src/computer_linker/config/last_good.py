@@ -1,7 +1,7 @@
 """What stays in force in a running service while config.json does not validate: never more than before, nor than it gives.
 
-A scope that the refused file leaves as it was goes on. One that it changes or no longer has keeps no right until the file is valid,
-because either version could be the narrower one. The same holds for the token, the tunnel and the other ways in.
+A scope that the refused file leaves as it was goes on. One that it changes or no longer has keeps no right until the file is
+valid, because either version could be the narrower one. The same holds for the token, the tunnel and the other ways in.
 """
 
 import secrets

@@ -133,9 +133,7 @@ def _unreadable(raw: bytes, reason: str) -> list[Problem]:
     syntax = syntax_problem(text)
     if syntax is not None:
         return [syntax]
-    doubled = [
-        Problem(path, "is there twice", "syntax", *line_and_column(text, at)) for path, at in scan(text).doubled
-    ]
+    doubled = [Problem(path, "is there twice", "syntax", *line_and_column(text, at)) for path, at in scan(text).doubled]
     sentence = reason.replace("The message", "the file").rstrip(".")
     return doubled or [Problem((), f"cannot be read: {sentence}", "syntax")]
 
@@ -174,6 +172,7 @@ def stamp_of(found: os.stat_result) -> tuple[int, ...]:
 
 
 CORRECT = "computer-linker doctor --fix repairs what it can; else correct the file, which was not changed"
+BY_HAND = "correct the file, which was not changed; computer-linker config validate checks it again"
 
 
 def read_private(path: Path) -> tuple[bytes, tuple[int, ...]]:

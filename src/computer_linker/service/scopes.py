@@ -8,6 +8,7 @@ from anyio import to_thread
 from computer_linker.config.load import CONFIG_NAME, load
 from computer_linker.config.roots import confirm
 from computer_linker.errors import NotFound
+from computer_linker.registry.context import Context
 
 
 def scope_in(document: dict[str, Any], scope_id: str) -> dict[str, Any]:
@@ -17,6 +18,12 @@ def scope_in(document: dict[str, Any], scope_id: str) -> dict[str, Any]:
             found: dict[str, Any] = scope
             return found
     raise _not_found(scope_id)
+
+
+def warn_of_refusal(ctx: Context) -> None:
+    """Warn when what is in force is not what config.json has now."""
+    for sentence in ctx.services.config.refused:
+        ctx.warn(f"config.json is not valid and not in force: {sentence}")
 
 
 async def pin_roots(home: Path, scope_id: str) -> dict[str, str]:
