@@ -176,6 +176,14 @@ def _root(scope: Scope, root: str, state: Path) -> Iterator[Finding]:
             f"Run: chmod o-w {root}",
             scope.id,
         )
+    if Path.home().resolve().is_relative_to(os.path.realpath(root)):
+        yield _finding(
+            "warning",
+            "root_is_home",
+            f"Scope {scope.id} has your whole home folder.",
+            f"Run: computer-linker scope edit {scope.id} --root FOLDER, with a narrower folder",
+            scope.id,
+        )
     if state_inside(root, state) is not None:
         yield _finding(
             "warning",
