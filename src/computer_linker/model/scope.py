@@ -60,6 +60,13 @@ class ScopePolicy(Model):
     allow_local_fallback: bool = True
 
 
+def _unknown(name: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"unknown capability {name!r}" + (f" (did you mean `{near[0]}`?)" if near else "")
+
+
 class Scope(Model):
     """A named permission boundary: folders, or this computer's screen and desktop."""
 
@@ -74,10 +81,10 @@ class Scope(Model):
     @field_validator("capabilities")
     @classmethod
     def _known_capabilities(cls, value: list[str]) -> list[str]:
-        known = {capability.value for capability in Capability}
-        for name in value:
-            if name not in known:
-                raise ValueError(f"unknown capability {name!r}")
+        known = [capability.value for capability in Capability]
+        unknown = [_unknown(name, known) for name in value if name not in known]
+        if unknown:
+            raise ValueError(", ".join(unknown))
         return value
 
     @model_validator(mode="after")

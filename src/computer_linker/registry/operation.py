@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -63,6 +64,7 @@ class Command:
     words: tuple[str, ...] = ()
     bare: "Operation | None" = None
     needs_setup: bool = False
+    cautions: Callable[[Any, Path], list[str]] | None = None
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class TunnelManager:
 
     def report(self) -> TunnelReport:
         """The tunnel, the providers of this machine and what each would run. Runs nothing."""
-        return _report(self._around, self.record)
+        return tunnel_report(self._around, self.record)
 
     async def expose(
         self, name: TunnelName, settings: TunnelSettings, store: Callable[[], Awaitable[object]]
@@ -266,12 +266,8 @@ def check_can_open(name: TunnelName, around: Surroundings) -> None:
         raise ProviderUnavailable(found.problem or "It is not available.", hint=found.remedy)
 
 
-def report(around: Surroundings, record: TunnelRecord | None) -> dict[str, Any]:
+def tunnel_report(around: Surroundings, record: TunnelRecord | None) -> TunnelReport:
     """The report for `doctor`, from any process."""
-    return _report(around, record).to_wire()
-
-
-def _report(around: Surroundings, record: TunnelRecord | None) -> TunnelReport:
     from computer_linker.tunnels.catalog import contracts, detect_all
 
     process: dict[str, Any] = {"pid": None, "port": None, "output": []}
