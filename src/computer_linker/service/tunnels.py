@@ -63,6 +63,15 @@ class Provider(Model):
     remedy: str | None
 
 
+class ProviderMode(Model):
+    """One way a provider works: what it runs, where its address comes from, and who reaches that."""
+
+    name: str
+    command: str
+    public_url_source: str
+    reach: str
+
+
 class ProviderContract(Model):
     """What a provider runs, and where its address comes from."""
 
@@ -70,6 +79,7 @@ class ProviderContract(Model):
     command: str
     lifecycle: list[str]
     public_url_source: str
+    modes: list[ProviderMode]
     note: str
 
 
