@@ -64,7 +64,7 @@ async def test_a_shape_covers_its_operation_and_folder_and_nothing_else(road: Ro
 
 async def test_a_yes_to_a_one_line_write_lets_no_delete_through(road: Road) -> None:
     for answer in ("yes", "same", "shape"):
-        await allow(road, answer, "file.write", "note.txt", input={"content": answer})  # type: ignore[arg-type]  # its literals
+        await allow(road, answer, "file.write", "note.txt", input={"content": answer})
     assert await road.code("file.delete", "note.txt") == "confirm_required"
     assert (road.root / "note.txt").read_text() == "shape"
 

@@ -66,7 +66,7 @@ async def brief_info(app: App, principal: Principal, local_url: str | None) -> d
     return {
         "machineId": config.machine_id,
         "machineName": config.machine_name,
-        "platform": {name: _platform()[name] for name in ("os", "arch")},
+        "platform": {name: _platform(principal)[name] for name in ("os", "arch")},
         "service": _given(_service(config, local_url)),
         "tools": catalogue.programs(),
         "scopes": [_brief_scope(await _scope(app, scope, principal)) for scope in scopes],

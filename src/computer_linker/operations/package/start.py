@@ -31,8 +31,6 @@ async def package_start(
     ctx.note(script=input.script, scriptArguments=len(input.args))
     argv = await script_line(ctx, input, target)
     view = view_for(ctx, options.view, argv)
-    prepared = await ctx.use(Preparation).prepare(
-        request_of(ctx, target, argv, input.env, pty=options.pty, view=view)
-    )
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, pty=options.pty, view=view))
     started = await start_prepared(ctx, prepared, options)
     return started if view is None else started.model_copy(update={"view_id": view.id})

@@ -5,6 +5,7 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
 from computer_linker.computer.facets.files import Change
 from computer_linker.errors import Conflict, InvalidRequest, NotFound
 from computer_linker.model.base import Model
@@ -12,7 +13,6 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.view.show import NeverKept, view_show
-from computer_linker.approvals.request import Preview
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.views.changes import ViewChange
 from computer_linker.providers.views.keeping import Keeping, discard, why_never_kept

@@ -61,9 +61,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _make_room(self) -> None:
         """Close a refused connection, else the one that has been silent for longest."""
         cls = type(self)
-        if cls.refused:
-            oldest = next(iter(cls.refused))
-        else:
+        oldest: BoundedProtocol | None = next(iter(cls.refused), None)
+        if oldest is None:
             oldest, since = next(iter(cls.silent.items()), (None, 0.0))
             if cls.open_count <= MAX_WITH_NEW and self.loop.time() - since < cls.time_to_ask_s:
                 return
