@@ -70,7 +70,8 @@ class ProcessOutput(Model):
 async def command_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> ProcessOutput:
     """Read what a process or an agent session printed since a cursor.
 
-    With `waitSeconds` it waits: for new output, or for `waitFor`, for `silenceSeconds`, or for its end. The echo of what was typed into a terminal does not count.
+    With `waitSeconds` it waits: for new output, or for `waitFor`, for `silenceSeconds`, or for its end. The echo of what was
+    typed into a terminal does not count.
     """
     from computer_linker.operations.command.sessions import session_of, session_output
 
