@@ -54,7 +54,7 @@ async def click(road: Road, token: str, given: dict[str, Any] = DELETE) -> dict[
 async def test_a_batch_clicks_once_and_asks_for_the_rest(road: Road) -> None:
     """CONF-028."""
     item = {"op": "desktop.click", "input": {**DELETE, "confirm": {"token": await approved(road)}}}
-    told = await road.data("batch", scope="desk", input={"operations": [item, item]})
+    told = (await road.call("batch", scope="desk", input={"operations": [item, item]}))["data"]
     assert [one["ok"] for one in told["results"]] == [True, False], told
     assert told["results"][1]["error"]["code"] == "confirm_required"
     assert pressed(road) == ["Delete"]

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from posixpath import normpath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from anyio import to_thread
 from pydantic import Field
@@ -16,6 +16,7 @@ from computer_linker.audit.redact import label
 from computer_linker.audit.store import AuditStore
 from computer_linker.model.base import Model
 from computer_linker.model.event import Approval
+from computer_linker.model.history import HistoryEvent
 from computer_linker.policy.visible_text import escaped
 from computer_linker.services import Services
 
@@ -55,7 +56,7 @@ def _choice(
     asked: ApprovalRequest,
     extent: Literal["same", "shape"],
     standing: Standing,
-    events: list[dict[str, Any]] | None,
+    events: list[HistoryEvent] | None,
 ) -> Choice:
     if events is None:
         return Choice(answer=extent, covers=standing.text)
@@ -64,7 +65,7 @@ def _choice(
     return Choice(answer=extent, covers=standing.text, matched=len(matched), examples=list(shown)[:_EXAMPLES])
 
 
-async def _past(services: Services, asked: ApprovalRequest) -> list[dict[str, Any]]:
+async def _past(services: Services, asked: ApprovalRequest) -> list[HistoryEvent]:
     """The events of this operation, scope and client in the last 30 days, the newest first."""
     store = services.use(AuditStore)
     found = Filter()
@@ -73,9 +74,9 @@ async def _past(services: Services, asked: ApprovalRequest) -> list[dict[str, An
         found.add("client = ?", label(asked.client, store.key))
     found.add("at >= ?", (datetime.now(UTC) - timedelta(days=DAYS)).strftime("%Y-%m-%dT%H:%M:%S"))
 
-    def read() -> list[dict[str, Any]]:
+    def read() -> list[HistoryEvent]:
         store.index.catch_up()
-        events: list[dict[str, Any]] = []
+        events: list[HistoryEvent] = []
         cursor: str | None = None
         while len(events) < _MAX_EVENTS:
             one = page(store.index, found, newest_first=True, limit=MAX_LIMIT, cursor=cursor, running=store.is_running)
@@ -93,7 +94,7 @@ def _has_facts(asked: ApprovalRequest) -> bool:
     return asked.about is not None and bool(asked.about.argv or asked.about.paths)
 
 
-def _matches(event: dict[str, Any], asked: ApprovalRequest, standing: Standing) -> bool:
+def _matches(event: HistoryEvent, asked: ApprovalRequest, standing: Standing) -> bool:
     """Whether this would have covered an event, by what the history keeps: its target, and its masked command line."""
     assert asked.about is not None
     target, line = normpath(event["target"] or "."), event["commandPreview"] or ""
@@ -104,6 +105,6 @@ def _matches(event: dict[str, Any], asked: ApprovalRequest, standing: Standing) 
     return (not words or line == words or line.startswith(words + " ")) and is_beneath(target, standing.folder)
 
 
-def _shown(event: dict[str, Any]) -> str:
+def _shown(event: HistoryEvent) -> str:
     what = event["commandPreview"] or event["target"] or event["op"]
     return escaped(f"{event['startedAt'][:10]} {what[:80]}")

@@ -32,11 +32,15 @@ def note(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def fail(message: str, hint: str = "") -> None:
-    """Print the error on one line, the hint on another. Its text may be foreign, so control characters are escaped."""
+def fail(message: str, hint: str = "", problems: Sequence[str] = ()) -> None:
+    """Print the error on one line, or each of its problems, then the hint.
+
+    The text may be foreign, so control characters are escaped.
+    """
     from computer_linker.policy.visible_text import escaped
 
-    sys.stderr.write(f"error: {escaped(' '.join(message.split()))}\n")
+    for sentence in problems or [message]:
+        sys.stderr.write(f"error: {escaped(' '.join(sentence.split()))}\n")
     if hint:
         sys.stderr.write(f"hint: {escaped(' '.join(hint.split()))}\n")
 

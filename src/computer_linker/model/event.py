@@ -35,6 +35,8 @@ class Event:
     session: str
     connection: str
     client: str | None
+    request: str | None = None
+    """The id that a tunnel or proxy gave the request."""
     target: str | None = None
     """A preview that is safe to keep; see audit/redact.py."""
     command_preview: str | None = None

@@ -53,7 +53,7 @@ class App:
 async def open_app(home: Path, config: Callable[[], Config], computer: Computer | None = None) -> AsyncIterator[App]:
     """Connect the components; all are closed at the end."""
     services = Services(home, config)
-    catalog = collect(operations)
+    catalog = collect(operations).with_older_names()
     machine = computer or this_computer()
     machine.scopes = lambda: config().scopes
     services.provide(Computer, machine)
