@@ -32,7 +32,7 @@ _PRESENT_S = 25.0
 _MAX_BODY = 4096
 _NO_LINK = (0.0, "")
 _ANSWERS: dict[str, Answer] = {"allow": "yes", "same": "same", "shape": "shape", "deny": "no"}
-_HEADERS = [
+HEADERS = [
     (b"content-type", b"text/html; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -198,7 +198,7 @@ class ApprovalPage:
 
 async def _answer(send: Send, status: int, html: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
     body = html.encode()
-    given = {**dict(_HEADERS), **dict(more or [])}
+    given = {**dict(HEADERS), **dict(more or [])}
     headers = [*given.items(), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
