@@ -6,8 +6,7 @@ Nothing else turns an exception into a failure, and nothing else audits.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
+from computer_linker.dispatch.live_sessions import LiveSessions, ended_by_owner
 from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
 from computer_linker.dispatch.person import PersonWatch
 from computer_linker.dispatch.race_guard import Consent, hold_to, hold_to_policy
@@ -84,7 +84,7 @@ class Dispatcher:
         self.person = PersonWatch(computer, self.queues)
         self.pause = Pause(services.home)
         self.routes: Routes | None = None
-        self._running: set[anyio.CancelScope] = set()
+        self.sessions = services.use(LiveSessions)
         self.under_way = 0
 
     def with_catalog(self, catalog: Catalog, audit: AuditLog | None = None) -> "Dispatcher":
@@ -117,6 +117,8 @@ class Dispatcher:
         event = new_event("", name, principal, None)
         try:
             self.pause.check(principal)
+            if not principal.is_owner:
+                self.sessions.seen(principal).calls += 1
             answer = await work()
         except LinkError as error:
             return await self._failed(event, started, error)
@@ -152,9 +154,10 @@ class Dispatcher:
         event.summary.update(notes or {})
         self.under_way += 1
         try:
-            with anyio.CancelScope() as scope, self._stoppable(scope, principal):
+            with anyio.CancelScope() as scope, self.sessions.running(principal, scope) as session:
                 return await self._run(call, Caller(principal, report, ask), event, started)
-            raise stopped_by_pause(has_begun=event.intended)
+            has_ended = session is not None and session.is_ended
+            raise (ended_by_owner if has_ended else stopped_by_pause)(has_begun=event.intended)
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
@@ -248,24 +251,9 @@ class Dispatcher:
             notes=event.summary,
         )
 
-    @contextmanager
-    def _stoppable(self, scope: anyio.CancelScope, principal: Principal) -> Iterator[None]:
-        """Register a client's call while it runs, so that `stop_clients` can end it."""
-        if principal.is_owner:
-            yield
-            return
-        self._running.add(scope)
-        try:
-            yield
-        finally:
-            self._running.discard(scope)
-
     async def stop_clients(self) -> int:
         """End the calls, processes, agents and browsers of every client; return how many there were."""
-        running = list(self._running)
-        for scope in running:
-            scope.cancel()
-        return len(running) + await self.services.end_of(None)
+        return self.sessions.stop_all() + await self.services.end_of(None)
 
     async def aclose(self) -> None:
         """Stop listening for the person at the machine."""

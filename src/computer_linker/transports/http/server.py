@@ -197,6 +197,10 @@ class HttpServer:
             await self._refuse(peer, headers, send, base)
             return
         who = _principal(proven, headers, self._connection(scope, peer, is_local=is_local), is_local=is_local)
+        if self._dispatcher.sessions.is_ended(who):
+            # The protocol: a client whose session is gone begins a new one, if its credential still counts.
+            await answer_json(send, 404, {"error": "The owner of this computer has ended this session."})
+            return
         if path == "/mcp":
             scope["linker.family"] = proven.family
             await self._until_revoked(scope, receive, send, headers, who, base)
