@@ -95,11 +95,14 @@ class LiveSessions:
         return sorted(live, key=lambda one: -one.last_seen)
 
     def end(self, session: LiveSession) -> None:
-        """End its calls and its connection; without a connection, refuse its further calls."""
+        """End its calls and its connection; without a connection, refuse its further calls.
+
+        An OAuth client ends with its tokens; with a new consent it may come again under the same name.
+        """
         session.is_ended = True
         key = _key(session.principal)
         self._sessions.pop(key, None)
-        if not session.closes:
+        if not session.closes and session.principal.proof != "oauth":
             self._ended[key] = None
             if session.principal.session != NO_SESSION:
                 # Its name is the client's own claim; the session id is a handle that only it holds.

@@ -58,24 +58,28 @@ async def sessions_revoke(ctx: Context, input: RevokeInput) -> Revoked:
         raise InvalidRequest("Name one session, or --all.", hint="computer-linker sessions list")
     state, live = ctx.use(OAuthState), {one.id: one for one in live_sessions(ctx)}
     wanted = [*state.families, *live] if input.session is None else [_meant(input.session, [*state.families, *live])]
-    families = [one for one in wanted if one in state.families]
-    ended = [live[one] for one in wanted if one in live]
+    named = [live[one] for one in wanted if one in live]
     # A live session of an OAuth client is that of its consents.
-    families += [key for key, one in state.families.items() if one.principal in _oauth(ended) and key not in families]
-    stopped = sum(len(one.running) for one in ended)
+    clients = {one.principal.id for one in named if one.principal.proof == "oauth"}
+    families = [key for key, one in state.families.items() if key in wanted or one.principal in clients]
     for family in families:
         state.revoke(family)
+    granted = {one.principal for one in state.families.values()}
+    ended = [one for one in live.values() if one in named or _is_over(one, granted)]
+    stopped = sum(len(one.running) for one in ended)
     for session in ended:
         ctx.use(LiveSessions).end(session)
-    left = {*families} & {*state.families} or {one.id for one in ended} & {one.id for one in live_sessions(ctx)}
-    ctx.effect = "partial" if left else "confirmed"
-    ctx.note(sessions=len(families) + len(ended), stopped=stopped)
+    is_left = any(one in state.families for one in families) or any(one in ended for one in live_sessions(ctx))
+    ctx.effect = "partial" if is_left else "confirmed"
+    revoked = [*families, *(one.id for one in ended if one.principal.proof != "oauth")]
+    ctx.note(sessions=len(revoked), stopped=stopped)
     notes = dict.fromkeys(_AGAIN[one.principal.proof] for one in ended if one.principal.proof in _AGAIN)
-    return Revoked(revoked=[*families, *(one.id for one in ended)], stopped=stopped, notes=list(notes))
+    return Revoked(revoked=revoked, stopped=stopped, notes=list(notes))
 
 
-def _oauth(sessions: list[LiveSession]) -> set[str]:
-    return {one.principal.id for one in sessions if one.principal.proof == "oauth"}
+def _is_over(session: LiveSession, granted: set[str]) -> bool:
+    """True for a session of an OAuth client that no consent gives access any more."""
+    return session.principal.proof == "oauth" and session.principal.id not in granted
 
 
 def _meant(given: str, known: list[str]) -> str:
