@@ -7,6 +7,9 @@ Decision = Literal["allow", "ask", "deny"]
 Way = Literal["terminal", "notification", "page", "dialog"]
 """How a person answered: the owner's command line, a desktop notification, the approval page, the client's own dialog."""
 
+Extent = Literal["once", "same", "shape"]
+"""What a yes covers: this call, this exact request again, or requests of its shape."""
+
 
 @dataclass(frozen=True, slots=True)
 class Approval:
@@ -17,7 +20,7 @@ class Approval:
     way: Way
     answer: str
     """The operation id of the answer's own event."""
-    extent: Literal["once", "session"] = "once"
+    extent: Extent = "once"
 
 
 @dataclass(slots=True)

@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import anyio
 from pydantic import ValidationError
 
+from computer_linker.approvals.request import Preview
 from computer_linker.changes.preview import preview as preview_changes
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.files import Change
@@ -20,13 +22,14 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.rights import ScopeKind
-from computer_linker.policy.confirm import About
-from computer_linker.policy.preview import escaped
+from computer_linker.model.scope import ScopePolicy
+from computer_linker.policy.visible_text import escaped
 from computer_linker.registry.context import Context, Planned
+from computer_linker.registry.text import PLAIN, Text
 from computer_linker.registry.validation import explain_validation, explained
 
 _PREVIEW_S = 6.0
-Shows = Callable[..., Awaitable[About]] | Literal["changes"]
+Shows = Callable[..., Awaitable[Preview]] | Literal["changes"]
 Runs = Callable[[Any], str | Sequence[str]]
 Resolves = Callable[..., Awaitable[Sequence[str]]]
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed", "owner"]
@@ -61,6 +64,7 @@ class Command:
     words: tuple[str, ...] = ()
     bare: "Operation | None" = None
     needs_setup: bool = False
+    cautions: Callable[[Any, Path], list[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +98,17 @@ class Operation:
     command: Command | None = None
     """For the owner's operations alone: its form on the command line."""
 
+    asked_by: Callable[[ScopePolicy], bool] | None = None
+    """Whether a scope asks a person before this operation, beside its `confirm`."""
+
+    text: Text = PLAIN
+    """How a model reads its result."""
+
     shows: Shows | None = None
     """The preview for an approver, beside the request itself: a function with the parameters of `run`, or
     `"changes"` for the file changes that `run` hands to `ctx.change`, which is then its only effect."""
 
-    async def preview(self, ctx: Context, arguments: dict[str, Any]) -> About | None:
+    async def preview(self, ctx: Context, arguments: dict[str, Any]) -> Preview | None:
         """Return the preview of these arguments; None where the request itself is enough."""
         if self.shows is None:
             return None
@@ -111,18 +121,18 @@ class Operation:
                     about = await self.shows(ctx, **arguments)
                 return replace(about, lines=tuple(escaped(line) for line in about.lines))
         except LinkError as error:
-            return About((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
+            return Preview((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
         except TimeoutError:
             late = TimedOut("Looking at what it is for took too long.", seconds=_PREVIEW_S)
-            return About(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
+            return Preview(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
 
     async def _plan(self, ctx: Context, arguments: dict[str, Any]) -> Sequence[Change]:
         """Run the body only as far as its file changes, and return them: it has no other effect."""
         try:
             await self.run(
                 replace(
-                    ctx, is_preview=True, dispatch=_not_in_a_preview, durable_intent=_not_in_a_preview, warnings=[],
-                    notes={}, attachments=[],
+                    ctx, is_preview=True, dispatch=_not_in_a_preview, refuse=_not_in_a_preview,
+                    durable_intent=_not_in_a_preview, warnings=[], notes={}, attachments=[],
                 ),
                 **arguments,
             )  # fmt: skip
@@ -149,6 +159,11 @@ class Operation:
             if states[facet].state != "present":
                 return f"{states[facet].reason} {states[facet].remedy}".strip()
         return None
+
+    @cached_property
+    def noun(self) -> str:
+        """The part of its name before the dot."""
+        return self.name.partition(".")[0]
 
     @property
     def summary(self) -> str:
@@ -219,7 +234,9 @@ def operation(
     unavailable: Callable[[], str | None] | None = None,
     facets: Iterable[FacetName] = (),
     shows: Shows | None = None,
+    asked_by: Callable[[ScopePolicy], bool] | None = None,
     runs: Runs | None = None,
+    text: Text = PLAIN,
     resolves: Resolves | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
@@ -246,7 +263,9 @@ def operation(
             unavailable=unavailable,
             facets=tuple(facets),
             shows=shows,
+            asked_by=asked_by,
             runs=runs,
+            text=text,
             resolves=resolves,
         )
 

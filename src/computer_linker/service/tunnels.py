@@ -63,6 +63,15 @@ class Provider(Model):
     remedy: str | None
 
 
+class ProviderMode(Model):
+    """One way a provider works: what it runs, where its address comes from, and who reaches that."""
+
+    name: str
+    command: str
+    public_url_source: str
+    reach: str
+
+
 class ProviderContract(Model):
     """What a provider runs, and where its address comes from."""
 
@@ -70,6 +79,7 @@ class ProviderContract(Model):
     command: str
     lifecycle: list[str]
     public_url_source: str
+    modes: list[ProviderMode]
     note: str
 
 
@@ -145,7 +155,7 @@ class TunnelManager:
 
     def report(self) -> TunnelReport:
         """The tunnel, the providers of this machine and what each would run. Runs nothing."""
-        return _report(self._around, self.record)
+        return tunnel_report(self._around, self.record)
 
     async def expose(
         self, name: TunnelName, settings: TunnelSettings, store: Callable[[], Awaitable[object]]
@@ -266,12 +276,8 @@ def check_can_open(name: TunnelName, around: Surroundings) -> None:
         raise ProviderUnavailable(found.problem or "It is not available.", hint=found.remedy)
 
 
-def report(around: Surroundings, record: TunnelRecord | None) -> dict[str, Any]:
+def tunnel_report(around: Surroundings, record: TunnelRecord | None) -> TunnelReport:
     """The report for `doctor`, from any process."""
-    return _report(around, record).to_wire()
-
-
-def _report(around: Surroundings, record: TunnelRecord | None) -> TunnelReport:
     from computer_linker.tunnels.catalog import contracts, detect_all
 
     process: dict[str, Any] = {"pid": None, "port": None, "output": []}

@@ -9,6 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_command
+from computer_linker.operations.command.view import ViewOption, view_for
 from computer_linker.providers.processes.managed import Owner
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
@@ -28,6 +29,7 @@ class StartOptions(Model):
     cols: Annotated[int, Field(ge=1, le=1000)] = 120
     rows: Annotated[int, Field(ge=1, le=1000)] = 40
     name: Annotated[str | None, Field(pattern=r"^[\w .:/-]{1,64}$", description="A label for command.list.")] = None
+    view: ViewOption = False
 
 
 class StartedProcess(Model):
@@ -36,6 +38,9 @@ class StartedProcess(Model):
     command_preview: Annotated[str, Field(description="The command line, secrets masked.")]
     started_at: str
     boundary: Annotated[str, Field(description="What the kernel enforces around it, or `none`.")]
+    view_id: Annotated[
+        str | None, Field(description="The view its changes go to; null where it changes the folder.")
+    ] = None
 
 
 @operation(
@@ -62,8 +67,11 @@ async def command_start(
     It goes on when this client disconnects, and ends with the service, with `command.stop`, or when the scope's
     `maxRuntimeSeconds` are over.
     """
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env, pty=options.pty))
-    return await start_prepared(ctx, prepared, options)
+    view = view_for(ctx, options.view, input.command)
+    request = request_of(ctx, target, input.command, input.env, pty=options.pty, view=view)
+    prepared = await ctx.use(Preparation).prepare(request)
+    started = await start_prepared(ctx, prepared, options)
+    return started if view is None else started.model_copy(update={"view_id": view.id})
 
 
 async def start_prepared(ctx: Context, prepared: Prepared, options: StartOptions) -> StartedProcess:

@@ -8,7 +8,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.history import HistoryGroup
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class Connections(HistoryPage):
@@ -20,6 +20,7 @@ class Connections(HistoryPage):
     "history.connections",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("Which links were used.", {})],
 )

@@ -8,7 +8,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.history import ReplayTemplate
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class FailedReplay(HistoryPage):
@@ -21,6 +21,7 @@ class FailedReplay(HistoryPage):
     "history.failed_replay",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("What failed, ready to try again.", {})],
 )

@@ -8,7 +8,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.history import Suggestion
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class LastOperations(HistoryPage):
@@ -19,6 +19,7 @@ class LastOperations(HistoryPage):
     "history.last",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("The last three operations.", {"options": {"limit": 3}})],
 )

@@ -8,7 +8,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.history import HistoryGroup
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class Sessions(HistoryPage):
@@ -23,6 +23,7 @@ class Sessions(HistoryPage):
     "history.sessions",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("Who used this scope.", {})],
 )

@@ -9,11 +9,12 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.run import CommandOutcome, RunOptions, run_prepared
+from computer_linker.operations.command.view import view_for
 from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class ScriptInput(Model):
@@ -37,6 +38,7 @@ async def script_line(ctx: Context, input: ScriptInput, target: str = ".", optio
     needs={Capability.FS_READ},
     needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
     effect=Effect.CHANGE,
+    text=shapes.OUTPUT,
     boundary="sandboxed",
     deadline_s=None,
     destructive=True,
@@ -52,5 +54,6 @@ async def package_run(
     """Run a script the folder's own manifest defines, by its manager, under the scope's command policy."""
     ctx.note(script=input.script, scriptArguments=len(input.args))
     argv = await script_line(ctx, input, target)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))
-    return await run_prepared(ctx, prepared, options, None)
+    view = view_for(ctx, options.view, argv)
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, view=view))
+    return await run_prepared(ctx, prepared, options, None, view)

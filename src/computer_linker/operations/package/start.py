@@ -4,6 +4,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.start import StartedProcess, StartOptions, start_prepared
+from computer_linker.operations.command.view import view_for
 from computer_linker.operations.package.run import ScriptInput, script_line
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
@@ -29,5 +30,7 @@ async def package_start(
     """Start a script the folder's own manifest defines and return at once; read and stop it as with command.start."""
     ctx.note(script=input.script, scriptArguments=len(input.args))
     argv = await script_line(ctx, input, target)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, pty=options.pty))
-    return await start_prepared(ctx, prepared, options)
+    view = view_for(ctx, options.view, argv)
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, pty=options.pty, view=view))
+    started = await start_prepared(ctx, prepared, options)
+    return started if view is None else started.model_copy(update={"view_id": view.id})

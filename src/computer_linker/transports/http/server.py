@@ -118,8 +118,8 @@ class HttpServer:
         """Serve until cancelled."""
         assert self._socket is not None, "listen() comes before serve()"
         async with self.mcp.open():
-            if self._ready is not None and self.local_url is not None:
-                self._ready(self.local_url)
+            if self._ready is not None and self.bound_url is not None:
+                self._ready(self.bound_url)
             try:
                 await serve(self, self._socket, self._entrance(for_tunnel=False))
             finally:
