@@ -38,7 +38,8 @@ async def computer_info(
             case "platform":
                 answer["platform"] = _platform(principal)
             case "service":
-                answer["service"] = _service(config, local_url)
+                home = {"stateFolder": str(app.home)} if principal.grants is None else {}
+                answer["service"] = _service(config, local_url) | home
             case "tools":
                 answer["tools"] = await _tools(app)
             case "scopes":
@@ -48,7 +49,8 @@ async def computer_info(
             case "status":
                 # Only of scopes visible to this caller: a warning names its scope.
                 known = config.model_copy(update={"scopes": _seen(config, principal)})
-                answer["status"] = await anyio.to_thread.run_sync(_status, app, known, local_url)
+                status = await anyio.to_thread.run_sync(_status, app, known, local_url)
+                answer["status"] = status if principal.grants is None else _without_home(status, app)
             case "operations":
                 answer["operations"] = [describe(op) for op in app.catalog.operations.values() if _is_here(app, op)]
                 answer["capabilities"] = _absent(app)
@@ -184,6 +186,12 @@ def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
     from computer_linker.service.doctor import status_of
 
     return status_of(config, app.home, serving_http=local_url is not None).to_wire()
+
+
+def _without_home(status: dict[str, Any], app: App) -> dict[str, Any]:
+    """For a client with grants of its own: where the owner's state folder is does not concern it."""
+    hidden = [reason.replace(str(app.home), "(hidden)") for reason in status["blockingReasons"]]
+    return status | {"blockingReasons": hidden}
 
 
 def _to_the_owner(app: App) -> dict[str, Any]:
