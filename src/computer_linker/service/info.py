@@ -15,10 +15,8 @@ from computer_linker.policy.engine import folder_access, missing_capabilities, s
 from computer_linker.registry.operation import Operation
 from computer_linker.service.app import App
 from computer_linker.service.fleet import FleetManager
-from computer_linker.service.listeners import listeners
 from computer_linker.service.programs import tool_readiness
 from computer_linker.service.screenshots import screenshot_readiness
-from computer_linker.service.user import this_user
 
 InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 _DEFAULT: list[InfoPart] = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "exposure"]
@@ -36,10 +34,9 @@ async def computer_info(
             case "identity":
                 answer |= {"machineId": config.machine_id, "machineName": config.machine_name}
             case "platform":
-                answer["platform"] = _platform(principal)
+                answer["platform"] = _platform()
             case "service":
-                home = {"stateFolder": str(app.home)} if principal.grants is None else {}
-                answer["service"] = _service(config, local_url) | home
+                answer["service"] = _service(config, local_url)
             case "tools":
                 answer["tools"] = await _tools(app)
             case "scopes":
@@ -49,13 +46,12 @@ async def computer_info(
             case "status":
                 # Only of scopes visible to this caller: a warning names its scope.
                 known = config.model_copy(update={"scopes": _seen(config, principal)})
-                status = await anyio.to_thread.run_sync(_status, app, known, local_url)
-                answer["status"] = status if principal.grants is None else _without_home(status, app)
+                answer["status"] = await anyio.to_thread.run_sync(_status, app, known, local_url)
             case "operations":
                 answer["operations"] = [describe(op) for op in app.catalog.operations.values() if _is_here(app, op)]
                 answer["capabilities"] = _absent(app)
             case "exposure":
-                others = _to_the_owner(app) if principal.grants is None else {}
+                others = _through_a_fleet(app) if principal.grants is None else {}
                 answer["exposure"] = _exposure(config, local_url) | others
     return answer
 
@@ -110,6 +106,7 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
         "allowedOperations": allowed_operations(app, scope, principal),
         "capabilityPolicy": {
             "granted": sorted(scope.granted),
+            "codex": _codex(scope),
             "limits": limits,
             "network": policy.network,
             "confirm": policy.confirm,
@@ -117,6 +114,13 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
             "boundary": await _boundary(app, scope, principal),
         },
     }
+
+
+def _codex(scope: Scope) -> list[str]:
+    """What Codex may do here: look, or change files too."""
+    if Capability.CODEX_RUN not in scope.granted:
+        return []
+    return ["codex:readOnly", *(["codex:write"] if Capability.FS_WRITE in scope.granted else [])]
 
 
 async def _boundary(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
@@ -154,10 +158,8 @@ def _seen(config: Config, principal: Principal) -> list[Scope]:
     return [scope for scope in config.scopes if sees_scope(principal, scope.id)]
 
 
-def _platform(principal: Principal) -> dict[str, Any]:
-    # A client with grants of its own has no need of the owner's name.
-    user = {"user": this_user().to_wire()} if principal.grants is None else {}
-    return user | {
+def _platform() -> dict[str, Any]:
+    return {
         "os": platform.system().lower(),
         "arch": platform.machine(),
         "release": platform.release(),
@@ -188,18 +190,11 @@ def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
     return status_of(config, app.home, serving_http=local_url is not None).to_wire()
 
 
-def _without_home(status: dict[str, Any], app: App) -> dict[str, Any]:
-    """For a client with grants of its own: where the owner's state folder is does not concern it."""
-    hidden = [reason.replace(str(app.home), "(hidden)") for reason in status["blockingReasons"]]
-    return status | {"blockingReasons": hidden}
-
-
-def _to_the_owner(app: App) -> dict[str, Any]:
-    """Everything that listens, and through which fleet this machine can be reached."""
+def _through_a_fleet(app: App) -> dict[str, Any]:
+    """Through which fleet this machine can be reached, when it joined one."""
     fleet = app.services.peek(FleetManager)
     reached = fleet.exposure() if fleet is not None else None
-    listening = {"listeners": [one.to_wire() for one in listeners(app.services)]}
-    return listening if reached is None else listening | {"fleet": reached}
+    return {} if reached is None else {"fleet": reached}
 
 
 def _exposure(config: Config, local_url: str | None) -> dict[str, Any]:
