@@ -19,7 +19,7 @@ from support.service import end_service
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_PROCESS = re.compile(r"proc-[0-9A-Za-z]+|process[-_][0-9A-Za-z]+")
+_PROCESS = re.compile(r"proc_[0-9a-f]{8,}")
 DEADLINE_S = 120
 
 OTHERS = {
@@ -54,7 +54,9 @@ PAGES = {
         serves=("make start ",),
         not_run={"make install": "it installs packages; test_installing.py does"},
     ),
-    "docs/how-to/allow-commands.md": Page(refused={"op package.run": "package", "command=npm test": "npm"}),
+    "docs/how-to/allow-commands.md": Page(
+        refused={"op package.run": "package", "command=npm test": "npm"}, not_run={"--follow": "it follows until Ctrl-C"}
+    ),
     "docs/how-to/connect-a-client.md": Page(serves=("computer-linker start",), refused=NO_PUBLIC),
     "docs/how-to/find-what-blocks-a-client.md": Page(with_service=True, refused=NO_PUBLIC),
     "docs/how-to/narrow-a-scope.md": Page(),
