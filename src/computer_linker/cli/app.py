@@ -41,7 +41,7 @@ _OLDER = {
     ("client", "chatgpt", "profile"): ("profile",),
     ("client", "chatgpt", "smoke"): ("client", "smoke", "--public"),
 }
-"""Command words of earlier versions, and those that took their place; the first that fits is used."""
+"""Commands of earlier versions, and those that took their place; the first that fits is used."""
 _INTERRUPTED = 130
 _FULL_HELP = "Controlled use of this computer for any MCP client: every command."
 
@@ -75,7 +75,7 @@ def main(argv: list[str]) -> int:
 
 
 def _present(argv: list[str]) -> list[str]:
-    """The command line with today's command words."""
+    """The command line with today's names of commands."""
     older = next((words for words in _OLDER if tuple(argv[: len(words)]) == words), None)
     return argv if older is None else [*_OLDER[older], *argv[len(older) :]]
 
