@@ -78,6 +78,14 @@ class ConfirmRequired(LinkError):
     code = "confirm_required"
 
 
+class DeniedByPerson(LinkError):
+    code = "denied_by_person"
+
+
+class NoAnswer(LinkError):
+    code = "no_answer"
+
+
 class Paused(LinkError):
     code = "paused"
     retryable = True

@@ -37,7 +37,7 @@ def fail(message: str, hint: str = "", problems: Sequence[str] = ()) -> None:
 
     The text may be foreign, so control characters are escaped.
     """
-    from computer_linker.policy.preview import escaped
+    from computer_linker.policy.visible_text import escaped
 
     for sentence in problems or [message]:
         sys.stderr.write(f"error: {escaped(' '.join(sentence.split()))}\n")
@@ -94,6 +94,6 @@ _STYLES = {"ready": "green", "ok": "green", "error": "red", "blocked": "red", "w
 
 
 def _styled(cell: str, text: Any) -> Any:
-    from computer_linker.policy.preview import escaped
+    from computer_linker.policy.visible_text import escaped
 
     return text(escaped(cell), style=_STYLES.get(cell, ""))

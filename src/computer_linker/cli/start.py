@@ -179,6 +179,10 @@ def reachable(record: "TunnelRecord") -> list[str]:
     more = f"{shlex.join(program())} client chatgpt"
     if record.public_url is None:
         return [f"ChatGPT: make a connector, choose Tunnel and {record.tunnel_id}. All its fields: {more}"]
+    reach = "" if record.public_url.startswith("https:") and record.provider != "tailscale-serve" else record.provider
+    if reach:
+        where = "On your server alone" if reach == "ssh" else "From your tailnet alone"
+        return [f"{where}: {record.public_url}/mcp (with the owner token)"]
     return [
         f"From anywhere, MCP alone: {record.public_url}/mcp",
         f"ChatGPT: make a connector with that URL and OAuth; approve it with the owner token. All its fields: {more}",

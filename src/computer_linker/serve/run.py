@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from computer_linker import home as places
+from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.config.private import FILE_MODE, make_folder
 from computer_linker.config.store import ensure
 from computer_linker.errors import CannotServe, LinkError
@@ -21,7 +22,6 @@ from computer_linker.serve.control import Controls
 from computer_linker.serve.private_socket import PrivateSocket
 from computer_linker.service.actions import service_actions
 from computer_linker.service.app import App, open_app
-from computer_linker.service.approvals import TerminalApprovals
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.lifetime import Lifetime

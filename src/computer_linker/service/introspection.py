@@ -14,6 +14,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
+from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.client_setup import connection_profile
 from computer_linker.service.doctor import diagnosis
 from computer_linker.service.fleet import FleetManager
@@ -31,6 +32,7 @@ _KNOWN_PARTS = frozenset(get_args(InfoPart))
 
 class InfoRequest(Model):
     include: list[InfoPart] | None = None
+    operations: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)] | None = None
 
 
 class HistoryRequest(Model):
@@ -58,11 +60,13 @@ class ServiceIntrospection:
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
-            include = _parts(arguments)
-            url = self.http.local_url if self.http else None
-            answer = await computer_info(self._app, principal, include, url)
+            request = _asked(arguments)
+            answer = await self._answer(request, principal)
             is_owner = principal.grants is None
-            self._add_owner_facts(answer) if is_owner else self._hide_home(answer)
+            if not is_owner:
+                self._hide_home(answer)
+            elif request.include is not None:
+                self._add_owner_facts(answer)
             if self.router is not None and "scopes" in answer and is_owner:
                 answer["computers"] = self.router.computers()
             return answer
@@ -103,6 +107,17 @@ class ServiceIntrospection:
             "releaseReadiness": found.release_readiness.to_wire(),
             "tunnelDiagnostics": tunnels.report().to_wire(),
         }
+
+    async def _answer(self, request: InfoRequest, principal: Principal) -> dict[str, Any]:
+        if request.operations is None:
+            named: dict[str, Any] = {}
+        else:
+            catalogue = self._app.services.use(Catalogue)
+            named = {"operations": await catalogue.described(catalogue.matching(request.operations))}
+            if request.include is None:
+                return named
+        url = self.http.local_url if self.http else None
+        return await computer_info(self._app, principal, request.include, url) | named
 
     async def operation_history(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
@@ -164,11 +179,11 @@ def _is_remote(scope: str | None) -> bool:
     return scope is not None and ("/" in scope or scope.startswith("["))
 
 
-def _parts(arguments: dict[str, Any]) -> list[InfoPart] | None:
-    """Parse the requested parts. The most common call takes a fast path without a model."""
+def _asked(arguments: dict[str, Any]) -> InfoRequest:
+    """Parse the request. The most common call takes a fast path without validation."""
     parts: Any = arguments.get("include")
     is_plain = arguments.keys() == {"include"} and type(parts) is list and all(type(part) is str for part in parts)
     if is_plain and _KNOWN_PARTS.issuperset(parts):
-        return list(parts)
+        return InfoRequest.model_construct(include=list(parts))
     with explain_validation("arguments"):
-        return InfoRequest.from_wire(arguments).include
+        return InfoRequest.from_wire(arguments)

