@@ -24,6 +24,8 @@ class Call:
     """Typed arguments beside the request (a facet call of a paired computer); no surface takes it from a client."""
     stream: Any = None
     """Bytes that travel beside the request, between computers; the call lasts as long as they do."""
+    batch: tuple[str, ...] = ()
+    """The steps of the batch that this call is one of, for an approver to see."""
 
 
 @dataclass(frozen=True, slots=True)

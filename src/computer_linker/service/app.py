@@ -10,6 +10,7 @@ from pathlib import Path
 from computer_linker import operations
 from computer_linker.approvals.approvals import Answerer, Approvals, facts_of
 from computer_linker.approvals.notification import NotificationApprover
+from computer_linker.approvals.push import PushApprover
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
@@ -64,7 +65,8 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         approvals = services.use(Approvals)
         approvals.record = partial(_record_answer, dispatcher)
         hold_desktop = partial(dispatcher.queues.hold, "desktop", yields=False)
-        approvals.offer(NotificationApprover(services, hold_desktop).find)
+        approvals.offer(NotificationApprover(services, hold_desktop).find, "notification")
+        approvals.offer(services.use(PushApprover).find, "page")
         revocation = Revocation(dispatcher)
         services.provide(Revocation, revocation)
         services.gone = revocation.begin
