@@ -22,7 +22,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import mark_failed, new_event
 from computer_linker.dispatch.intent import Intent
-from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
+from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_alone, stopped_by_pause
 from computer_linker.dispatch.person import PersonWatch
 from computer_linker.dispatch.race_guard import Consent, hold_to, hold_to_policy
 from computer_linker.errors import (
@@ -60,6 +60,15 @@ class Caller:
     ask: Approver | None
 
 
+@dataclass(slots=True)
+class Running:
+    """A client's call while it runs: what ends it, when it has ended, and whether its owner ended this one alone."""
+
+    scope: anyio.CancelScope
+    over: anyio.Event
+    is_stopped_alone: bool = False
+
+
 class Routes(Protocol):
     """Routes calls to other computers."""
 
@@ -84,7 +93,7 @@ class Dispatcher:
         self.person = PersonWatch(computer, self.queues)
         self.pause = Pause(services.home)
         self.routes: Routes | None = None
-        self._running: set[anyio.CancelScope] = set()
+        self._running: dict[str, Running] = {}
         self.under_way = 0
 
     def with_catalog(self, catalog: Catalog, audit: AuditLog | None = None) -> "Dispatcher":
@@ -152,9 +161,11 @@ class Dispatcher:
         event.summary.update(notes or {})
         self.under_way += 1
         try:
-            with anyio.CancelScope() as scope, self._stoppable(scope, principal):
+            running = Running(anyio.CancelScope(), anyio.Event())
+            with running.scope, self._stoppable(event.operation_id, running, principal):
                 return await self._run(call, Caller(principal, report, ask), event, started)
-            raise stopped_by_pause(has_begun=event.intended)
+            stopped = stopped_alone if running.is_stopped_alone else stopped_by_pause
+            raise stopped(has_begun=event.intended)
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
@@ -248,23 +259,34 @@ class Dispatcher:
         )
 
     @contextmanager
-    def _stoppable(self, scope: anyio.CancelScope, principal: Principal) -> Iterator[None]:
-        """Register a client's call while it runs, so that `stop_clients` can end it."""
+    def _stoppable(self, operation_id: str, running: Running, principal: Principal) -> Iterator[None]:
+        """Register a client's call while it runs, so that `stop_clients` and `stop_call` can end it."""
         if principal.is_owner:
             yield
             return
-        self._running.add(scope)
+        self._running[operation_id] = running
         try:
             yield
         finally:
-            self._running.discard(scope)
+            del self._running[operation_id]
+            running.over.set()
 
     async def stop_clients(self) -> int:
         """End the calls, processes, agents and browsers of every client; return how many there were."""
-        running = list(self._running)
-        for scope in running:
-            scope.cancel()
+        running = list(self._running.values())
+        for one in running:
+            one.scope.cancel()
         return len(running) + await self.services.end_of(None)
+
+    async def stop_call(self, operation_id: str) -> bool:
+        """End one call of a client and wait until it has ended; False when none runs under this id."""
+        running = self._running.get(operation_id)
+        if running is None:
+            return False
+        running.is_stopped_alone = True
+        running.scope.cancel()
+        await running.over.wait()
+        return True
 
     async def aclose(self) -> None:
         """Stop listening for the person at the machine."""
