@@ -74,6 +74,11 @@ class AuditStore:
         """The key of this installation."""
         return self.journal.key
 
+    @property
+    def running(self) -> frozenset[str]:
+        """The operations of this process that have an intent and no outcome yet."""
+        return frozenset(self._running)
+
     def is_running(self, operation_id: str) -> bool:
         """Return True while an operation of this process has an intent and no outcome yet."""
         return operation_id in self._running

@@ -32,7 +32,7 @@ Screen { layout: vertical; }
 #keys { height: auto; max-height: 2; color: $text-muted; }
 #table { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
 #filter { display: none; height: 1; border: none; padding: 0; }
-#requests { height: auto; max-height: 50%; border: solid $warning; padding: 0; display: none; scrollbar-size-vertical: 1; }
+#requests { height: auto; max-height: 65%; border: solid $warning; padding: 0; display: none; scrollbar-size-vertical: 1; }
 .title { height: 1; text-style: bold; color: $warning; }
 #text { height: 1fr; }
 QuestionScreen { align: center middle; }
@@ -69,6 +69,7 @@ class WatchApp(App[None]):
         self._away: str | None = None
         self._asks_time = False
         self._will_refresh = False
+        self._tells_listeners = True
         self._countdown: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -130,8 +131,9 @@ class WatchApp(App[None]):
     def _deliver(self, kind: str, value: Any) -> None:
         self.call_from_thread(getattr(self, f"_on_{kind}"), value)
 
-    def _on_back(self, _: None) -> None:
+    def _on_back(self, news: dict[str, Any]) -> None:
         self._away = None
+        self._on_events(news)
         self._head()
         self.refresh_lists()
 
@@ -143,6 +145,7 @@ class WatchApp(App[None]):
     def _on_events(self, news: dict[str, Any]) -> None:
         for record in news["records"]:
             self._calls.take(record)
+        self._calls.set_running(news["running"])
         self._paused = (news["pausedUntil"] or "unpaused") if news["paused"] else None
         if news["missed"]:
             self.say(f"{news['missed']} calls went by too quickly to show; b reads them from the history")
@@ -165,8 +168,10 @@ class WatchApp(App[None]):
             self._head()
 
     def _on_older(self, events: list[dict[str, Any]]) -> None:
-        self._calls.take_older(events)
+        for event in events:
+            self._calls.take(event)
         self._rows()
+        self._head()
         self.say(f"{len(events)} older calls" if events else "there is nothing older")
 
     def refresh_lists(self) -> None:
@@ -186,8 +191,18 @@ class WatchApp(App[None]):
 
     def _ask_lists(self) -> None:
         processes = self._link.ask("process.list")["processes"]
-        listeners = self._link.ask("status")["listeners"]
-        self._deliver("lists", (processes, listeners))
+        self._deliver("lists", (processes, self._asked_listeners()))
+
+    def _asked_listeners(self) -> list[dict[str, Any]]:
+        if not self._tells_listeners:
+            return []
+        try:
+            found: list[dict[str, Any]] = self._link.ask("status").get("listeners", [])
+        except Refused:
+            # An older service: not asked again, because it records a question that it does not know.
+            self._tells_listeners = False
+            return []
+        return found
 
     def _in_thread(self, work: Callable[[], None]) -> None:
         """Run something that waits; a refusal is shown. The threads are daemons, so that quitting waits for none."""
@@ -322,7 +337,8 @@ class WatchApp(App[None]):
     def _prompt(self, placeholder: str, value: str = "") -> None:
         field = self.query_one(Input)
         field.placeholder, field.value, field.display = placeholder, value, True
-        field.focus()
+        # At once, not by the next message: what is typed quickly after the key belongs to the field.
+        self.screen.set_focus(field)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         field = self.query_one(Input)

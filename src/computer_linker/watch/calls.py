@@ -1,7 +1,7 @@
 """The calls on the screen: the history's records joined by operation, each as one row."""
 
 import time
-from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -30,12 +30,7 @@ class Call:
     decision: str | None = None
     effect: str | None = None
     summary: dict[str, Any] = field(default_factory=dict)
-    is_lost: bool = False
-    """True for an intent of an earlier service that has no outcome."""
-
-    @property
-    def is_running(self) -> bool:
-        return self.ok is None and not self.is_lost
+    is_running: bool = False
 
     @property
     def who(self) -> str:
@@ -50,10 +45,9 @@ class Call:
 
     @property
     def outcome(self) -> str:
-        if self.is_lost:
-            return "unknown"
         if self.ok is None:
-            return "running"
+            # Without an outcome, and not running: its service ended before it did.
+            return "running" if self.is_running else "unknown"
         if self.ok:
             exit_code = self.summary.get("exitCode")
             return f"exit {exit_code}" if exit_code else "done"
@@ -94,43 +88,41 @@ _NAMES = {
 
 
 class Calls:
-    """Calls by operation, the newest last; the oldest are dropped above a bound."""
+    """Calls by operation. Ids sort by time; above a bound the oldest are dropped."""
 
     def __init__(self) -> None:
-        self.by_id: OrderedDict[str, Call] = OrderedDict()
+        self.by_id: dict[str, Call] = {}
+        self._running: frozenset[str] = frozenset()
 
-    def take(self, record: dict[str, Any]) -> Call | None:
-        """Join a record of the feed or an event of the history; the call it belongs to."""
+    def set_running(self, identifiers: Iterable[str]) -> None:
+        """Take what the service has under way; any other call without an outcome has none any more."""
+        self._running = frozenset(identifiers)
+        for call in self.by_id.values():
+            call.is_running = call.ok is None and call.operation_id in self._running
+
+    def take(self, record: dict[str, Any]) -> None:
+        """Join a record of the feed, or an event of the history, to its call."""
         identifier = record.get("operationId")
         if not isinstance(identifier, str):
-            return None
-        call = self.by_id.get(identifier)
-        if call is None:
-            call = self.by_id[identifier] = Call(identifier)
+            return
+        call = self.by_id.setdefault(identifier, Call(identifier))
         for name, attribute in _NAMES.items():
             if record.get(name) is not None:
                 setattr(call, attribute, record[name])
         call.summary |= record.get("summary") or {}
-        call.is_lost = record.get("outcome") in ("unknown", "changed")
-        while len(self.by_id) > _MOST:
-            self.by_id.popitem(last=False)
-        return call
-
-    def take_older(self, events: list[dict[str, Any]]) -> None:
-        """Join events that lie before everything that is there, the newest first."""
-        for event in events:
-            call = self.take(event)
-            if call is not None:
-                self.by_id.move_to_end(call.operation_id, last=False)
+        call.is_running = call.ok is None and (identifier in self._running or record.get("kind") == "intent")
+        if len(self.by_id) > _MOST:
+            for oldest in sorted(self.by_id)[: _MOST // 10]:
+                del self.by_id[oldest]
 
     def newest_first(self, words: list[str]) -> list[Call]:
         """The calls whose rows have all these words."""
-        return [call for call in reversed(self.by_id.values()) if call.matches(words)]
+        return [call for _, call in sorted(self.by_id.items(), reverse=True) if call.matches(words)]
 
     def clients(self) -> list["Client"]:
         """Who was heard of in these calls, the one last heard of first."""
         found: dict[tuple[str, str], Client] = {}
-        for call in self.by_id.values():
+        for _, call in sorted(self.by_id.items()):
             if call.principal.startswith("cli:"):
                 continue
             client = found.setdefault((call.who, call.connection), Client(call.who, call.principal, call.connection))

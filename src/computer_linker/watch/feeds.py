@@ -42,8 +42,9 @@ class Feeds:
             self._over.wait(_AWAY_S)
 
     def _events(self) -> None:
-        number = self._link.ask("watch.events")["number"]
-        self._deliver("back", None)
+        news = self._link.ask("watch.events")
+        number = news["number"]
+        self._deliver("back", news)
         while not self._over.is_set():
             news = self._link.ask("watch.events", after=number, waitSeconds=_WAIT_S)
             number = news["number"]

@@ -95,7 +95,7 @@ class RequestPanel(VerticalScroll):
             self._shown = current.id if current else None
             self._shown_since = time.monotonic()
             if current is not None:
-                lines = list(current.lines(self.form, max(40, self.app.size.width - 2)))
+                lines = list(current.lines(self.form, max(36, self.app.size.width - 4)))
                 self.query_one("#request-text", Static).update(Text("\n").join(lines))
                 self.scroll_home(animate=False)
                 self.app.bell()

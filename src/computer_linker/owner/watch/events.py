@@ -24,6 +24,7 @@ class LiveEvents(Model):
         list[dict[str, Any]], Field(description="Intents, outcomes and whole records, as the history keeps them.")
     ]
     missed: Annotated[int, Field(description="How many older ones there were that are not in this answer.")]
+    running: Annotated[list[str], Field(description="The operations that have begun and not ended, the newest last.")]
     paused: Annotated[bool, Field(description="Every client is refused.")]
     paused_until: Annotated[str | None, Field(description="When that ends by itself.")] = None
 
@@ -38,7 +39,8 @@ class LiveEvents(Model):
 )
 async def watch_events(ctx: Context, input: EventsInput = EventsInput()) -> LiveEvents:
     """Return the records after a known one, as soon as there are any."""
-    feed = ctx.use(AuditStore).feed
+    store = ctx.use(AuditStore)
+    feed = store.feed
     if input.after is not None:
         await feed.changed(input.after, input.wait_seconds)
     fresh = [] if input.after is None else feed.since(input.after)
@@ -47,6 +49,7 @@ async def watch_events(ctx: Context, input: EventsInput = EventsInput()) -> Live
         number=feed.number,
         records=[json.loads("{" + record + "}") for record in fresh[-_MOST:]],
         missed=max(0, len(fresh) - _MOST),
+        running=sorted(store.running)[-_MOST:],
         paused=pause is not None,
         paused_until=None if pause is None or pause.until is None else shown_s(pause.until),
     )
