@@ -29,8 +29,7 @@ def watch() -> None:
 
 
 def _lines(listed: dict[str, Any], width: int) -> Iterable[tuple[str, str | None]]:
+    from computer_linker.approvals.terminal import WaitingRequest
     from computer_linker.cli.approval_text import format_request
-    from computer_linker.owner.approvals.list import approvals_list
 
-    (request,) = approvals_list.hints["return"].from_wire({"waiting": [listed]}).waiting
-    return format_request(request, width)
+    return format_request(WaitingRequest.from_wire(listed), width)

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
@@ -111,6 +111,7 @@ class Config(Model):
     tunnel: TunnelSettings = TunnelSettings()
     approval_page: bool = False
     """A page on this service where a phone on the same network can answer, by a one-time link."""
+    _refused: tuple[str, ...] = PrivateAttr(default=())
 
     @field_validator("owner_token")
     @classmethod
@@ -143,6 +144,17 @@ class Config(Model):
                 raise ValueError(f"two scopes have the id {scope.id!r}")
             seen.add(scope.id.casefold())
         return self
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What is wrong with config.json now, while this earlier config is in force; empty when this is the file's."""
+        return self._refused
+
+    def in_place_of(self, refused: tuple[str, ...]) -> "Config":
+        """This config, in force while the file's present content is refused for these reasons."""
+        made = self.model_copy()
+        made._refused = refused
+        return made
 
     def scope(self, scope_id: str) -> Scope | None:
         """The scope of exactly this id; never a match by path or name."""
