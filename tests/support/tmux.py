@@ -52,6 +52,15 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-t", NAME, "-x", str(columns), "-y", str(rows))
 
+    def press_until(self, key: str, text: str) -> None:
+        """Press a key again and again until a text comes: at first it may not be taken yet."""
+
+        def came() -> bool:
+            self.press(key)
+            return text in self.screen
+
+        wait_for(came, step_s=0.5)
+
     def until(self, *texts: str, without: str | None = None) -> str:
         """The screen, once all these texts are on it."""
 

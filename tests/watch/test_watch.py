@@ -127,11 +127,11 @@ def test_a_request_longer_than_the_screen_is_approved_only_after_its_end_was_see
     content = "".join(f"line {number}\n" for number in range(60))
     asked = watched.call("file.write", "long.txt", scope="asked", input={"content": content})
     watched.terminal.until("WAITS FOR YOU", "long.txt")
-    wait_for(lambda: watched.terminal.press("v") or "Space shows the rest" in watched.terminal.screen, step_s=0.5)
+    watched.terminal.press_until("v", "Space shows the rest")
     watched.terminal.press("a", "a")
     watched.terminal.until("Space shows the rest")
     assert not asked.done() and not (folder / "long.txt").exists()
-    wait_for(lambda: watched.terminal.press("Space") or "a once" in watched.terminal.screen, step_s=0.3)
+    watched.terminal.press_until("Space", "a once")
     watched.terminal.press("a")
     assert asked.result(30).effect == "confirmed" and (folder / "long.txt").read_text() == content
 

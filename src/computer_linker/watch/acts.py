@@ -35,7 +35,9 @@ class Acts:
             self._deny(request)
         elif key == "v" or not self._panel.is_whole:
             lines = request.lines(self._panel.form, max(40, self._app.size.width - 2))
-            self._app.push_screen(RequestScreen(lines), lambda answer: self._answered(request, answer))
+            self._app.push_screen(
+                RequestScreen([*lines, *request.offers()]), lambda answer: self._answered(request, answer)
+            )
         else:
             self._answered(request, key)
 
@@ -80,7 +82,7 @@ class Acts:
         if self._app.view == "running" and process is not None:
             self._stop(f"Stop {identifier} and everything it started?", "process.stop", {"process": identifier})
         elif self._app.view == "calls" and call is not None and call.is_running:
-            self._stop(f"Stop this call of {call.who}?\n{call.what}", "call.stop", {"operation": identifier})
+            self._stop(f"Stop this call of {call.row.who}?\n{call.row.what}", "call.stop", {"operation": identifier})
         else:
             self._app.say("select a running call (1), or a process or agent (3), to stop it")
 
@@ -94,15 +96,15 @@ class Acts:
     def undo(self) -> None:
         """Take back what the selected call changed."""
         call = self._app.call_of(self._app.selected) if self._app.view == "calls" else None
-        if call is None or not call.ok:
+        if call is None or not call.event["ok"]:
             self._app.say("select a call that changed something, to take it back")
             return
 
         def then(key: str | None) -> None:
             if key == "y":
-                self._app.act("undo", _undone, operation=call.operation_id)
+                self._app.act("undo", _undone, operation=call.id)
 
-        self._app.ask(printable_lines(f"Take back what {call.who} did?\n{call.what}"), {"y": "undo"}, then)
+        self._app.ask(printable_lines(f"Take back what {call.row.who} did?\n{call.row.what}"), {"y": "undo"}, then)
 
     def pause(self, *, is_paused: bool) -> None:
         """Pause every client, or let them go on."""
@@ -124,7 +126,7 @@ class Acts:
         call = self._app.call_of(self._app.selected) if self._app.view == "calls" else None
         process = self._app.process_of(self._app.selected) if self._app.view == "running" else None
         if call is not None:
-            self._app.look("history.show", self._show, operation=call.operation_id)
+            self._app.look("history.show", self._show, operation=call.id)
         elif process is not None:
             self._show(process)
 
@@ -136,9 +138,9 @@ def facts_lines(facts: dict[str, Any], indent: str = "") -> list[Text]:
     """Nested facts as lines, each with its name."""
     lines: list[Text] = []
     for name, value in facts.items():
+        if value in (None, "", [], {}):
+            continue
         match value:
-            case None | "" | [] | {}:
-                continue
             case dict():
                 lines += [Text(f"{indent}{name}", style="bold"), *facts_lines(value, indent + "  ")]
             case list():

@@ -69,7 +69,6 @@ class WatchApp(App[None]):
         self._away: str | None = None
         self._asks_time = False
         self._will_refresh = False
-        self._tells_listeners = True
         self._countdown: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -191,18 +190,7 @@ class WatchApp(App[None]):
 
     def _ask_lists(self) -> None:
         processes = self._link.ask("process.list")["processes"]
-        self._deliver("lists", (processes, self._asked_listeners()))
-
-    def _asked_listeners(self) -> list[dict[str, Any]]:
-        if not self._tells_listeners:
-            return []
-        try:
-            found: list[dict[str, Any]] = self._link.ask("status").get("listeners", [])
-        except Refused:
-            # An older service: not asked again, because it records a question that it does not know.
-            self._tells_listeners = False
-            return []
-        return found
+        self._deliver("lists", (processes, self._link.ask("status")["listeners"]))
 
     def _in_thread(self, work: Callable[[], None]) -> None:
         """Run something that waits; a refusal is shown. The threads are daemons, so that quitting waits for none."""

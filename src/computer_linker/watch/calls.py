@@ -1,90 +1,72 @@
 """The calls on the screen: the history's records joined by operation, each as one row."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
+
+from computer_linker.audit.wording import described
+from computer_linker.model.history import HistoryEvent
 
 _MOST = 2000
+_EMPTY: dict[str, Any] = {name: None for name in HistoryEvent.__annotations__ if name != "machine"} | {
+    "startedAt": "", "scope": "", "op": "", "outcome": "running",
+}  # fmt: skip
 
 
-@dataclass(slots=True)
 class Call:
     """One operation, as far as its records have come."""
 
-    operation_id: str
-    started_at: str = ""
-    op: str = ""
-    scope: str = ""
-    target: str | None = None
-    command: str | None = None
-    principal: str = ""
-    client: str | None = None
-    session: str = ""
-    connection: str = ""
-    ok: bool | None = None
-    duration_ms: float | None = None
-    error_code: str | None = None
-    reason: str | None = None
-    decision: str | None = None
-    effect: str | None = None
-    summary: dict[str, Any] = field(default_factory=dict)
-    is_running: bool = False
+    def __init__(self, operation_id: str) -> None:
+        self.event = cast("HistoryEvent", {**_EMPTY, "operationId": operation_id, "summary": {}})
+        self._settle(is_running=False)
 
-    @property
-    def who(self) -> str:
-        if self.principal.startswith("cli:"):
-            return "owner"
-        return self.client or self.principal or "unknown"
+    def take(self, record: dict[str, Any], *, is_running: bool) -> None:
+        """Join a record of the feed, or an event of the history."""
+        known = {name: value for name, value in record.items() if name in _EMPTY and value is not None}
+        summary = {**self.event["summary"], **(record.get("summary") or {})}
+        self.event = cast("HistoryEvent", {**self.event, **known, "summary": summary})
+        self._settle(is_running=is_running)
 
-    @property
-    def what(self) -> str:
-        about = self.command or (self.target if self.target not in (None, "", ".") else None) or ""
-        return f"{self.op} {about}".strip()
-
-    @property
-    def outcome(self) -> str:
-        if self.ok is None:
+    def _settle(self, *, is_running: bool) -> None:
+        event = self.event
+        if event["ok"] is None:
             # Without an outcome, and not running: its service ended before it did.
-            return "running" if self.is_running else "unknown"
-        if self.ok:
-            exit_code = self.summary.get("exitCode")
-            return f"exit {exit_code}" if exit_code else "done"
-        word = "refused" if self.decision == "deny" else "failed"
-        return f"{word}: {(self.reason or self.error_code or '').replace('_', ' ')}".rstrip(": ")
+            event["outcome"] = "running" if is_running else "unknown"
+        elif event["outcome"] in ("running", "unknown"):
+            event["outcome"] = "done" if event["ok"] else "refused" if event["decision"] == "deny" else "failed"
+        self.row = described(event)
+
+    def set_running(self, *, is_running: bool) -> None:
+        if self.event["ok"] is None and is_running != self.is_running:
+            self._settle(is_running=is_running)
 
     @property
-    def took(self) -> str:
-        if self.duration_ms is None:
-            return ""
-        if self.duration_ms < 1000:
-            return f"{self.duration_ms:.0f}ms"
-        return (
-            f"{self.duration_ms / 1000:.1f}s" if self.duration_ms < 100_000 else f"{self.duration_ms / 60_000:.0f}min"
-        )
+    def id(self) -> str:
+        return self.event["operationId"]
+
+    @property
+    def is_running(self) -> bool:
+        return self.event["outcome"] == "running"
+
+    @property
+    def is_owners(self) -> bool:
+        return (self.event["principal"] or "").startswith("cli:")
 
     @property
     def at(self) -> str:
         """The local time of day; the day for another one than today."""
         try:
-            then = datetime.fromisoformat(self.started_at).astimezone()
+            then = datetime.fromisoformat(self.event["startedAt"]).astimezone()
         except ValueError:
-            return self.started_at[:8]
+            return self.event["startedAt"][:8]
         return then.strftime("%H:%M:%S" if then.date() == datetime.now(UTC).astimezone().date() else "%d %b")
 
     def matches(self, words: list[str]) -> bool:
-        """Whether every word is in what the row shows."""
-        text = f"{self.who} {self.what} {self.outcome} {self.scope} {self.operation_id}".lower()
+        """Whether every word is in what the row shows, or in its names on the wire."""
+        event, row = self.event, self.row
+        text = f"{row.who} {row.what} {row.outcome} {event['op']} {event['scope']} {event['operationId']}".lower()
         return all(word in text for word in words)
-
-
-_NAMES = {
-    "startedAt": "started_at", "op": "op", "scope": "scope", "target": "target", "commandPreview": "command",
-    "principal": "principal", "client": "client", "session": "session", "connection": "connection", "ok": "ok",
-    "durationMs": "duration_ms", "errorCode": "error_code", "reason": "reason", "decision": "decision",
-    "effect": "effect",
-}  # fmt: skip
 
 
 class Calls:
@@ -98,19 +80,15 @@ class Calls:
         """Take what the service has under way; any other call without an outcome has none any more."""
         self._running = frozenset(identifiers)
         for call in self.by_id.values():
-            call.is_running = call.ok is None and call.operation_id in self._running
+            call.set_running(is_running=call.id in self._running)
 
     def take(self, record: dict[str, Any]) -> None:
-        """Join a record of the feed, or an event of the history, to its call."""
+        """Join a record to its call."""
         identifier = record.get("operationId")
         if not isinstance(identifier, str):
             return
         call = self.by_id.setdefault(identifier, Call(identifier))
-        for name, attribute in _NAMES.items():
-            if record.get(name) is not None:
-                setattr(call, attribute, record[name])
-        call.summary |= record.get("summary") or {}
-        call.is_running = call.ok is None and (identifier in self._running or record.get("kind") == "intent")
+        call.take(record, is_running=identifier in self._running or record.get("kind") == "intent")
         if len(self.by_id) > _MOST:
             for oldest in sorted(self.by_id)[: _MOST // 10]:
                 del self.by_id[oldest]
@@ -120,13 +98,13 @@ class Calls:
         return [call for _, call in sorted(self.by_id.items(), reverse=True) if call.matches(words)]
 
     def clients(self) -> list["Client"]:
-        """Who was heard of in these calls, the one last heard of first."""
+        """The clients that made these calls, the one with the newest call first."""
         found: dict[tuple[str, str], Client] = {}
         for _, call in sorted(self.by_id.items()):
-            if call.principal.startswith("cli:"):
-                continue
-            client = found.setdefault((call.who, call.connection), Client(call.who, call.principal, call.connection))
-            client.add(call)
+            if not call.is_owners:
+                connection = call.event["connection"] or ""
+                client = Client(call.row.who, call.event["principal"] or "", connection)
+                found.setdefault((client.name, connection), client).add(call)
         return sorted(found.values(), key=lambda client: client.last_id, reverse=True)
 
 
@@ -146,12 +124,7 @@ class Client:
 
     def add(self, call: Call) -> None:
         self.calls += 1
-        self.failed += call.ok is False
+        self.failed += call.event["ok"] is False
         self.running += call.is_running
-        self.last_at, self.last_id = call.at, call.operation_id
-        self.scopes |= {call.scope} - {""}
-
-
-def seconds_until(moment: float) -> int:
-    """Whole seconds until a time of the monotonic clock; never below zero."""
-    return max(0, round(moment - time.monotonic()))
+        self.last_at, self.last_id = call.at, call.id
+        self.scopes |= {call.event["scope"]} - {""}

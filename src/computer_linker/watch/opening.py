@@ -12,11 +12,11 @@ from computer_linker.watch.calls import Call
 
 def file_of(home: Path, call: Call) -> Path | None:
     """The file a call was about, in the first root of its scope that has one."""
-    scope = load(home).scope(call.scope)
-    if scope is None or not call.target:
+    scope, target = load(home).scope(call.event["scope"]), call.event["target"]
+    if scope is None or not target:
         return None
     for root in scope.roots:
-        path = Path(root) / call.target
+        path = Path(root) / target
         # A pipe or a device would not end; a link may lead anywhere, and is the owner's to follow by hand.
         if path.is_file() and not path.is_symlink():
             return path

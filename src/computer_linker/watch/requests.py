@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from computer_linker.watch.calls import seconds_until
 from computer_linker.watch.tables import printable
 
 SETTLE_S = 0.7
@@ -17,6 +16,11 @@ SETTLE_S = 0.7
 
 Format = Callable[[dict[str, Any], int], Iterable[tuple[str, str | None]]]
 """The lines of a request for a width, each with its colour."""
+
+
+def seconds_until(moment: float) -> int:
+    """Whole seconds until a time of the monotonic clock; never below zero."""
+    return max(0, round(moment - time.monotonic()))
 
 
 class Request:
@@ -35,6 +39,9 @@ class Request:
         """All of the request, one line of text each."""
         for line, colour in form(self.listed, width):
             yield Text(printable(line), style=colour or "", no_wrap=True)
+
+    def offers(self) -> Iterator[Text]:
+        """What the answers that stand would cover."""
         for one in self.listed.get("choices", []):
             key = "s" if one["answer"] == "shape" else "m"
             matched = "" if one.get("matched") is None else f" (last 30 days: {one['matched']})"

@@ -10,7 +10,7 @@ from computer_linker.watch.calls import Call, Calls
 View = Literal["calls", "clients", "running", "listening"]
 VIEWS: tuple[View, ...] = ("calls", "clients", "running", "listening")
 MOST_ROWS = 300
-_COLOURS = {"done": "green", "running": "yellow", "failed": "red", "refused": "red", "unknown": "magenta"}
+_COLOURS = {"done": "green", "running": "bold yellow", "failed": "red", "refused": "red", "unknown": "magenta"}
 
 
 class Row(NamedTuple):
@@ -49,13 +49,13 @@ def fitted(cell: Text, width: int) -> Text:
 
 
 def call_rows(calls: Calls, words: list[str]) -> list[Row]:
-    return [Row(call.operation_id, _call(call)) for call in calls.newest_first(words)[:MOST_ROWS]]
+    return [Row(call.id, _call(call)) for call in calls.newest_first(words)[:MOST_ROWS]]
 
 
 def _call(call: Call) -> tuple[Text, ...]:
-    outcome = call.outcome
-    colour = _COLOURS.get(outcome.partition(":")[0], "yellow" if outcome.startswith("exit") else "")
-    return (*_cells(call.at, call.who, call.what), Text(printable(outcome), style=colour), Text(call.took))
+    row = call.row
+    colour = _COLOURS.get(row.outcome.split(":")[0].split(" ")[0], "yellow")
+    return (*_cells(call.at, row.who, row.what), Text(printable(row.outcome), style=colour), Text(row.took))
 
 
 def client_rows(calls: Calls) -> list[Row]:
