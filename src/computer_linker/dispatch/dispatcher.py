@@ -23,8 +23,8 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
-from computer_linker.dispatch.live_sessions import LiveSessions, ended_by_owner
-from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
+from computer_linker.dispatch.live_sessions import LiveSessions
+from computer_linker.dispatch.pause import HALTED_NAME, Pause
 from computer_linker.dispatch.person import PersonWatch
 from computer_linker.dispatch.race_guard import hold_to, hold_to_policy
 from computer_linker.errors import (
@@ -168,10 +168,9 @@ class Dispatcher:
         event.summary.update(notes or {})
         self.under_way += 1
         try:
-            with anyio.CancelScope() as scope, self.sessions.running(principal, scope) as session:
+            with self.sessions.running(principal, event.operation_id) as running, running.scope:
                 return await self._run(self.catalog.current(call), caller, event, started)
-            has_ended = session is not None and session.is_ended
-            raise (ended_by_owner if has_ended else stopped_by_pause)(has_begun=event.intended)
+            raise running.failure(has_begun=event.intended)
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
