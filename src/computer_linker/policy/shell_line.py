@@ -25,7 +25,7 @@ _MAX_COMMANDS = 500
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A word that only the running shell has: `many` may become any number of words, `is_option` may begin with `-`."""
+    """A word that only the running shell has: `many` may become any number of tokens, `is_option` may begin with `-`."""
 
     many: bool
     is_option: bool = True
@@ -129,7 +129,7 @@ class _Reader:
         self.assigned.add("" if name is None else re.split(r"[\[+]", self._text(name))[0])
 
     def _words(self, command: "Node") -> Iterator[Word]:
-        """The words of a command in their order, with those that stand behind a redirection."""
+        """The tokens of a command in their order, with those that stand behind a redirection."""
         found = [child for child in command.named_children if child.type != "variable_assignment"]
         above = command.parent
         if above is not None and above.type == "redirected_statement":
@@ -201,7 +201,7 @@ class _Reader:
 
 
 def _behind(redirect: "Node") -> list["Node"]:
-    """Words inside a redirection's node that belong to the command: all but its first destination."""
+    """Tokens inside a redirection's node that belong to the command: all but its first destination."""
     if redirect.type == "herestring_redirect":
         return redirect.named_children[1:]
     if redirect.type == "heredoc_redirect":
