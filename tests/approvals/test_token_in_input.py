@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.computer.simulated import SimulatedComputer
-from computer_linker.providers.approvals import Approvals
 from support.road import LOCAL, Road, computer_scope, folder_scope
 
 pytestmark = pytest.mark.anyio

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.computer.local.probe import this_computer
-from computer_linker.providers.approvals import Approvals
 from computer_linker.serve.owner_calls import OwnerCalls, owner_principal
-from computer_linker.service.approvals import TerminalApprovals
 from support.desktop import Desktop
 from support.forms import Form, on_the_bus
 from support.road import Road, computer_scope

@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -263,25 +263,10 @@ class UndoJournal:
             self.forget(oldest.operation_id, keeps_files=False)
 
     def _load(self) -> None:
-        for value in _lines(self._path):
+        for value in lines_of(self._path):
             self._lines += 1
-            if "done" in value and value["done"] in self._records:
-                self._records[value["done"]].state = "done"
-            elif "void" in value:
-                if (record := self._records.pop(value["void"], None)) is not None:
-                    self._bytes -= record.size
-            elif "id" in value:
-                state: Literal["begun", "done"] = "done" if value.get("state") == "done" else "begun"
-                made = Record(
-                    value["id"],
-                    value["scope"],
-                    value.get("by", ""),
-                    value["op"],
-                    value["steps"],
-                    value["leftovers"],
-                    state,
-                )
-                self._put(made)
+            apply_line(self._records, value)
+        self._bytes = sum(record.size for record in self._records.values())
         self.kept.drop_others({name for record in self._records.values() for name in record.kept})
 
     def _opened(self) -> int:
@@ -310,7 +295,22 @@ class UndoJournal:
         self._lines = len(self._records)
 
 
-def _lines(path: Path) -> Iterable[dict[str, Any]]:
+def apply_line(records: MutableMapping[str, Record], value: dict[str, Any]) -> None:
+    """Apply one line of the journal to the records so far."""
+    if "done" in value and value["done"] in records:
+        records[value["done"]].state = "done"
+    elif "void" in value:
+        records.pop(value["void"], None)
+    elif "id" in value:
+        state: Literal["begun", "done"] = "done" if value.get("state") == "done" else "begun"
+        # A record that comes again is the newest.
+        records.pop(value["id"], None)
+        records[value["id"]] = Record(
+            value["id"], value["scope"], value.get("by", ""), value["op"], value["steps"], value["leftovers"], state
+        )
+
+
+def lines_of(path: Path) -> Iterable[dict[str, Any]]:
     """The journal's lines; one that a crash cut short is the last, and is left out."""
     if not path.exists():
         return

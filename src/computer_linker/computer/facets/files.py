@@ -111,6 +111,8 @@ class Tree:
     entries: list[TreeEntry]
     is_truncated: bool
     warnings: tuple[str, ...] = ()
+    last: tuple[str, ...] | None = None
+    """The names, below the folder, of the last entry of a truncated tree: the next page starts after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,14 @@ class Files(Protocol):
     ) -> Listing: ...
 
     async def tree(
-        self, path: RootedPath, *, max_depth: int, max_entries: int, gitignore: bool, max_bytes: int = 7_000_000
+        self,
+        path: RootedPath,
+        *,
+        max_depth: int,
+        max_entries: int,
+        gitignore: bool,
+        max_bytes: int = 7_000_000,
+        after: tuple[str, ...] | None = None,
     ) -> Tree: ...
 
     async def change(

@@ -50,14 +50,15 @@ class Mount:
     """One entry of a staged root.
 
     `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty
-    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `held`, `read_only`, `hidden`:
-    a name inside what is shown, closed.
+    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `view`: the folder `index` holds,
+    with all changes going to the folder `store` holds. `held`, `read_only`, `hidden`: a name inside what is shown, closed.
     """
 
-    kind: Literal["system", "shown", "room", "devices", "link", "held", "read_only", "hidden"]
+    kind: Literal["system", "shown", "view", "room", "devices", "link", "held", "read_only", "hidden"]
     at: str
     """Its absolute path inside."""
     index: int = 0
+    store: int = 0
     read_only: bool = False
     target: str = ""
     device: int = 0

@@ -12,7 +12,7 @@ from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.providers.processes.waiting import Until, WaitEnd, Waiting
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class WaitOptions(Model):
@@ -56,6 +56,7 @@ class ProcessOutput(Model):
     "command.read",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.OBSERVE,
+    text=shapes.STREAM,
     boundary="scoped-metadata",
     aliases=("process.read",),
     examples=[
@@ -67,9 +68,16 @@ class ProcessOutput(Model):
     ],
 )
 async def command_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> ProcessOutput:
-    """Read what a process printed since a cursor. With `waitSeconds` it waits: for new output, or for `waitFor`, for
-    `silenceSeconds`, or for its end. The echo of what was typed into a terminal does not count.
+    """Read what a process or an agent session printed since a cursor.
+
+    With `waitSeconds` it waits: for new output, or for `waitFor`, for `silenceSeconds`, or for its end. The echo of what was
+    typed into a terminal does not count.
     """
+    from computer_linker.operations.command.sessions import session_of, session_output
+
+    session = session_of(ctx, target)
+    if session is not None:
+        return await session_output(ctx, session, options)
     return await output_of(ctx, ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id), options)
 
 

@@ -11,7 +11,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name, rules_of
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 from computer_linker.undo.journal import LAST, Record, UndoJournal
 from computer_linker.undo.steps import changes_of
 
@@ -41,6 +41,7 @@ class Undone(Model):
     "file.undo",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.UNDONE,
     destructive=True,
     shows="changes",
     examples=[
