@@ -258,6 +258,7 @@ class Dispatcher:
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             sync_with_intent=None if intent is None else intent.sync_with,
             report=caller.report,
+            cwd=op.cwd_in(call.options),
             payload=call.payload,
             stream=call.stream,
             may_change=intent is not None and op.shows is not None,
