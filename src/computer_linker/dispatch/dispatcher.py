@@ -21,7 +21,7 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.device_queues import DeviceQueues
-from computer_linker.dispatch.events import mark_failed, name_object, new_event
+from computer_linker.dispatch.events import head_of, mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.pause import HALTED_NAME, Pause
@@ -260,6 +260,7 @@ class Dispatcher:
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             sync_with_intent=None if intent is None else intent.sync_with,
             report=caller.report,
+            cwd=op.cwd_in(call.options),
             payload=call.payload,
             stream=call.stream,
             may_change=intent is not None and op.shows is not None,
@@ -324,16 +325,7 @@ class Dispatcher:
         event.error_code = None if error is None else error.code
         event.effect, event.boundary = ctx.effect, ctx.boundary
         await self._close_effect(ctx, event, started)
-        envelope: dict[str, Any] = {
-            "ok": event.ok,
-            "operationId": event.operation_id,
-            "scope": event.scope,
-            "op": event.op,
-            "startedAt": event.started_at,
-            "durationMs": event.duration_ms,
-            "data": result,
-            "warnings": ctx.warnings,
-        }
+        envelope = {**head_of(event), "data": result, "warnings": ctx.warnings}
         if ctx.effect is not None:
             envelope["effect"] = ctx.effect
         if (given := event.approval) is not None:
@@ -345,17 +337,7 @@ class Dispatcher:
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
         mark_failed(event, error)
         await self._close_failure(event, started)
-        return Reply(
-            {
-                "ok": False,
-                "operationId": event.operation_id,
-                "scope": event.scope,
-                "op": event.op,
-                "startedAt": event.started_at,
-                "durationMs": event.duration_ms,
-                "error": error_object(error),
-            }
-        )
+        return Reply({**head_of(event), "error": error_object(error)})
 
     async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
         event.ok = False

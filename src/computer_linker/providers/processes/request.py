@@ -16,6 +16,7 @@ class CallContext(Protocol):
     principal: Principal
 
     def path(self, target: str, *, for_writing: bool = False) -> RootedPath: ...
+    def path_from_root(self, target: str) -> RootedPath: ...
 
 
 def request_of(
@@ -30,5 +31,5 @@ def request_of(
     """The request: the folder it starts in, and every root of the scope."""
     call: CallContext = ctx
     several = len(call.scope.roots) > 1
-    roots = tuple(call.path(f"@{index}" if several else ".") for index in range(len(call.scope.roots)))
+    roots = tuple(call.path_from_root(f"@{index}" if several else ".") for index in range(len(call.scope.roots)))
     return CommandRequest(call.scope, call.principal, roots, call.path(target or "."), command, env, pty, view=view)
