@@ -20,7 +20,7 @@ class Capability(StrEnum):
     CLIPBOARD_WRITE = "clipboard:write"
     APP_CONTROL = "app:control"
     PROCESS_OBSERVE = "process:observe"
-    """The names of all processes of the computer, whoever started them."""
+    """The names of all processes of the computer."""
     NOTIFICATIONS_READ = "notifications:read"
     """What applications showed to the person as notices."""
     SESSION_LOCK = "session:lock"

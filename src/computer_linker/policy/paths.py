@@ -19,7 +19,7 @@ Parts = tuple[str, ...]
 
 def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = False) -> RootedPath:
     """The path beneath the scope's root that `target` names, checked against the scope's rules."""
-    if scope.type != "folder":
+    if not scope.roots:
         raise InvalidRequest(f"Scope {scope.id} has no folders; use a folder scope for paths.")
     index, rest, prefix = _root_of(scope, target)
     root = scope.roots[index]
@@ -170,7 +170,7 @@ def _read_only_below(scope: Scope, root: str, config: Config) -> tuple[tuple[str
     base = PurePath(root)
     folders: list[tuple[str, ...]] = []
     for other in config.scopes:
-        if other.id == scope.id or other.type != "folder" or Capability.FS_WRITE in other.granted:
+        if other.id == scope.id or Capability.FS_WRITE in other.granted:
             continue
         for path in map(PurePath, other.roots):
             if path != base and path.is_relative_to(base):

@@ -1,4 +1,4 @@
-"""computer.processes: the processes that run on this computer, whoever started them."""
+"""computer.processes: the processes that run on this computer."""
 
 from fnmatch import fnmatchcase
 from typing import Annotated
