@@ -53,16 +53,16 @@ def state_inside(root: str, state: Path) -> str | None:
     return str(state.relative_to(resolved)) if state.is_relative_to(resolved) else None
 
 
-def working_folder(scope: Scope, state: Path) -> Path:
-    """Where programs of a computer scope without roots run: beside the state folder, which no program may see."""
-    return state.with_name(f"{state.name}-work") / scope.id
+def work_folder(state: Path) -> Path:
+    """Where computer scopes without roots have their working folders: beside the state folder, which no program may see."""
+    return state.with_name(f"{state.name}-work")
 
 
 def _with_working_folder(scope: Scope, state: Path) -> Scope:
     """A computer scope that may run programs, with a folder of its own where the owner named none."""
     if scope.type != "computer" or scope.roots or not _RUNS & scope.granted:
         return scope
-    folder = working_folder(scope, state)
+    folder = work_folder(state) / scope.id
     try:
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -50,8 +50,16 @@ class ScopePolicy(Model):
     allow_windows: bool = True
     allow_processes: bool = True
     excluded_applications: list[str] = []
-    preferred_backend: Literal["ghost-os", "agent-browser", "cua-driver", "peekaboo"] | None = None
+    preferred_backend: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")] | None = None
     allow_local_fallback: bool = True
+    intake_roots: Annotated[
+        list[Annotated[str, Field(pattern=r"^(/.+|[a-z0-9][a-z0-9-]{0,39})$")]],
+        Field(
+            max_length=20,
+            description="Where artifacts may be taken from beside the scope: a backend's name for its own folder, "
+            "`temporary`, or an absolute path.",
+        ),
+    ] = []
 
 
 class Scope(Model):
