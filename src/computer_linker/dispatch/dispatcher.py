@@ -35,7 +35,7 @@ from computer_linker.errors import (
     TimedOut,
 )
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call, Reply, failure_of, parse_call
+from computer_linker.model.envelope import Call, Reply, failure_of
 from computer_linker.model.event import Event
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -44,6 +44,8 @@ from computer_linker.providers.approvals import Approvals, Approver, NeedsInput
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
+from computer_linker.registry.signature import signature
+from computer_linker.registry.spelling import read_arguments, read_wire
 from computer_linker.services import Services
 
 log = logging.getLogger(__name__)
@@ -98,7 +100,7 @@ class Dispatcher:
     ) -> Reply:
         """Run a request whose outer shape has not been checked yet."""
         try:
-            call = parse_call(value)
+            call = read_wire(self.catalog, value)
         except InvalidRequest as error:
             return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
         return await self.call(call, principal, report, ask)
@@ -182,13 +184,14 @@ class Dispatcher:
         if verdict.decision != "allow":
             event.reason = verdict.reason
         refuse(verdict, op)
-        arguments = op.parse(call.target, call.input, call.options)
+        call, arguments = read_arguments(op, call)
         if type(call.target) is str:
             event.target = call.target
         if op.runs is not None:
             event.command_preview = command_preview(op.runs(arguments["input"]))
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent, call)
+        ctx.warnings.extend(call.respelled)
         consent: Consent = "none"
         if verdict.decision == "ask":
             seen = self._context(op, scope, caller, event, None, call)
@@ -335,6 +338,9 @@ class Dispatcher:
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
         mark_failed(event, error)
         await self._close_failure(event, started)
+        op = self.catalog.by_name.get(event.op)
+        if isinstance(error, InvalidRequest) and op is not None:
+            error.details["signature"] = signature(op)
         return Reply(
             {
                 "ok": False,
