@@ -180,7 +180,7 @@ def test_toml_is_as_it_was_after_setup_and_removal(run: Run, user: Path, text: s
                 "args": ["stdio"],
                 "required": True,
                 "env": {"COMPUTER_LINKER_MCP_TOOL_SURFACE": "split"},
-            },  # fmt: skip
+            },
         },
     }
     assert run("remove", "codex")[0] == 0

@@ -29,7 +29,6 @@ READ_AS: list[tuple[dict[str, Any], str]] = [
     ({"op": "file.read", "path": "notes.txt"}, "`path` was read as `target`."),
     ({"op": "file.read", "file_path": "notes.txt"}, "`file_path` was read as `target`."),
     ({"op": "file.read", "input": {"path": "notes.txt"}}, "`path` was read as `target`."),
-    ({"op": "file.read", "target": "notes.txt", "options": {"start_line": 2}}, "`start_line` was read as `startLine`."),
     ({"op": "file.read", "target": "notes.txt", "options": {"tail": 1}}, "`tail` was read as `tailLines`."),
     ({"op": "file.search", "target": ".", "input": {"pattern": "two"}}, "`pattern` was read as `query`."),
     ({"op": "command.run", "input": {"cmd": "echo hi"}}, "`cmd` was read as `command`."),
@@ -70,6 +69,7 @@ async def test_the_history_has_what_ran(road: Road) -> None:
     ("wrong", "right"),
     [
         ({"op": "file.read", "target": "notes.txt", "options": {"startline": 2}}, {"options": {"startLine": 2}}),
+        ({"op": "file.read", "target": "notes.txt", "options": {"start_line": 2}}, {"options": {"startLine": 2}}),
         ({"op": "file.read", "target": "notes.txt", "input": {"startLine": 2}}, {"options": {"startLine": 2}}),
         ({"op": "file.search", "query": "two"}, {"input": {"query": "two"}}),
         ({"op": "file.write", "target": "new.txt", "content": "x"}, {"input": {"content": "x"}}),

@@ -15,19 +15,19 @@ from computer_linker.registry.signature import every_field, fields_in, item_of
 
 Part = Literal["target", "input", "options"]
 _SPELLINGS: dict[str, str] = {
-    **dict.fromkeys(("path", "file", "filePath", "filename", "dir", "directory", "folder", "cwd", "workdir"), "target"),
-    **dict.fromkeys(("cmd", "argv", "commandLine"), "command"),
+    **dict.fromkeys(("path", "file", "file_path", "filePath", "filename", "dir", "directory", "folder"), "target"),
+    **dict.fromkeys(("cwd", "workdir"), "target"),
+    **dict.fromkeys(("cmd", "argv"), "command"),
     **dict.fromkeys(("pattern", "regex"), "query"),
-    **dict.fromkeys(("text", "contents", "fileText"), "content"),
-    **dict.fromkeys(("oldString", "oldStr", "old"), "oldText"),
-    **dict.fromkeys(("newString", "newStr", "new"), "newText"),
-    **dict.fromkeys(("dest", "destinationPath", "newPath"), "destination"),
+    **dict.fromkeys(("text", "contents", "file_text"), "content"),
+    **dict.fromkeys(("old_string", "old_str", "oldString"), "oldText"),
+    **dict.fromkeys(("new_string", "new_str", "newString"), "newText"),
+    **dict.fromkeys(("dest", "new_path", "newPath"), "destination"),
     "glob": "pattern",
     "tail": "tailLines",
     "head": "lineCount",
 }
-"""Spellings of other servers, in camel case (snake_case is read as that), and ours. One that is a field of the operation itself
-keeps its own meaning."""
+"""Spellings of other servers, and ours. One that is a field of the operation itself keeps its own meaning."""
 _OF_PROGRAMS = frozenset({"cwd", "workdir"})
 """The target is the working folder only of operations that run a program."""
 _MAX_CORRECTED = 1500
@@ -81,14 +81,13 @@ def _respelled(op: Operation, call: Call, beside: dict[str, Any]) -> Call | None
 
 def _ours(op: Operation, name: str) -> str | None:
     """Our name of another server's field, when only one fits this operation."""
-    camel = to_camel(name) if "_" in name else name
-    if camel in _OF_PROGRAMS and op.boundary != "sandboxed":
+    ours = _SPELLINGS.get(name)
+    if ours is None or (name in _OF_PROGRAMS and op.boundary != "sandboxed"):
         return None
-    for known in (set(_places(op)), _item_fields(op)):
-        fitting = {camel, _SPELLINGS.get(camel)} & known
-        if fitting and name not in known:
-            return fitting.pop() if len(fitting) == 1 else None
-    return None
+    places, items = _places(op), _item_fields(op)
+    if name in places:
+        return None
+    return ours if ours in places or (ours in items and name not in items) else None
 
 
 def _put(op: Operation, parts: dict[str, Any], name: str, value: Any) -> bool:
