@@ -18,11 +18,11 @@ from computer_linker.providers.kept_results import KeptResults
 from computer_linker.registry import shapes
 from computer_linker.registry.cli_options import fields_of, type_name
 from computer_linker.registry.context import Progress
+from computer_linker.registry.model_text import ModelText
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import call_form
 from computer_linker.registry.text import PLAIN, Text
 from computer_linker.transports.mcp.dialog import KEY, answer_of
-from computer_linker.transports.mcp.model_text import ModelText
 from computer_linker.transports.mcp.profiles import Profile, Render
 from computer_linker.transports.mcp.schemas import (
     HISTORY_INPUT,
