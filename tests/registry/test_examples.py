@@ -89,4 +89,6 @@ def without_chance(text: str, place: Path) -> str:
     text = re.sub(r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "01JA0000000000000000000000", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "2026-01-31T12:00:00Z", text)
     text = re.sub(r'"(durationMs|elapsedMs)": [\d.]+', r'"\1": 1.5', text)
+    text = re.sub(r"\b(art|proc|ask)_[0-9a-f]{24}\b", rf"\1_{'0' * 24}", text)
+    text = re.sub(r'"token": "[\w-]+"', '"token": "TOKEN"', text)
     return re.sub(r"\b[0-9a-f]{40}\b", "0" * 40, text)
