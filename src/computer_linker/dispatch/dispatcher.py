@@ -45,6 +45,8 @@ from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
+from computer_linker.registry.signature import signature
+from computer_linker.registry.spelling import read_arguments, read_wire
 from computer_linker.services import Services
 
 log = logging.getLogger(__name__)
@@ -99,7 +101,7 @@ class Dispatcher:
     ) -> Reply:
         """Run a request whose outer shape has not been checked yet."""
         try:
-            call = parse_call(value)
+            call = read_wire(self.catalog, value)
         except InvalidRequest as error:
             return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
         return await self.call(call, principal, report, ask)
@@ -199,11 +201,12 @@ class Dispatcher:
             event.reason = verdict.reason
             name_object(event, op, call)
         refuse(verdict, op)
-        arguments = op.parse(call.target, call.input, call.options)
+        call, arguments = read_arguments(op, call)
         if type(call.target) is str:
             event.target = call.target
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent, call)
+        ctx.warnings.extend(call.respelled)
         if op.runs is not None and (line := await op.command_line(ctx, arguments)) is not None:
             event.command_preview = command_preview(line)
         yes: Yes | None = None
@@ -337,6 +340,9 @@ class Dispatcher:
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
         mark_failed(event, error)
         await self._close_failure(event, started)
+        op = self.catalog.by_name.get(event.op)
+        if isinstance(error, InvalidRequest) and op is not None:
+            error.details["signature"] = signature(op)
         return Reply({**head_of(event), "error": error_object(error)})
 
     async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
