@@ -15,6 +15,8 @@ from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
 from computer_linker.registry import Context, Example, operation
 
+RUN_SCRIPTS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN})
+
 
 class ScriptInput(Model):
     script: Annotated[str, Field(min_length=1, max_length=100, description="A name that package.list shows.")]
@@ -29,7 +31,7 @@ class ScriptInput(Model):
 @operation(
     "package.run",
     needs={Capability.FS_READ},
-    needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
+    needs_any=RUN_SCRIPTS,
     effect=Effect.CHANGE,
     boundary="sandboxed",
     deadline_s=None,
@@ -45,5 +47,5 @@ async def package_run(
     """Run a script the folder's own manifest defines, by its manager, under the scope's command policy."""
     project = await read_project(ctx.computer, ctx.path(target))
     argv = with_arguments(project.script(input.script, input.source), input.args)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env))
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, any_of=RUN_SCRIPTS))
     return await run_prepared(ctx, prepared, options, None)

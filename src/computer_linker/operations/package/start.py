@@ -4,7 +4,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.start import StartedProcess, StartOptions, start_prepared
-from computer_linker.operations.package.run import ScriptInput
+from computer_linker.operations.package.run import RUN_SCRIPTS, ScriptInput
 from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
 from computer_linker.providers.processes.prepare import Preparation
@@ -15,7 +15,7 @@ from computer_linker.registry import Context, Example, operation
 @operation(
     "package.start",
     needs={Capability.FS_READ},
-    needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
+    needs_any=RUN_SCRIPTS,
     effect=Effect.CHANGE,
     boundary="sandboxed",
     destructive=True,
@@ -31,5 +31,6 @@ async def package_start(
     project = await read_project(ctx.computer, ctx.path(target))
     script = project.script(input.script, input.source)
     argv = with_arguments(script, input.args)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, pty=options.pty))
+    request = request_of(ctx, target, argv, input.env, pty=options.pty, any_of=RUN_SCRIPTS)
+    prepared = await ctx.use(Preparation).prepare(request)
     return await start_prepared(ctx, prepared, options, preview=f"{script.manager} {script.name}")

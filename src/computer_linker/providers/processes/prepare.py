@@ -9,6 +9,7 @@ from typing import Self
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.processes import ProcessLimits
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
+from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope, ScopePolicy
@@ -16,6 +17,7 @@ from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import judge_access, judge_boundary, judge_command, judge_program
 from computer_linker.policy.engine import FolderAccess, folder_access
 from computer_linker.policy.programs import find_program
+from computer_linker.policy.standing import StandingRights
 from computer_linker.policy.writers import writers_of
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.confinement import ProgramAccess, confinement_for, own_folders
@@ -41,6 +43,8 @@ class CommandRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     pty: bool = False
     program_access: ProgramAccess | None = None
+    any_of: frozenset[Capability] = frozenset({Capability.COMMAND_RUN})
+    """The capabilities of which one allows it to run."""
 
     @property
     def access(self) -> FolderAccess:
@@ -164,6 +168,7 @@ class Preparation:
             raise
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, _limits_of(request.scope.policy)
+        plan.rights = StandingRights.of(request.scope, request.principal, request.any_of)
         if plan.is_partial and request.scope.policy.sandbox == "required":
             plan.release()
             raise ProviderUnavailable(

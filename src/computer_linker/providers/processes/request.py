@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -19,10 +20,17 @@ class CallContext(Protocol):
 
 
 def request_of(
-    ctx: Any, target: str, command: str | list[str], env: Mapping[str, str], *, pty: bool = False
+    ctx: Any,
+    target: str,
+    command: str | list[str],
+    env: Mapping[str, str],
+    *,
+    pty: bool = False,
+    any_of: frozenset[Capability] = frozenset({Capability.COMMAND_RUN}),
 ) -> CommandRequest:
     """The request: the folder it starts in, and every root of the scope."""
     call: CallContext = ctx
     several = len(call.scope.roots) > 1
     roots = tuple(call.path(f"@{index}" if several else ".") for index in range(len(call.scope.roots)))
-    return CommandRequest(call.scope, call.principal, roots, call.path(target or "."), command, env, pty)
+    cwd = call.path(target or ".")
+    return CommandRequest(call.scope, call.principal, roots, cwd, command, env, pty, any_of=any_of)
