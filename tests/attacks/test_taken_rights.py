@@ -16,7 +16,7 @@ from computer_linker.service.app import open_app
 from computer_linker.service.settings import live_config
 from support.road import Road, folder_scope
 from support.service import write_config
-from support.waiting import until
+from support.waiting import until, until_awaited
 
 pytestmark = pytest.mark.anyio
 Change = Callable[[dict[str, Any]], object]
@@ -57,9 +57,10 @@ async def _status(road: Road, process: str, scope: str = "app") -> str:
 
 
 async def _ended(road: Road, process: str) -> None:
-    with anyio.fail_after(30):
-        while await _status(road, process) == "running":
-            await anyio.sleep(0.05)
+    async def has_ended() -> bool:
+        return await _status(road, process) != "running"
+
+    await until_awaited(has_ended)
 
 
 @pytest.mark.parametrize(
@@ -104,15 +105,14 @@ async def test_a_command_under_way_ends_too(tmp_path: Path) -> None:
         marker, answer = tmp_path / "root" / "began", dict[str, Any]()
 
         async def run() -> None:
-            answer.update(await road.call("command.run", "@0", input={"command": ["sh", "-c", "touch began; sleep 600"]}))
+            answer.update(
+                await road.call("command.run", "@0", input={"command": ["sh", "-c", "touch began; sleep 600"]})
+            )
 
         group.start_soon(run)
-        with anyio.fail_after(60):
-            while not marker.exists():
-                await anyio.sleep(0.02)
-            write(_without("command:run"))
-            while not answer:
-                await anyio.sleep(0.05)
+        await until(marker.exists)
+        write(_without("command:run"))
+        await until(lambda: answer)
         assert answer["data"]["signal"] == "SIGKILL"
 
 
@@ -121,7 +121,11 @@ async def test_a_change_that_takes_nothing_leaves_it_running(tmp_path: Path) -> 
         process = (await road.data("command.start", "@0", input={"command": ["sleep", "600"]}))["processId"]
         write(_without("git:write"), _policy(maxRuntimeSeconds=600, confirm="never"))
         # A second process whose end shows that the config has been compared since.
-        write(_without("git:write"), _policy(maxRuntimeSeconds=600), lambda scope: scope["capabilities"].append("history:all"))
+        write(
+            _without("git:write"),
+            _policy(maxRuntimeSeconds=600),
+            lambda scope: scope["capabilities"].append("history:all"),
+        )
         marked = (await road.data("command.start", "@0", input={"command": ["sleep", "1"]}))["processId"]
         await _ended(road, marked)
         assert await _status(road, process) == "running"
