@@ -37,7 +37,7 @@ from computer_linker.errors import (
     TimedOut,
 )
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call, Reply, error_object, parse_call, wire_call
+from computer_linker.model.envelope import Call, Reply, error_object, wire_call
 from computer_linker.model.event import Event
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope

@@ -57,5 +57,7 @@ async def package_run(
     ctx.note(script=input.script, scriptArguments=len(input.args))
     argv = await script_line(ctx, input, target)
     view = view_for(ctx, options.view, argv)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, view=view, any_of=RUN_SCRIPTS))
+    prepared = await ctx.use(Preparation).prepare(
+        request_of(ctx, target, argv, input.env, view=view, any_of=RUN_SCRIPTS)
+    )
     return await run_prepared(ctx, prepared, options, None, view)
