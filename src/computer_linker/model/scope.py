@@ -8,11 +8,12 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability, with_implied
-from computer_linker.model.rights import ScopeKind
 
 SandboxMode = Literal["required", "auto", "off"]
 ConfirmMode = Literal["never", "act", "all"]
 OutcomeMode = Literal["direct", "view", "ask"]
+ScopeKind = Literal["folder", "computer", "any", "service"]
+"""The scopes an operation is for."""
 
 
 class CommandRule(Model):
