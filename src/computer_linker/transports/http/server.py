@@ -53,7 +53,15 @@ if TYPE_CHECKING:
 
     BuildSdkServer = Callable[[Tools, FindPrincipal], SdkServer[Any]]
 
-_CONTROL, _CAPABILITIES = "/api/v1/control", "/api/v1/capabilities"
+_CONTROL = "/api/v1/control"
+_READS = {
+    "/api/v1/capabilities": b'{"action":"get_capabilities"}',
+    "/api/v1/doctor": b'{"action":"doctor"}',
+    "/api/v1/workspaces": b'{"action":"list_workspaces"}',
+    "/api/v1/history": b'{"action":"history"}',
+    "/api/v1/sessions": b'{"action":"history_insight","view":"sessions"}',
+}
+"""Questions that a GET asks, each as the control request that it stands for."""
 
 
 class HttpServer:
@@ -193,7 +201,7 @@ class HttpServer:
                 raise Refused(404, "There is nothing here.")
             await self._services.use(ApprovalPage).serve(scope, receive, send, headers)
             return
-        if path not in ("/mcp", _CONTROL, _CAPABILITIES) or (is_public and path != "/mcp"):
+        if path not in ("/mcp", _CONTROL, *_READS) or (is_public and path != "/mcp"):
             raise Refused(404, "There is nothing here.")
         check_no_page_sent_it(headers)
         peer = _peer(scope)
@@ -205,13 +213,17 @@ class HttpServer:
             await self._refuse(peer, headers, send, base)
             return
         who = _principal(proven, headers, self._connection(scope, peer, is_local=is_local), is_local=is_local)
+        if self._dispatcher.sessions.is_ended(who):
+            # The protocol: a client whose session is gone begins a new one, if its credential still counts.
+            await answer_json(send, 404, {"error": "The owner of this computer has ended this session."})
+            return
         if path == "/mcp":
             scope["linker.family"] = proven.family
             await self._until_revoked(scope, receive, send, headers, who, base)
             return
-        if path == _CAPABILITIES:
+        if path in _READS:
             _only(scope, "GET")
-            status, answer = await self._api.control(b'{"action":"get_capabilities"}', who)
+            status, answer = await self._api.control(_READS[path], who)
             await answer_json(send, status, answer)
             return
         _only(scope, "POST")
