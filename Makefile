@@ -79,7 +79,8 @@ check: .venv/.dev        ## Format, lint, types of source and tests, import cont
 bench: .venv/.dev        ## Ratios to the raw limits, measured in one run (FAMILY=files for one)
 	$(BIN)/python -m benchmarks $(FAMILY)
 
-docs: .venv/.dev         ## Write the generated reference
+docs: .venv/.dev         ## Record the answers of the examples, and write the generated reference
+	RECORD_EXAMPLES=1 $(PYTEST) -q tests/registry/test_examples.py
 	$(BIN)/python -m computer_linker.registry.reference
 	$(BIN)/python -m computer_linker.cli.reference
 

@@ -132,6 +132,10 @@ def test_stopping_everything_runs_as_it_is_written(tmp_path: Path) -> None:
     assert run_as_written(ROOT / "docs" / "how-to" / "stop-everything.md", tmp_path) == 6
 
 
+def test_what_did_my_agent_do_runs_as_it_is_written(tmp_path: Path) -> None:
+    assert run_as_written(ROOT / "docs" / "how-to" / "what-did-my-agent-do.md", tmp_path) == 18
+
+
 def run_as_written(page: Path, tmp_path: Path) -> int:
     """Run each command of a page and compare what it shows; how many there were."""
     home = tmp_path / "state"

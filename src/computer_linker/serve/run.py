@@ -110,7 +110,12 @@ async def _serve(
         app.services.use(TerminalApprovals)
         controls = Controls(app, tools, lifetime)
         private = PrivateSocket(
-            listener, FastPath(tools), controls, LocalCallers(app.dispatcher), places.make_key(os.fspath(home))
+            listener,
+            FastPath(tools),
+            controls,
+            LocalCallers(app.dispatcher),
+            places.make_key(os.fspath(home)),
+            app.dispatcher.sessions,
         )
         _stop_on_signals(stop)
         tasks = [asyncio.create_task(private.serve())]

@@ -133,6 +133,7 @@ class ServiceIntrospection:
 
     async def _history(self, request: HistoryRequest, principal: Principal) -> dict[str, Any]:
         from computer_linker.audit.views import answer
+        from computer_linker.registry.catalog import needs_of
 
         fleet = self._app.services.peek(FleetManager)
         if _is_remote(request.scope) and fleet is not None and fleet.is_hub and principal.grants is None:
@@ -159,6 +160,7 @@ class ServiceIntrospection:
             query=request.query,
             cursor=request.cursor,
             config=self._app.config,
+            needs_of=needs_of,
         )
 
     def _visible(self, asked: str | None, principal: Principal) -> "Visible":

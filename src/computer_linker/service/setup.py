@@ -101,7 +101,7 @@ def folder_scope(document: dict[str, Any], root: str, choices: SetupChoices) -> 
         "capabilities": capabilities,
     }
     if defaults.EXECUTES & set(capabilities):
-        scope["policy"] = defaults.execution_policy()
+        scope["policy"] = defaults.execution_policy(shell=choices.shell)
     return scope
 
 
@@ -160,7 +160,7 @@ def _adjusted(scope: dict[str, Any], choices: SetupChoices) -> list[str]:
     scope["capabilities"] = after
     if defaults.EXECUTES & set(after) and scope.get("policy", {}).get("allowedCommands") is None:
         said = {name: value for name, value in scope.get("policy", {}).items() if value is not None}
-        scope["policy"] = {**defaults.execution_policy(), **said}
+        scope["policy"] = {**defaults.execution_policy(shell=choices.shell), **said}
     return [f"Changed what scope {scope['id']} allows."]
 
 
