@@ -51,15 +51,25 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def shown(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    with terminal(tmp_path_factory.mktemp("t"), [*PROGRAM, "watch"], environment(service.home)) as started:
+        started.until("Computer Linker  live", "1 calls", "q quit")
+        yield started
+
+
 @pytest.fixture
-def watched(service: Service, tmp_path: Path) -> Iterator[Watched]:
-    command = [*PROGRAM, "watch"]
-    with terminal(tmp_path, command, environment(service.home)) as shown:
-        shown.until("Computer Linker  live", "1 calls", "q quit")
-        one = Watched(service, shown)
-        yield one
-        one.pool.shutdown(wait=False, cancel_futures=True)
-    ask_service(service.home, {"owner": "unpause", "input": {}})
+def watched(service: Service, shown: Terminal) -> Iterator[Watched]:
+    """The one view of this module, as it is at its start."""
+    shown.resize(80, 24)
+    shown.press("Escape")
+    shown.press_until("l", "[1 calls]")
+    shown.until("q quit", without="filter:")
+    one = Watched(service, shown)
+    yield one
+    one.pool.shutdown(wait=False, cancel_futures=True)
+    if "PAUSED" in shown.screen:
+        ask_service(service.home, {"owner": "unpause", "input": {}})
 
 
 def test_calls_come_up_as_they_happen_and_fit_eighty_by_twenty_four(watched: Watched) -> None:
@@ -150,7 +160,7 @@ def test_a_shape_is_approved_once_its_extent_was_shown_and_covers_no_more(watche
     watched.terminal.press("y")
     assert first.result(30).effect == "confirmed"
     watched.terminal.until("Allowed: every file.write", without="WAITS FOR YOU")
-    again = watched.call("file.write", "notes/one.txt", scope="asked", input={"content": "2"})
+    again = watched.call("file.write", "notes/one.txt", scope="asked", input={"content": "2"}, options=PARENTS)
     assert again.result(30).effect == "confirmed" and (folder / "notes/one.txt").read_text() == "2"
     other = watched.call("file.delete", "notes/one.txt", scope="asked")
     watched.terminal.until("WAITS FOR YOU", "file.delete in asked")
