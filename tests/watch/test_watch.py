@@ -62,9 +62,11 @@ def shown(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def watched(service: Service, shown: Terminal) -> Iterator[Watched]:
     """The one view of this module, as it is at its start."""
     shown.resize(80, 24)
+    # Waited for before the next key: Escape and a key at once would be another key.
     shown.press("Escape")
-    shown.press_until("l", "[1 calls]")
     shown.until("q quit", without="filter:")
+    shown.press("1")
+    shown.until("[1 calls]")
     one = Watched(service, shown)
     yield one
     one.pool.shutdown(wait=False, cancel_futures=True)
