@@ -52,12 +52,12 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-t", NAME, "-x", str(columns), "-y", str(rows))
 
-    def press_until(self, key: str, text: str) -> None:
+    def press_until(self, key: str, text: str, within_s: float = 6) -> None:
         """Press a key until a text comes, which at first may not be taken; each press gets a while to be drawn."""
-        for _ in range(10):
+        for _ in range(20):
             self.press(key)
             try:
-                wait_for(lambda: text in self.screen, seconds=6, step_s=0.1)
+                wait_for(lambda: text in self.screen, seconds=within_s, step_s=0.1)
             except AssertionError:
                 continue
             return
