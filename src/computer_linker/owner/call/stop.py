@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.errors import NotFound
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, owner_operation
 
@@ -27,7 +27,7 @@ class CallStopped(Model):
 async def call_stop(ctx: Context, input: StopInput) -> CallStopped:
     """End one call of a client while it runs; the client is told that its owner stopped it."""
     ctx.note(stopped=input.operation[:64])
-    if not await ctx.use(Dispatcher).stop_call(input.operation):
+    if not await ctx.use(LiveSessions).stop_call(input.operation):
         raise NotFound("No call of a client runs under that id.", hint="computer-linker watch shows those that run")
     ctx.effect = "confirmed"
     return CallStopped(operation=input.operation)
