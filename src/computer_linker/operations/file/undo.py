@@ -122,6 +122,6 @@ def _action(change: Change) -> str:
         case Move():
             return "moved"
         case MakeFolder():
-            return "created"
+            return "created" if change.mode is None else "restored"
         case _:
             return "restored"

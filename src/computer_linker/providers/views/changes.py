@@ -111,7 +111,9 @@ class Comparison:
             return True
         if after.kind == "symlink":
             return os.readlink(name, dir_fd=upper) != os.readlink(name, dir_fd=lower)
-        return after.kind == "file" and digest_at(upper, name) != digest_at(lower, name)
+        if after.kind != "file":
+            return False
+        return digest_at(upper, name) != digest_at(lower, name) or _attributes(upper, name) != _attributes(lower, name)
 
     def _add(
         self, parts: Parts, action: Action, before: Entry | None, after: Entry | None, lower: int | None = None
@@ -184,6 +186,16 @@ def digest_at(folder: int | None, name: str) -> str:
     finally:
         os.close(opened)
     return digest.hexdigest()
+
+
+def _attributes(folder: int | None, name: str) -> dict[str, bytes]:
+    """The user's extended attributes of a file, without those of overlayfs."""
+    opened = os.open(name, _FILE, dir_fd=folder)
+    try:
+        names = (each for each in os.listxattr(opened) if each.startswith("user."))
+        return {each: os.getxattr(opened, each) for each in names if not each.startswith(OVERLAY_ATTRIBUTES)}
+    finally:
+        os.close(opened)
 
 
 def digest_below(folder: int, parts: Parts) -> str:

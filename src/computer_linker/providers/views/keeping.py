@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from computer_linker.computer.facets.files import Change, Mark, Remove, Restore
+from computer_linker.computer.facets.files import Change, MakeFolder, Mark, Remove, Restore
 from computer_linker.errors import LinkError
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name
@@ -25,8 +25,6 @@ def why_never_kept(path: RootedPath, change: ViewChange) -> str | None:
     kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
     if "other" in kinds:
         return "It is a device, a socket or a pipe."
-    if change.after is not None and change.before is not None and kinds == {"directory"}:
-        return "Modes of folders are not changed."
     try:
         check_name(path, for_writing=True)
         if change.source is not None:
@@ -55,13 +53,15 @@ class Keeping:
         new_folders: list[Parts] = []
         planned: list[Change] = []
         for change in changes:
+            path = self.root.child(*change.parts)
+            planned += self._removals(path, change)
             if any(change.parts[: len(folder)] == folder for folder in new_folders):
                 continue
-            path = self.root.child(*change.parts)
-            is_folder = change.after is not None and change.after.kind == "directory"
-            if is_folder:
+            if _is_mode(change):
+                planned.append(MakeFolder(path, mode=change.after.mode & 0o1777 if change.after else None))
+                continue
+            if change.after is not None and change.after.kind == "directory":
                 new_folders.append(change.parts)
-            planned += self._removals(path, change)
             if change.after is not None:
                 name = self._copied(change.parts, lambda parts: parts in chosen)
                 planned.append(Restore(path, name, _replaced(change)))
@@ -70,7 +70,7 @@ class Keeping:
     def _removals(self, path: RootedPath, change: ViewChange) -> list[Change]:
         if change.source is not None:
             return [Remove(self.root.child(*change.source), expect=_mark(change))]
-        if change.before is None or _replaced(change) is not None:
+        if change.before is None or _is_mode(change) or _replaced(change) is not None:
             return []
         return [Remove(path, recursive=True, expect=_mark(change))]
 
@@ -83,6 +83,15 @@ class Keeping:
         finally:
             os.close(above)
         return name
+
+
+def _is_mode(change: ViewChange) -> bool:
+    """True for a folder that was there and has another mode."""
+    return (
+        change.before is not None
+        and change.after is not None
+        and change.before.kind == change.after.kind == "directory"
+    )
 
 
 def _mark(change: ViewChange) -> Mark | None:
