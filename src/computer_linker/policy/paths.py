@@ -23,7 +23,7 @@ def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = Fal
     It is relative to the first root, or to the folder `cwd`; or absolute inside a root, or `name:path`. With `cwd` it is shown
     as `name:path`, which means the same wherever it is sent back.
     """
-    if scope.type != "folder":
+    if not scope.roots:
         raise InvalidRequest(f"Scope {scope.id} has no folders; use a folder scope for paths.")
     index, rest, prefix = _root_of(scope, _from_folder(scope, cwd, target) if cwd else target)
     root = scope.roots[index]
@@ -193,7 +193,7 @@ def _read_only_below(scope: Scope, root: str, config: Config) -> tuple[tuple[str
     base = PurePath(root)
     folders: list[tuple[str, ...]] = []
     for other in config.scopes:
-        if other.id == scope.id or other.type != "folder" or Capability.FS_WRITE in other.granted:
+        if other.id == scope.id or Capability.FS_WRITE in other.granted:
             continue
         for path in map(PurePath, other.roots):
             if path != base and path.is_relative_to(base):

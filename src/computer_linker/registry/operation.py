@@ -21,8 +21,7 @@ from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError, T
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.model.rights import ScopeKind
-from computer_linker.model.scope import ScopePolicy
+from computer_linker.model.scope import ScopeKind, ScopePolicy
 from computer_linker.policy.visible_text import escaped
 from computer_linker.registry.context import Context, Planned
 from computer_linker.registry.text import PLAIN, Text

@@ -71,7 +71,7 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
 
 
 async def _confinement(ctx: Context) -> str:
-    """The boundary and the network of the scope's commands, in words."""
+    """The boundary and the network of the scope's commands, for people."""
     boundary = await ctx.use(Preparation).boundary(ctx.scope)
     network = ctx.scope.policy.network
     reach = "with the network" if network else "without the network"

@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.processes import ProcessLimits
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
+from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope, ScopePolicy
@@ -22,6 +23,7 @@ from computer_linker.policy.commands import (
 )
 from computer_linker.policy.engine import FolderAccess, folder_access
 from computer_linker.policy.programs import find_program
+from computer_linker.policy.standing import StandingRights
 from computer_linker.policy.writers import writers_of
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.confinement import ProgramAccess, confinement_for, own_folders
@@ -63,6 +65,8 @@ class CommandRequest:
     program_access: ProgramAccess | None = None
     view: ViewUse | None = None
     """Takes the changes of the scope's folders instead of them."""
+    any_of: frozenset[Capability] = frozenset({Capability.COMMAND_RUN})
+    """The capabilities of which one allows it to run."""
 
     @property
     def access(self) -> FolderAccess:
@@ -190,6 +194,7 @@ class Preparation:
         plan.releases.append(views.release)
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, _limits_of(request.scope.policy)
+        plan.rights = StandingRights.of(request.scope, request.principal, request.any_of)
         if plan.is_partial and request.scope.policy.sandbox == "required":
             plan.release()
             raise ProviderUnavailable(
