@@ -25,7 +25,7 @@ PHRASES = {
     "browser.upload": "uploaded files", "browser.wait": "waited for a page", "client.remove": "took a client's setup back",
     "client.setup": "set up a client", "clipboard.read": "read the clipboard", "clipboard.write": "wrote the clipboard",
     "code.context": "looked at the project", "code.outline": "outlined", "code.search_symbols": "searched symbols in",
-    "codex.end": "an agent ended", "codex.list": "listed agent sessions", "codex.read": "read the agent session",
+    "codex.end": "its agent ended", "codex.list": "listed agent sessions", "codex.read": "read the agent session",
     "codex.run": "ran an agent in", "codex.start": "started an agent in", "codex.stop": "stopped the agent session",
     "command.list": "listed processes", "command.read": "read output of", "command.run": "ran", "command.send": "typed into",
     "command.start": "started", "command.stop": "stopped", "computer.explain": "asked what is allowed",
@@ -178,6 +178,8 @@ def approval_phrase(event: HistoryEvent) -> str | None:
 
 def _ended(event: HistoryEvent) -> str:
     summary = event["summary"]
+    if event["op"] in ("codex.run", "codex.end") and summary.get("status") not in (None, "completed"):
+        return _plain(str(summary["status"]))
     if summary.get("timedOut"):
         return "timed out"
     if summary.get("exitCode"):
@@ -197,6 +199,8 @@ def _object(event: HistoryEvent) -> str:
         return event["commandPreview"]
     if event["target"] not in (None, "", "."):
         return str(event["target"])
+    if event["op"] == "codex.end":
+        return str(event["summary"].get("sessionId") or "")
     if isinstance(undone := event["summary"].get("undone"), str):
         return short_id(undone)
     if event["scope"]:

@@ -23,8 +23,8 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
-from computer_linker.dispatch.live_sessions import LiveSessions, ended_by_owner
-from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
+from computer_linker.dispatch.live_sessions import LiveSessions, why_stopped
+from computer_linker.dispatch.pause import HALTED_NAME, Pause
 from computer_linker.dispatch.person import PersonWatch
 from computer_linker.dispatch.race_guard import hold_to, hold_to_policy
 from computer_linker.errors import (
@@ -45,7 +45,7 @@ from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
-from computer_linker.services import Services
+from computer_linker.services import Fact, Services
 
 log = logging.getLogger(__name__)
 
@@ -134,11 +134,12 @@ class Dispatcher:
         await self._close(event, started)
         return Reply(answer)
 
-    async def note(self, name: str, principal: Principal, notes: Mapping[str, str | int]) -> str:
+    async def note(
+        self, name: str, principal: Principal, notes: Mapping[str, Fact], scope: str = "", parent: str | None = None, /
+    ) -> str:
         """Record what the service itself did about a principal; the id of the event."""
-        event = new_event("", name, principal, None)
-        event.ok, event.effect = True, "confirmed"
-        event.summary.update(notes)
+        event = new_event(scope, name, principal, parent)
+        event.ok, event.effect, event.summary = True, "confirmed", dict(notes)
         await self._close(event, time.perf_counter())
         return event.operation_id
 
@@ -170,8 +171,7 @@ class Dispatcher:
         try:
             with anyio.CancelScope() as scope, self.sessions.running(principal, scope) as session:
                 return await self._run(self.catalog.current(call), caller, event, started)
-            has_ended = session is not None and session.is_ended
-            raise (ended_by_owner if has_ended else stopped_by_pause)(has_begun=event.intended)
+            raise why_stopped(session, has_begun=event.intended)
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:

@@ -9,6 +9,7 @@ from typing import Self
 
 import anyio
 
+from computer_linker.dispatch.pause import stopped_by_pause
 from computer_linker.errors import Aborted, LinkError, PermissionDenied
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import NO_SESSION, Principal
@@ -139,8 +140,10 @@ class LiveSessions:
             del self._sessions[key]
 
 
-def ended_by_owner(*, has_begun: bool) -> LinkError:
-    """The failure of a call whose session the owner ended."""
+def why_stopped(session: LiveSession | None, *, has_begun: bool) -> LinkError:
+    """The failure of a call that the owner stopped: by ending its session, or by a pause."""
+    if session is None or not session.is_ended:
+        return stopped_by_pause(has_begun=has_begun)
     if not has_begun:
         return PermissionDenied(
             "The owner of this computer has ended this session. Nothing was done.", rule="session_ended"
