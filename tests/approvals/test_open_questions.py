@@ -8,9 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approvals
-from computer_linker.transports.http.approval_html import list_page
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.transports.http.approval_html import SCRIPT_HASH, list_page
+from computer_linker.transports.http.approval_page import HEADERS
 from support.road import LOCAL, Road, folder_scope
 from support.waiting import until
 
@@ -45,9 +46,9 @@ async def test_the_same_request_again_is_the_same_question(road: Road) -> None:
 
 
 async def test_two_calls_at_once_need_a_yes_each(road: Road) -> None:
-    asked: list[Asked] = []
+    asked: list[ApprovalRequest] = []
 
-    async def person(one: Asked) -> Answer | None:
+    async def person(one: ApprovalRequest) -> Answer | None:
         asked.append(one)
         await until(lambda: len(asked) >= 2)
         return "yes" if one is asked[0] else "no"
@@ -69,11 +70,11 @@ async def test_an_approver_that_gives_up_leaves_the_question_to_the_others(road:
 
     gave_up = anyio.Event()
 
-    async def closed(_: Asked) -> Answer | None:
+    async def closed(_: ApprovalRequest) -> Answer | None:
         gave_up.set()
         return None
 
-    async def person(_: Asked) -> Answer | None:
+    async def person(_: ApprovalRequest) -> Answer | None:
         await gave_up.wait()
         # What the giving up does to the question is done by then.
         await anyio.wait_all_tasks_blocked()
@@ -126,7 +127,7 @@ async def test_a_token_is_bound_to_what_was_shown_too(road: Road) -> None:
 
 
 async def test_a_file_that_changes_while_the_person_thinks_is_not_written(road: Road) -> None:
-    async def slow(_: Asked) -> Answer | None:
+    async def slow(_: ApprovalRequest) -> Answer | None:
         (road.root / "notes.txt").write_text("meanwhile\n")
         return "yes"
 
@@ -154,7 +155,12 @@ async def test_the_page_shows_it_as_text_and_the_picture_within(road: Road) -> N
     await write(road, '<img src=x onerror="alert(1)">\n', principal=replace(LOCAL, client="<b>me</b>"))
     [asked] = people(road).waiting()
     asked.picture = b"\x89PNG pixels"
-    page = list_page([asked], "secret-csrf", "<i>box</i>")
-    assert "<script" not in page and "<img src=x" not in page and "<b>me" not in page and "<i>box" not in page
+    page = list_page([(asked, [])], "secret-csrf", "<i>box</i>")
+    assert page.count("<script") == 1 and SCRIPT_HASH in dict(HEADERS)[b"content-security-policy"].decode(), (
+        "its own alone"
+    )
+    assert (
+        'http-equiv="refresh"' not in page and "<img src=x" not in page and "<b>me" not in page and "<i>box" not in page
+    )
     assert '<span class="del">-&lt;script&gt;alert(1)&lt;/script&gt;</span>' in page
     assert page.count("<img ") == 1 and 'src="data:image/png;base64,iVBORyBwaXhlbHM="' in page

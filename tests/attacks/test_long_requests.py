@@ -15,11 +15,11 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.policy.confirm import DIALOG_CHARACTERS
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import DIALOG_CHARACTERS
+from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.policy.preview import preview
-from computer_linker.providers.approvals import Approvals
-from computer_linker.service.approvals import TerminalApprovals
+from computer_linker.policy.visible_text import preview
 from computer_linker.transports.http.approval_html import list_page
 from support.notice_area import NoticeArea
 from support.road import LOCAL, Road, folder_scope
@@ -210,14 +210,14 @@ async def road(tmp_path: Path) -> AsyncIterator[Road]:
 async def test_the_page_shows_all_of_a_long_request_before_its_buttons(road: Road, length: int) -> None:
     text = "x" * (length // 2) + "MIDDLE" + "y" * (length // 2)
     await road.call("file.write", "a.txt", input={"content": text})
-    page = list_page(road.app.services.use(Approvals).waiting(), "csrf", "box")
+    page = list_page([(asked, []) for asked in road.app.services.use(Approvals).waiting()], "csrf", "box")
     assert "x" * (length // 2) + "MIDDLE" + "y" * (length // 2) in page
     assert page.index("MIDDLE") < page.index('value="allow"')
 
 
 async def test_the_page_offers_no_yes_for_what_is_too_long_for_it(road: Road) -> None:
     await road.call("file.write", "a.txt", input={"content": "x" * 400_000})
-    page = list_page(road.app.services.use(Approvals).waiting(), "csrf", "box")
+    page = list_page([(asked, []) for asked in road.app.services.use(Approvals).waiting()], "csrf", "box")
     assert 'value="allow"' not in page and 'value="session"' not in page and 'value="deny"' in page
     assert "too long for this page" in page
 
@@ -279,7 +279,7 @@ async def test_a_notice_of_a_long_request_has_no_button_that_allows(tmp_path: Pa
 
 
 async def test_what_names_itself_with_escapes_is_written_out_everywhere(road: Road) -> None:
-    from computer_linker.service.approvals import shown
+    from computer_linker.approvals.terminal import shown
     from computer_linker.transports.mcp.dialog import question
 
     evil = "\x1b[2J\u202e\u200b"

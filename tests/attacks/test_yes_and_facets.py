@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.computer.facets.accessibility import ElementId
 from computer_linker.computer.facets.files import Change, Copy, MakeFolder, Move, Remove, Write
 from computer_linker.computer.facets.processes import Launch
@@ -19,7 +20,6 @@ from computer_linker.computer.simulated.world import SimulatedControl, Simulated
 from computer_linker.errors import ConfirmRequired, LinkError
 from computer_linker.model.geometry import Point, Rect
 from computer_linker.model.paths import PathRules, RootedPath
-from computer_linker.providers.approvals import Approvals
 from support.pair import Pair, events_of, open_pair
 from support.road import LOCAL, computer_scope, folder_scope
 from support.waiting import until
@@ -268,7 +268,9 @@ async def test_a_peers_program_shows_its_command_line_folder_and_script(folder: 
     script = folder.pair.laptop.root / "run.sh"
     script.write_text("echo 1 > good\n")
     told = await folder.yes(lambda: folder.far.processes.spawn(sh("/bin/sh", "run.sh")))
-    assert "in the folder .: ['/bin/sh', 'run.sh']" in told and "names run.sh: 14 bytes, sha256" in told
+    assert (
+        "$ /bin/sh run.sh" in told and "in the folder ., held by" in told and "names run.sh: 14 bytes, sha256" in told
+    )
     script.write_text("echo 1 > evil\n")
     assert await folder.refused(lambda: folder.far.processes.spawn(sh("/bin/sh", "run.sh"))) == "conflict"
     assert sorted(os.listdir(folder.pair.laptop.root)) == ["a.txt", "run.sh"]

@@ -4,12 +4,15 @@ import importlib
 import importlib.util
 import pkgutil
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
+from computer_linker.audit.replay import Needs
 from computer_linker.errors import UnknownOperation
 from computer_linker.model.base import Model
+from computer_linker.model.envelope import Call
 from computer_linker.model.scope import Scope
+from computer_linker.registry.older_names import FIELDS, OLDER
 from computer_linker.registry.operation import Operation
 
 _PARAMETERS = ("target", "input", "options")
@@ -25,14 +28,34 @@ class Catalog:
 
     operations: dict[str, Operation]
     by_name: dict[str, Operation]
+    accepts_older: bool = False
+    """True where the older names of older_names.py are accepted too."""
+
+    def with_older_names(self) -> "Catalog":
+        """The same operations, also under their older names."""
+        older = {name: self.by_name[was.op] for name, was in OLDER.items() if was.op in self.by_name}
+        return Catalog(self.operations, {**older, **self.by_name}, True)
+
+    def current(self, call: Call) -> Call:
+        """The call under its operation's own names, where it came under older ones."""
+        if not self.accepts_older or (call.op not in OLDER and call.op not in FIELDS):
+            return call
+        # Imported late: older calls are rare, and the translation needs the schemas.
+        from computer_linker.registry.older_calls import translate
+
+        given = {"target": call.target, "input": call.input, "options": call.options}
+        made = translate(self, call.op, given)
+        return replace(
+            call, target=made.get("target"), input=made.get("input"), options=made.get("options"), op=made["op"]
+        )
 
     def find(self, name: str) -> Operation:
         """The operation of this name or alias."""
         found = self.by_name.get(name)
         if found is None:
             raise UnknownOperation(
-                f'There is no operation {name[:80]!r}. get_computer_info with include=["operations"] lists them.',
-                similar=_similar(name, self.by_name),
+                f"There is no operation {name[:80]!r}. get_computer_info lists those you can use.",
+                similar=similar(name, self.by_name),
             )
         return found
 
@@ -42,7 +65,7 @@ class Catalog:
         return [
             op
             for op in self.operations.values()
-            if op.on in ("any", scope.type) and op.needs <= granted and (not op.needs_any or op.needs_any & granted)
+            if scope.serves(op.on) and op.needs <= granted and (not op.needs_any or op.needs_any & granted)
         ]
 
 
@@ -98,7 +121,17 @@ def check_types(op: Operation) -> None:
         raise CatalogError(f"{op.name}: the result must be a Model")
 
 
-def _similar(name: str, known: dict[str, Operation]) -> list[str]:
+def similar(name: str, known: dict[str, Operation]) -> list[str]:
+    """Up to three known names that resemble this one."""
     import difflib
 
     return difflib.get_close_matches(name[:80], known, n=3, cutoff=0.6)
+
+
+def needs_of(name: str) -> Needs | None:
+    """Which parts of a request a client's operation cannot do without; None for one that does not exist."""
+    op = find_one("computer_linker.operations", name)
+    if op is None:
+        return None
+    needed = {part for part, parameter in op.parameters.items() if parameter.default is parameter.empty}
+    return Needs("target" in needed, "input" in needed)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.files import Change, Changed
+from computer_linker.errors import LinkError
 from computer_linker.model.effect import Known
 from computer_linker.model.envelope import Attachment, Call, Reply
 from computer_linker.model.paths import RootedPath
@@ -40,12 +41,16 @@ class Context:
     services: Services
     dispatch: Callable[[Call], Awaitable[Reply]]
     """Run another call through the dispatcher (batch.run)."""
+    refuse: Callable[[Call, LinkError], Awaitable[Reply]]
+    """Answer and audit another call that cannot be run (batch.run)."""
     durable_intent: Callable[[], Awaitable[None]]
     """Returns once the intent is durable and the approved state is unchanged. A side effect awaits it just before its
     first irreversible step."""
     sync_with_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
     """Runs work that syncs to disk in one group commit with the intent; None for an operation without an intent."""
     report: Progress | None = None
+    cwd: str = ""
+    """The folder that relative paths of this request start from (`options.cwd`); empty is the scope's first root."""
     payload: Any = None
     """Typed arguments beside the request, of a facet call."""
     stream: Any = None
@@ -57,14 +62,20 @@ class Context:
     planned: Sequence[Change] | None = None
     """The file changes that are being made."""
     effect: Known | None = None
+    failure: LinkError | None = None
+    """Why the call is not ok although it has a result, such as a batch with a failed step: the answer carries both."""
     boundary: str | None = None
     warnings: list[str] = field(default_factory=list)
     notes: dict[str, str | int | float | bool | None] = field(default_factory=dict)
     attachments: list[Attachment] = field(default_factory=list)
 
     def path(self, target: str, *, for_writing: bool = False) -> RootedPath:
-        """The target beneath this scope's root. Raises before any disk is touched when policy forbids the name."""
-        return rooted(self.scope, target, config=self.services.config, for_writing=for_writing)
+        """The target beneath a root of this scope. Raises before any disk is touched when policy forbids the name."""
+        return rooted(self.scope, target, config=self.services.config, for_writing=for_writing, cwd=self.cwd)
+
+    def path_from_root(self, target: str) -> RootedPath:
+        """A path that the service itself names: `options.cwd` of the request does not apply."""
+        return rooted(self.scope, target, config=self.services.config)
 
     async def change(self, changes: Sequence[Change], *, dry_run: bool = False) -> list[Changed]:
         """Make all of the file changes or none. The only way an operation changes files.

@@ -75,10 +75,22 @@ def _reach(home: str) -> socket | None:
 
 def _enter(home: str) -> socket:
     """Greet the service, passing the client's own pipes where that is possible."""
-    return places.enter(home, places.GREETING_FDS, (0, 1)) if _passes() else places.enter(home, places.GREETING_STREAM)
+    name, fds = (places.GREETING_FDS, (0, 1)) if _passes() else (places.GREETING_STREAM, ())
+    return places.enter(home, places.greeting_with(name, dict(os.environ)), fds)
 
 
 def _start_service(home: str) -> int:
+    if not os.path.lexists(os.path.join(home, "config.json")):  # noqa: PTH118
+        # A client that does not pass COMPUTER_LINKER_HOME on would else work in an empty state folder without a word.
+        given = (
+            "COMPUTER_LINKER_HOME"
+            if os.environ.get("COMPUTER_LINKER_HOME")
+            else "the default, no COMPUTER_LINKER_HOME given"
+        )
+        sys.stderr.write(
+            f"warning: the state folder {home} ({given}) is new and has no scopes, so clients can do nothing\n"
+        )
+        sys.stderr.write("hint: computer-linker start FOLDER, or give the client the COMPUTER_LINKER_HOME you set up\n")
     os.makedirs(home, mode=0o700, exist_ok=True)  # noqa: PTH103
     log = os.path.join(home, places.LOG_NAME)  # noqa: PTH118
     # -I: neither the client's working folder nor its environment decides what the service imports.
@@ -86,7 +98,7 @@ def _start_service(home: str) -> int:
     return os.posix_spawn(
         sys.executable,
         argv,
-        {**os.environ, "COMPUTER_LINKER_HOME": home},
+        _environment(home),
         setsid=True,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -94,6 +106,12 @@ def _start_service(home: str) -> int:
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
     )
+
+
+def _environment(home: str) -> dict[str, str]:
+    """The client's environment without what it chose for its own connection: the service serves others too."""
+    kept = {name: value for name, value in os.environ.items() if name not in places.CHOICE_VARIABLES}
+    return {**kept, "COMPUTER_LINKER_HOME": home}
 
 
 def _passes() -> bool:

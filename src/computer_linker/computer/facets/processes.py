@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from computer_linker.model.base import Model
+
 SignalName = Literal["term", "int", "kill", "hup", "quit", "usr1", "usr2"]
 FIRST_KEPT_FD = 10
 """`Launch.fds` appear in the child as 10, 11, 12 …, so that an argv can name them."""
@@ -50,14 +52,15 @@ class Mount:
     """One entry of a staged root.
 
     `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty
-    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `held`, `read_only`, `hidden`:
-    a name inside what is shown, closed.
+    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `view`: the folder `index` holds,
+    with all changes going to the folder `store` holds. `held`, `read_only`, `hidden`: a name inside what is shown, closed.
     """
 
-    kind: Literal["system", "shown", "room", "devices", "link", "held", "read_only", "hidden"]
+    kind: Literal["system", "shown", "view", "room", "devices", "link", "held", "read_only", "hidden"]
     at: str
     """Its absolute path inside."""
     index: int = 0
+    store: int = 0
     read_only: bool = False
     target: str = ""
     device: int = 0
@@ -116,6 +119,32 @@ class Ended:
     """Limits it reached, `processes` or `memory`, each with its value."""
 
 
+class CompletedCommand(Model):
+    """A program that ran to its end, and the start of what it printed."""
+
+    argv: list[str]
+    exit_code: int
+    signal: str | None = None
+    timed_out: bool = False
+    stdout: str
+    stderr: str
+    truncated: bool = False
+
+
+class Process(Model):
+    """One process of the computer, without its arguments: those may hold secrets."""
+
+    pid: int
+    parent: int
+    name: str
+    """Of its program."""
+    started_at: str
+    is_own: bool
+    """It runs as the same user as this service."""
+    memory_bytes: int
+    cpu_seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """The current resource usage of a process and its descendants."""
@@ -124,6 +153,10 @@ class Usage:
     cpu_s: float
     memory_bytes: int
     ports: tuple[int, ...]
+
+
+Echo = Literal["none", "terminal", "program"]
+"""Who echoes typed text: none, the terminal itself, or perhaps a program that reads key by key."""
 
 
 class Child(Protocol):
@@ -161,6 +194,14 @@ class Child(Protocol):
 
     def resize(self, size: PtySize) -> None:
         """Set the size of a pty."""
+        ...
+
+    def echo(self) -> Echo:
+        """Who echoes text that is typed now."""
+        ...
+
+    def waits_for_input(self) -> bool | None:
+        """True while the program is blocked reading its input; None where the system does not show it."""
         ...
 
 

@@ -14,7 +14,7 @@ from computer_linker.providers.search.engine import Search
 from computer_linker.providers.symbols.extract import Symbol
 from computer_linker.providers.symbols.languages import BY_NAME
 from computer_linker.providers.symbols.symbols import FoundSymbols, SymbolQuery, Symbols
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class SymbolInput(Model):
@@ -52,6 +52,7 @@ class SymbolsFound(Model):
     "code.search_symbols",
     needs={Capability.SEARCH_READ},
     effect=Effect.OBSERVE,
+    text=shapes.SYMBOLS,
     examples=[
         Example(
             "Where a class is defined.", {"target": ".", "input": {"query": "Parser"}, "options": {"kind": "class"}}
@@ -69,7 +70,7 @@ async def code_search_symbols(
     query = SymbolQuery(input.query, options.kind, options.language, options.max_results)
     async with hold_folder(guarded(ctx.path(target), ctx.services.home)) as folder:
         found = await ctx.use(Symbols).search(ctx.use(Search), folder, query)
-        prefix = "" if folder.path.shown == "." else folder.path.shown + "/"
+        prefix = folder.path.base
     warn_of(ctx, found)
     ctx.note(symbols=len(found.symbols))
     entries = [entry_of(prefix + path, symbol) for path, symbol in found.symbols]

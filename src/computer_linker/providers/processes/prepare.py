@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Protocol, Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.processes import ProcessLimits
@@ -14,7 +14,13 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
-from computer_linker.policy.commands import judge_access, judge_boundary, judge_command, judge_program
+from computer_linker.policy.commands import (
+    is_ordinary,
+    judge_access,
+    judge_boundary,
+    judge_command,
+    judge_program,
+)
 from computer_linker.policy.engine import FolderAccess, folder_access
 from computer_linker.policy.programs import find_program
 from computer_linker.policy.standing import StandingRights
@@ -22,12 +28,26 @@ from computer_linker.policy.writers import writers_of
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.confinement import ProgramAccess, confinement_for, own_folders
 from computer_linker.providers.processes.programs import Programs
+from computer_linker.providers.processes.shell import judge_request, shell_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
+from computer_linker.providers.search.ripgrep import program as ripgrep
 from computer_linker.services import Services
 
 _CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
+
+
+class ViewUse(Protocol):
+    """The view that a command runs in."""
+
+    def hold(self) -> tuple[int, ...]:
+        """Open the folders that take the changes, in the order of the roots; the command counts as running from now on."""
+        ...
+
+    def ended(self) -> None:
+        """The command has ended, or was not started after all."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +63,8 @@ class CommandRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     pty: bool = False
     program_access: ProgramAccess | None = None
+    view: ViewUse | None = None
+    """Takes the changes of the scope's folders instead of them."""
     any_of: frozenset[Capability] = frozenset({Capability.COMMAND_RUN})
     """The capabilities of which one allows it to run."""
 
@@ -148,12 +170,14 @@ class Preparation:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
         held: list[int] = []
         scanned = Scanned()
+        views = _HeldView(request)
         try:
             judged = await self._judged(request, held)
+            views.refuse_without(judged.boundary)
             network = request.scope.policy.network if request.program_access is None else request.program_access.network
             confinement = Confinement(cwd=judged.where, cwd_fd=held[0] if held else None, network=network)
             if judged.boundary.holds:
-                confinement = self._confined(confinement, request, held, judged.places)
+                confinement = views.applied(self._confined(confinement, request, held, judged.places), held)
             else:
                 # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
@@ -165,7 +189,9 @@ class Preparation:
             if scanned.planting is not None:
                 scanned.planting.end(lambda: None)
             _close(held)
+            views.release()
             raise
+        plan.releases.append(views.release)
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, _limits_of(request.scope.policy)
         plan.rights = StandingRights.of(request.scope, request.principal, request.any_of)
@@ -182,18 +208,31 @@ class Preparation:
     async def _judged(self, request: CommandRequest, held: list[int]) -> "_Judged":
         """Apply the scope's rules to the command, with its working folder held first."""
         policy = request.scope.policy
-        argv, is_shell = _argv(request)
+        argv, line = _argv(request)
         boundary = await self.boundary(request.scope)
         if request.program_access is None:
             judge_access(request.access, boundary_holds=boundary.holds)
         where = self._where(request, held)
         programs = self._programs_for(request, boundary)
+        if line is not None:
+            argv = [shell_of(programs), "-c", line]
         program = programs.resolve(argv[0], where)
         if request.access == "hidden" and programs.is_in_scope(program):
             raise NotFound(f"There is no program {argv[0][:80]!r} here.", program=argv[0][:80])
         judge_program(program, request.principal)
-        judge_command(policy, argv, program, programs.locate)
-        judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
+        only_reads = line is None and is_ordinary(tuple(argv), program, programs.locate)
+        judge_boundary(
+            request.scope,
+            boundary_holds=boundary.holds,
+            shell=line is not None,
+            program=program,
+            only_reads=only_reads,
+        )
+        started = [program]
+        if line is None:
+            judge_command(policy, argv, program, programs.locate, scope=request.scope.id, boundary_holds=boundary.holds)
+        else:
+            started += judge_request(request, argv, program, programs, where)
         if boundary.holds and policy.network and request.program_access is None and self._accepts_anyone_local():
             raise PermissionDenied(
                 "This scope gives commands the network, and the service answers everyone on this machine without a token: "
@@ -205,16 +244,19 @@ class Preparation:
             self._environ,
             request.env,
             passed=policy.environment,
-            search_path=programs.search_path,
+            search_path=(*programs.search_path, *(_above(path) for path in programs.extras.values() if boundary.holds)),
             boundary_holds=boundary.holds,
         )
         if request.program_access is not None:
             env |= request.program_access.env
         through = () if request.program_access is None else request.program_access.through
-        started = [program, *(programs.resolve(name, where) for name in through[:1])]
-        for each in started[1:]:
+        wrappers = [programs.resolve(name, where) for name in through[:1]]
+        for each in wrappers:
             judge_program(each, request.principal)
-        places = tuple(place for each in started for place in programs.places(each)) if boundary.holds else ()
+        places: tuple[str, ...] = ()
+        if boundary.holds:
+            needed = (place for each in (*started, *wrappers) for place in programs.places(each))
+            places = tuple(dict.fromkeys((*needed, *programs.extras.values())))
         # From here on the program is exactly this file, whatever the name resolves to later.
         return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
 
@@ -225,8 +267,9 @@ class Preparation:
         if kept is None or now - kept.at > _CACHED_S or kept.scopes is not scopes or kept.scope is not scope:
             others = writers_of(scopes, but=scope.id, protects=boundary.protected)
             roots = tuple(root.root for root in request.roots)
+            extras = tuple(path for path in (ripgrep(),) if path is not None)
             kept = self._programs[scope.id] = _CachedPrograms(
-                now, scopes, scope, Programs(roots, self._environ, others)
+                now, scopes, scope, Programs(roots, self._environ, others, extras)
             )
         return kept.programs
 
@@ -267,6 +310,44 @@ class Preparation:
         return Folder(fd, real_path(fd, root.root), root.rules)
 
 
+@dataclass(slots=True)
+class _HeldView:
+    """The view of one command, from the moment it is held until the command has ended."""
+
+    request: CommandRequest
+    is_held: bool = False
+
+    def refuse_without(self, boundary: Boundary) -> None:
+        """Refuse a view where the boundary cannot make one, and a program that would bypass the scope's rule."""
+        request = self.request
+        writes = request.access == "writable" if request.program_access is None else request.program_access.writes
+        if request.view is None and writes and request.scope.policy.outcome != "direct":
+            raise ProviderUnavailable(
+                "This scope puts the changes of programs on a view, and this kind of program cannot run on one yet.",
+                remedy="Use command.run or package.run, or set the scope's `outcome` to `direct`.",
+            )
+        if request.view is not None and boundary.kind != "bubblewrap":
+            raise ProviderUnavailable(
+                "A view needs bubblewrap, which is not the boundary here, so nothing was run.",
+                remedy="Install bubblewrap, or set the scope's `outcome` to `direct`.",
+            )
+
+    def applied(self, confinement: Confinement, held: list[int]) -> Confinement:
+        """The confinement with the view's folders; unchanged where the command may not write."""
+        if self.request.view is None or not confinement.writable:
+            return confinement
+        stores = self.request.view.hold()
+        held.extend(stores)
+        self.is_held = True
+        viewed = zip(confinement.writable, stores, strict=True)
+        return replace(confinement, writable=tuple(replace(folder, view=store) for folder, store in viewed))
+
+    def release(self) -> None:
+        if self.is_held and self.request.view is not None:
+            self.is_held = False
+            self.request.view.ended()
+
+
 def real_path(fd: int, otherwise: str) -> str:
     """The real path of a held folder; `otherwise` on systems without /proc."""
     try:
@@ -275,16 +356,26 @@ def real_path(fd: int, otherwise: str) -> str:
         return os.path.realpath(otherwise)
 
 
-def _argv(request: CommandRequest) -> tuple[list[str], bool]:
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _argv(request: CommandRequest) -> tuple[list[str], str | None]:
+    """The argv of a plain command, or the line that a shell gets."""
     try:
-        return to_argv(request.command), False
-    except ShellNeeded:
+        return to_argv(request.command), None
+    except ShellNeeded as needed:
         text = request.command
-        if not request.scope.policy.allow_shell or not isinstance(text, str):
+        if not isinstance(text, str):
             raise
+        if not request.scope.policy.allow_shell:
+            raise InvalidRequest(
+                f"{needed.message} A whole shell line runs only where the owner gave the scope `allowShell`.",
+                rule="allowShell",
+            ) from None
         if len(text) > MAX_TEXT or "\0" in text:
             raise InvalidRequest(f"A shell command has at most {MAX_TEXT} characters and no NUL.") from None
-        return ["sh", "-c", text], True
+        return [], text
 
 
 def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:

@@ -7,7 +7,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.providers.processes.prepare import CommandRequest
+from computer_linker.providers.processes.prepare import CommandRequest, ViewUse
 
 
 class CallContext(Protocol):
@@ -17,6 +17,7 @@ class CallContext(Protocol):
     principal: Principal
 
     def path(self, target: str, *, for_writing: bool = False) -> RootedPath: ...
+    def path_from_root(self, target: str) -> RootedPath: ...
 
 
 def request_of(
@@ -26,11 +27,12 @@ def request_of(
     env: Mapping[str, str],
     *,
     pty: bool = False,
+    view: ViewUse | None = None,
     any_of: frozenset[Capability] = frozenset({Capability.COMMAND_RUN}),
 ) -> CommandRequest:
     """The request: the folder it starts in, and every root of the scope."""
     call: CallContext = ctx
     several = len(call.scope.roots) > 1
-    roots = tuple(call.path(f"@{index}" if several else ".") for index in range(len(call.scope.roots)))
+    roots = tuple(call.path_from_root(f"@{index}" if several else ".") for index in range(len(call.scope.roots)))
     cwd = call.path(target or ".")
-    return CommandRequest(call.scope, call.principal, roots, cwd, command, env, pty, any_of=any_of)
+    return CommandRequest(call.scope, call.principal, roots, cwd, command, env, pty, view=view, any_of=any_of)

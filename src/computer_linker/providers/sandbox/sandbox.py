@@ -112,7 +112,9 @@ class Sandbox:
             return Scanned()
         # Landlock and no boundary close no names inside a root; there the scan only finds planted names.
         closes_names = boundary.kind not in ("landlock", "none")
-        planted = [folder for folder in confinement.writable if not folder.rules.allow_protected]
+        planted = [
+            folder for folder in confinement.writable if not folder.rules.allow_protected and folder.view is None
+        ]
         only = None if closes_names else planted
         if not planted:
             return Scanned(await self._masks(confinement, only))

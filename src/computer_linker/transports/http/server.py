@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from computer_linker.approvals.push import PushApprover
 from computer_linker.auth.guard import Proven, presented_token, prove, prove_by_oauth, why_refused
 from computer_linker.auth.oauth.scopes import group_of, scopes_to_request
 from computer_linker.computer.base import Computer
@@ -39,7 +40,7 @@ from computer_linker.transports.http.json_api import Action, JsonApi
 from computer_linker.transports.http.listener import TunnelListener, bind, serve
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
-from computer_linker.transports.http.own_address import EVERY, at_own_address, for_this_machine
+from computer_linker.transports.http.own_address import EVERY, at_own_address, base_for_others, for_this_machine
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.tools import Introspection, Tools
 from computer_linker.transports.refusals import Guesses, RefusalNotes
@@ -52,7 +53,15 @@ if TYPE_CHECKING:
 
     BuildSdkServer = Callable[[Tools, FindPrincipal], SdkServer[Any]]
 
-_CONTROL, _CAPABILITIES = "/api/v1/control", "/api/v1/capabilities"
+_CONTROL = "/api/v1/control"
+_READS = {
+    "/api/v1/capabilities": b'{"action":"get_capabilities"}',
+    "/api/v1/doctor": b'{"action":"doctor"}',
+    "/api/v1/workspaces": b'{"action":"list_workspaces"}',
+    "/api/v1/history": b'{"action":"history"}',
+    "/api/v1/sessions": b'{"action":"history_insight","view":"sessions"}',
+}
+"""Questions that a GET asks, each as the control request that it stands for."""
 
 
 class HttpServer:
@@ -91,6 +100,7 @@ class HttpServer:
         self._socket: socket.socket | None = None
         self._ready: Callable[[str], None] | None = None
         self._tunnel: TunnelListener | None = None
+        self._tunnel_provider = ""
         self._tunnel_ports: set[int] = set()
         """Every port a tunnel has had, including closed ones."""
         self._token_watch: asyncio.Task[None] | None = None
@@ -112,26 +122,34 @@ class HttpServer:
         self.bound_url = f"http://{authority(self._host, self._port)}/mcp"
         self.local_url = for_this_machine(self.bound_url)
         self._services.listens_on_http = True
+        self._services.use(PushApprover).new_link = self.approval_link
+
+    def approval_link(self, source: str) -> str | None:
+        """A link that opens the approval page once; None while the page is off."""
+        if self.bound_url is None or not self._services.config.approval_page:
+            return None
+        return base_for_others(self.bound_url) + self._services.use(ApprovalPage).new_link(source)
 
     async def serve(self) -> None:
         """Serve until cancelled."""
         assert self._socket is not None, "listen() comes before serve()"
         async with self.mcp.open():
-            if self._ready is not None and self.local_url is not None:
-                self._ready(self.local_url)
+            if self._ready is not None and self.bound_url is not None:
+                self._ready(self.bound_url)
             try:
                 await serve(self, self._socket, self._entrance(for_tunnel=False))
             finally:
                 if self._token_watch is not None:
                     self._token_watch.cancel()
 
-    async def open_tunnel_port(self, port: int, *, has_own_name: bool) -> int:
+    async def open_tunnel_port(self, port: int, *, has_own_name: bool, provider: str = "") -> int:
         """Open a second loopback port for a tunnel and return it. Requests there are remote, whatever they claim.
 
         Raises CannotServe for a port in use.
         """
         await self.close_tunnel_port()
         self._tunnel = TunnelListener(self, port, self._entrance(for_tunnel=True), has_own_name=has_own_name)
+        self._tunnel_provider = provider
         self._tunnel_ports.add(self._tunnel.port)
         return self._tunnel.port
 
@@ -183,7 +201,7 @@ class HttpServer:
                 raise Refused(404, "There is nothing here.")
             await self._services.use(ApprovalPage).serve(scope, receive, send, headers)
             return
-        if path not in ("/mcp", _CONTROL, _CAPABILITIES) or (is_public and path != "/mcp"):
+        if path not in ("/mcp", _CONTROL, *_READS) or (is_public and path != "/mcp"):
             raise Refused(404, "There is nothing here.")
         check_no_page_sent_it(headers)
         peer = _peer(scope)
@@ -194,14 +212,18 @@ class HttpServer:
         if proven is None:
             await self._refuse(peer, headers, send, base)
             return
-        who = _principal(proven, headers, peer, is_local=is_local)
+        who = _principal(proven, headers, self._connection(scope, peer, is_local=is_local), is_local=is_local)
+        if self._dispatcher.sessions.is_ended(who):
+            # The protocol: a client whose session is gone begins a new one, if its credential still counts.
+            await answer_json(send, 404, {"error": "The owner of this computer has ended this session."})
+            return
         if path == "/mcp":
             scope["linker.family"] = proven.family
             await self._until_revoked(scope, receive, send, headers, who, base)
             return
-        if path == _CAPABILITIES:
+        if path in _READS:
             _only(scope, "GET")
-            status, answer = await self._api.control(b'{"action":"get_capabilities"}', who)
+            status, answer = await self._api.control(_READS[path], who)
             await answer_json(send, status, answer)
             return
         _only(scope, "POST")
@@ -243,6 +265,13 @@ class HttpServer:
             body = {"error": message}
             await answer_json(send, 403, body, [(b"www-authenticate", challenge)])
 
+    def _connection(self, scope: Scope, peer: str, *, is_local: bool) -> str:
+        """Tunnel requests have this machine's address too; an approval for one connection must not count for the other."""
+        if is_local:
+            return f"http-{peer}"
+        is_tunnel = (scope.get("server") or (None, None))[1] in self._tunnel_ports
+        return f"http-tunnel-{self._tunnel_provider or 'other'}-{peer}" if is_tunnel else f"http-forwarded-{peer}"
+
     @cached_property
     def _oauth(self) -> OAuthRoutes:
         routes = OAuthRoutes(self._services, self._dispatcher, self._refusals)
@@ -282,7 +311,7 @@ class HttpServer:
         await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
 
 
-def _principal(proven: Proven, headers: Headers, peer: str, *, is_local: bool) -> Principal:
+def _principal(proven: Proven, headers: Headers, connection: str, *, is_local: bool) -> Principal:
     session = headers.get(b"mcp-session-id")
     # A digest: the session id itself is a handle, and handles are not stored in the history.
     if session is None and proven.proof == "oauth":
@@ -290,9 +319,11 @@ def _principal(proven: Proven, headers: Headers, peer: str, *, is_local: bool) -
         session = proven.id.encode()
     label = f"http-{hashlib.sha256(session).hexdigest()[:16]}" if session else NO_SESSION
     agent = headers.get(b"user-agent", b"").decode("latin-1")[:80] or None
-    # Tunnel requests have this machine's address too; an approval for one connection must not count for the other.
-    connection = f"http-{peer}" if is_local else f"http-forwarded-{peer}"
-    return Principal(proven.id, proven.proof, label, connection, agent, proven.grants, is_forwarded=not is_local)
+    given = None if is_local else headers.get(b"cf-ray") or headers.get(b"x-request-id")
+    request = None if given is None else given.decode("latin-1")[:64]
+    return Principal(
+        proven.id, proven.proof, label, connection, agent, proven.grants, is_forwarded=not is_local, request=request
+    )
 
 
 def _peer(scope: Scope) -> str:
