@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
@@ -78,12 +79,14 @@ class Dispatcher:
         services: Services,
         computer: Computer,
         audit: AuditLog,
+        halted: Path | None = None,
     ) -> None:
+        """`halted` is the marker of a halt, where it is not in the state folder of these services."""
         self.catalog = catalog
         self.services = services
         self.computer = computer
         self.audit = audit
-        self.queues = DeviceQueues(services.home / HALTED_NAME)
+        self.queues = DeviceQueues(halted or services.home / HALTED_NAME)
         self.person = PersonWatch(computer, self.queues)
         self.pause = Pause(services.home)
         self.routes: Routes | None = None
