@@ -132,7 +132,12 @@ def filesystem(root: Path) -> Any:
 
 def commander(root: Path) -> Any:
     """Desktop Commander, with a home folder of its own."""
-    package = node.install(COMMANDER) / "node_modules" / "@wonderwhy-er" / "desktop-commander"
+    package = (
+        node.install(COMMANDER, {"typedarray.prototype.slice": "<=1.0.5"})
+        / "node_modules"
+        / "@wonderwhy-er"
+        / "desktop-commander"
+    )
     home = root.parent / "commander"
     home.mkdir()
     env = {"HOME": str(home), "PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -216,15 +221,17 @@ def _counted(texts: list[str]) -> list[int]:
 
 def make_project(root: Path) -> None:
     """A small project in git, with a log of 3000 lines and one change that is not committed."""
+    levels = ["ERROR" if number % 250 == 0 else "INFO" for number in range(3000)]
     log = "".join(
-        f"2026-01-01 12:{number // 60 % 60:02}:{number % 60:02} {'ERROR' if number % 250 == 0 else 'INFO'} request {number} served\n"
-        for number in range(3000)
+        f"2026-01-01 12:{number // 60 % 60:02}:{number % 60:02} {level} request {number} served\n"
+        for number, level in enumerate(levels)
     )
     files = {
         "README.md": "# Shop\n\nPrices with tax, and a greeting.\n",
         "docs/guide.md": "# Guide\n\nRun `python3 src/main.py`.\n",
         "src/greet.py": 'def greet(name):\n    """A greeting."""\n    return f"Hello, {name}!"\n',
-        "src/shop.py": "TAX = 0.2\n\n\ndef price(net):\n    return net * (1 + TAX)\n\n\ndef total(nets):\n    return sum(price(net) for net in nets)\n",
+        "src/shop.py": "TAX = 0.2\n\n\ndef price(net):\n    return net * (1 + TAX)\n\n\n"
+        "def total(nets):\n    return sum(price(net) for net in nets)\n",
         "src/main.py": "from greet import greet\n\nprint(greet('world'))\n",
         "src/ask.py": "name = input('Your name: ')\nprint(f'Hello, {name}!')\n",
         "src/broken.py": "def load(path):\n    return open(path).read()\n\n\nload('missing.txt')\n",

@@ -26,6 +26,7 @@ class Wanted:
     needs_any: frozenset[Capability] = frozenset()
     effect: Effect = Effect.CHANGE
     on: ScopeKind = "folder"
+    asked_by: None = None
 
 
 def scope(*capabilities: str, **policy: Any) -> Scope:

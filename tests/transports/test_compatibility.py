@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from computer_linker.errors import LinkError
+from computer_linker.registry.older_calls import translate
+from computer_linker.registry.older_names import OLDER
 from computer_linker.registry.reference import whole_catalog
-from computer_linker.transports.compatibility.names import OLDER
-from computer_linker.transports.compatibility.translate import translate
 from support.road import folder_scope
 from support.service import TOKEN, Service, serving
 
@@ -95,8 +95,8 @@ def test_a_batch_of_older_operations_is_checked_one_by_one(tool: Any, service: S
         {"operation": "write", "path": "not.txt", "content": "x"},
     ]
     answer, _ = tool("workspace_operation", workspace="look", operation="batch", operations=operations)
-    assert [result["ok"] for result in answer["results"]] == [True, False]
-    assert answer["results"][1]["error"]["code"] == "permission_denied"
+    assert [result["ok"] for result in answer["data"]["results"]] == [True, False]
+    assert answer["data"]["results"][1]["error"]["code"] == "permission_denied"
     assert not (service.root / "not.txt").exists()
 
 
@@ -212,3 +212,63 @@ def test_the_default_surface_has_three_tools(tmp_path: Path) -> None:
         http = running.http()
         assert len(http.legacy("tools/list")["result"]["tools"]) == 3
         http.close()
+
+
+def test_older_names_work_in_computer_operation_and_are_echoed(tool: Any, service: Service) -> None:
+    """Points 000-119, 001-075, 001-029 and 000-063: older names as aliases, with `canonicalOp` beside the name that was asked."""
+    answer, _ = tool("computer_operation", scope="app", op="read", target="notes.txt", options={"lineCount": 1})
+    assert (answer["op"], answer["canonicalOp"], answer["data"]["content"]) == ("read", "file.read", "one\n")
+    answer, _ = tool("computer_operation", scope="app", op="read", input={"path": "notes.txt"})
+    assert answer["ok"] and answer["data"]["path"] == "notes.txt"
+    answer, _ = tool("computer_operation", scope="app", op="process.list")
+    assert (answer["op"], answer["canonicalOp"]) == ("process.list", "command.list")
+    answer, _ = tool("computer_operation", scope="app", op="file.read", target="notes.txt")
+    assert answer["op"] == "file.read" and "canonicalOp" not in answer
+    answer, _ = tool("computer_operation", scope="app", op="repo_status", target=".")
+    assert (answer["op"], answer["canonicalOp"]) == ("repo_status", "git.status")
+    answer, failed = tool("computer_operation", scope="look", op="write", target="x.txt", input={"content": "x"})
+    assert failed and answer["error"]["code"] == "permission_denied" and answer["canonicalOp"] == "file.write"
+    assert not (service.root / "x.txt").exists()
+    listed = [{"op": "read", "target": "notes.txt"}, {"op": "write", "target": "y.txt", "input": {"content": "y"}}]
+    answer, _ = tool("computer_operation", scope="app", op="batch.run", input={"operations": listed})
+    assert [result["canonicalOp"] for result in answer["data"]["results"]] == ["file.read", "file.write"]
+    (service.root / "y.txt").unlink()
+
+
+def test_the_older_options_of_a_search_are_accepted(tool: Any) -> None:
+    """Point 001-075: `before`, `after` and `caseSensitive`."""
+    options = {"before": 1, "caseSensitive": False}
+    for op in ("search_text", "grep", "file.search"):
+        answer, _ = tool("computer_operation", scope="app", op=op, target=".", input={"query": "TWO"}, options=options)
+        assert [(match["line"], match["before"]) for match in answer["data"]["matches"]] == [(2, ["one"])], op
+    both = {"before": 1, "contextBefore": 1}
+    answer, _ = tool("computer_operation", scope="app", op="file.search", input={"query": "x"}, options=both)
+    assert answer["error"]["code"] == "invalid_request"
+
+
+def test_a_path_is_matched_to_the_deepest_workspace(tmp_path: Path) -> None:
+    """Point 001-029: a path inside two configured folders means the deeper one; where two scopes share it, neither."""
+    inner = tmp_path / "root" / "inner"
+    inner.mkdir(parents=True)
+    scopes = [folder_scope(tmp_path / "root"), folder_scope(inner, "inner")]
+    with serving(
+        tmp_path, token=TOKEN, env={"COMPUTER_LINKER_MCP_TOOL_SURFACE": "compatibility"}, scopes=scopes
+    ) as running:
+        http = running.http()
+
+        def opened(path: Path | str) -> Any:
+            call = {"name": "open_workspace", "arguments": {"path": str(path)}}
+            return json.loads(http.legacy("tools/call", call)["result"]["content"][0]["text"])
+
+        assert opened(inner / "deep" / "x")["workspaceId"] == "inner"
+        assert opened(tmp_path / "root" / "other")["workspaceId"] == "app"
+        for outside in (tmp_path, f"{inner}/../../..", "inner/deep"):
+            assert opened(outside)["error"]["code"] == "unknown_scope", outside
+        http.close()
+
+
+def test_a_cursor_of_no_list_of_tools_is_refused(tool: Any) -> None:
+    """Defect: `tools/list` took any cursor. There is one page, so every cursor is unknown: -32602."""
+    refused = tool.http.legacy("tools/list", {"cursor": "anything"})
+    assert refused["error"]["code"] == -32602 and "result" not in refused
+    assert tool.http.legacy("tools/list", {})["result"]["tools"]

@@ -33,12 +33,17 @@ class RootedPath:
     parts: tuple[str, ...]
     rules: PathRules
     prefix: str = ""
-    """How the root is written in a request: empty for the first root, `@1/` for the second."""
+    """How the request names the root: empty for the first root, `docs:` by its name, `@1/` by its number."""
 
     @property
     def shown(self) -> str:
         """The path as a client writes it."""
         return self.prefix + "/".join(self.parts) if self.parts else (self.prefix.rstrip("/") or ".")
+
+    @property
+    def base(self) -> str:
+        """What stands before the name of an entry of this folder, as a client writes it."""
+        return self.prefix + "".join(f"{part}/" for part in self.parts)
 
     @property
     def name(self) -> str:
@@ -59,7 +64,7 @@ def split_target(target: str) -> tuple[str, ...]:
     if "\0" in target:
         raise InvalidRequest("A target cannot contain a NUL character.")
     if target.startswith(("/", "\\\\")) or target[1:3] in (":\\", ":/"):
-        raise PathOutOfScope("Targets are relative to the scope's root; absolute paths are refused.")
+        raise PathOutOfScope("The path is absolute and lies outside the scope's roots.")
     parts: list[str] = []
     for name in target.split("/"):
         if name in ("", "."):

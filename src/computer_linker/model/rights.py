@@ -1,9 +1,11 @@
 """What policy needs of an operation, so that policy does not import the registry."""
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.model.scope import ScopePolicy
 
 ScopeKind = Literal["folder", "computer", "any", "service"]
 
@@ -21,3 +23,5 @@ class Rights(Protocol):
     def effect(self) -> Effect: ...
     @property
     def on(self) -> ScopeKind: ...
+    @property
+    def asked_by(self) -> Callable[[ScopePolicy], bool] | None: ...

@@ -1,5 +1,6 @@
 """A scope: a named permission boundary, and the policy inside it."""
 
+import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ from computer_linker.model.capability import Capability, with_implied
 
 SandboxMode = Literal["required", "auto", "off"]
 ConfirmMode = Literal["never", "act", "all"]
+OutcomeMode = Literal["direct", "view", "ask"]
 
 
 class CommandRule(Model):
@@ -41,6 +43,12 @@ class ScopePolicy(Model):
     network: bool = False
     environment: list[str] = []
     confirm: ConfirmMode = "never"
+    outcome: Annotated[
+        OutcomeMode,
+        Field(
+            description="Where changes of commands go: the folder, a view that the client keeps or drops, or one that you keep."
+        ),
+    ] = "direct"
     allow_protected: bool = False
     allow_sensitive: bool = False
     denied_paths: list[str] = []
@@ -50,6 +58,13 @@ class ScopePolicy(Model):
     excluded_applications: list[str] = []
     preferred_backend: Literal["ghost-os", "agent-browser", "cua-driver", "peekaboo"] | None = None
     allow_local_fallback: bool = True
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"unknown capability {name!r}" + (f" (did you mean `{near[0]}`?)" if near else "")
 
 
 class Scope(Model):
@@ -66,10 +81,10 @@ class Scope(Model):
     @field_validator("capabilities")
     @classmethod
     def _known_capabilities(cls, value: list[str]) -> list[str]:
-        known = {capability.value for capability in Capability}
-        for name in value:
-            if name not in known:
-                raise ValueError(f"unknown capability {name!r}")
+        known = [capability.value for capability in Capability]
+        unknown = [_unknown(name, known) for name in value if name not in known]
+        if unknown:
+            raise ValueError(", ".join(unknown))
         return value
 
     @model_validator(mode="after")
@@ -85,6 +100,20 @@ class Scope(Model):
     def granted(self) -> frozenset[Capability]:
         """The capabilities given, with what they imply."""
         return with_implied(frozenset(Capability(name) for name in self.capabilities))
+
+    @cached_property
+    def root_names(self) -> tuple[str, ...]:
+        """A name of each root, for `name:path`: that of its folder, numbered where two have the same."""
+        names: list[str] = []
+        for root in self.roots:
+            plain = re.split(r"[/\\]", root.rstrip("/\\"))[-1].replace(":", "-")
+            # A single letter would be a drive.
+            plain = plain if len(plain) > 1 else f"root-{plain}".rstrip("-")
+            name, number = plain, 2
+            while name in names:
+                name, number = f"{plain}-{number}", number + 1
+            names.append(name)
+        return tuple(names)
 
     @property
     def refused(self) -> dict[str, str]:

@@ -179,7 +179,12 @@ def _read_only_below(scope: Scope, root: str, config: Config) -> tuple[tuple[str
 
 
 def _root_of(scope: Scope, target: str) -> tuple[int, str, str]:
-    """Which root a target names: `@1/a.txt` is a.txt in the second root of a scope that has several."""
+    """Which root a target names, what follows, and how it is written: `docs:a.txt`, `@1/a.txt`, or an absolute path."""
+    if target.startswith("/"):
+        return _root_above(scope, target)
+    name, colon, rest = target.partition(":")
+    if colon and name in scope.root_names:
+        return scope.root_names.index(name), rest.lstrip("/"), f"{name}:"
     if len(scope.roots) > 1 and target.startswith("@"):
         head, _, rest = target.partition("/")
         # A few plain digits: others count as digits too, some of them are no number, and thousands are refused as one.
@@ -187,3 +192,20 @@ def _root_of(scope: Scope, target: str) -> tuple[int, str, str]:
             index = int(head[1:])
             return index, rest, f"@{index}/" if index else ""
     return 0, target, ""
+
+
+def _root_above(scope: Scope, target: str) -> tuple[int, str, str]:
+    """The deepest root that an absolute path lies in by its text; what leaves it by `..` is refused with the rest."""
+    above = [
+        (len(root), index)
+        for index, root in enumerate(scope.roots)
+        if target == root or target.startswith(root.rstrip("/") + "/")
+    ]
+    if not above:
+        return 0, target, ""
+    index = max(above)[1]
+    return (
+        index,
+        target[len(scope.roots[index].rstrip("/")) :].lstrip("/"),
+        f"{scope.root_names[index]}:" if index else "",
+    )

@@ -4,12 +4,14 @@ import importlib
 import importlib.util
 import pkgutil
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 from computer_linker.errors import UnknownOperation
 from computer_linker.model.base import Model
+from computer_linker.model.envelope import Call
 from computer_linker.model.scope import Scope
+from computer_linker.registry.older_names import FIELDS, OLDER
 from computer_linker.registry.operation import Operation
 
 _PARAMETERS = ("target", "input", "options")
@@ -25,6 +27,26 @@ class Catalog:
 
     operations: dict[str, Operation]
     by_name: dict[str, Operation]
+    accepts_older: bool = False
+    """True where the older names of older_names.py are accepted too."""
+
+    def with_older_names(self) -> "Catalog":
+        """The same operations, also under their older names."""
+        older = {name: self.by_name[was.op] for name, was in OLDER.items() if was.op in self.by_name}
+        return Catalog(self.operations, {**older, **self.by_name}, True)
+
+    def current(self, call: Call) -> Call:
+        """The call under its operation's own names, where it came under older ones."""
+        if not self.accepts_older or (call.op not in OLDER and call.op not in FIELDS):
+            return call
+        # Imported late: older calls are rare, and the translation needs the schemas.
+        from computer_linker.registry.older_calls import translate
+
+        given = {"target": call.target, "input": call.input, "options": call.options}
+        made = translate(self, call.op, given)
+        return replace(
+            call, target=made.get("target"), input=made.get("input"), options=made.get("options"), op=made["op"]
+        )
 
     def find(self, name: str) -> Operation:
         """The operation of this name or alias."""

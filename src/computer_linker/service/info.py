@@ -15,6 +15,10 @@ from computer_linker.policy.engine import folder_access, missing_capabilities, s
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.fleet import FleetManager
+from computer_linker.service.listeners import listeners
+from computer_linker.service.programs import tool_readiness
+from computer_linker.service.screenshots import screenshot_readiness
+from computer_linker.service.user import this_user
 
 InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 
@@ -32,11 +36,11 @@ async def computer_info(
             case "identity":
                 answer |= {"machineId": config.machine_id, "machineName": config.machine_name}
             case "platform":
-                answer["platform"] = _platform()
+                answer["platform"] = _platform(principal)
             case "service":
                 answer["service"] = _service(config, local_url)
             case "tools":
-                answer["tools"] = await anyio.to_thread.run_sync(_tools, app)
+                answer["tools"] = await _tools(app)
             case "scopes":
                 answer["scopes"] = [await _scope(app, scope, principal) for scope in _seen(config, principal)]
             case "policy":
@@ -48,7 +52,7 @@ async def computer_info(
                 answer["operations"] = await catalogue.described(catalogue.usable())
                 answer["capabilities"] = catalogue.absent()
             case "exposure":
-                others = _through_a_fleet(app) if principal.grants is None else {}
+                others = _to_the_owner(app) if principal.grants is None else {}
                 answer["exposure"] = _exposure(config, local_url) | others
     return answer
 
@@ -62,7 +66,7 @@ async def brief_info(app: App, principal: Principal, local_url: str | None) -> d
     return {
         "machineId": config.machine_id,
         "machineName": config.machine_name,
-        "platform": {name: _platform()[name] for name in ("os", "arch")},
+        "platform": {name: _platform(principal)[name] for name in ("os", "arch")},
         "service": _given(_service(config, local_url)),
         "tools": catalogue.programs(),
         "scopes": [_brief_scope(await _scope(app, scope, principal)) for scope in scopes],
@@ -118,6 +122,7 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
         "name": scope.name or scope.id,
         "type": scope.type,
         "roots": len(scope.roots),
+        "rootNames": list(scope.root_names),
         "capabilities": scope.capabilities,
         "allowedOperations": allowed_operations(app, scope, principal),
         "capabilityPolicy": {
@@ -153,8 +158,10 @@ def _seen(config: Config, principal: Principal) -> list[Scope]:
     return [scope for scope in config.scopes if sees_scope(principal, scope.id)]
 
 
-def _platform() -> dict[str, Any]:
-    return {
+def _platform(principal: Principal) -> dict[str, Any]:
+    # A client with grants of its own has no need of the owner's name.
+    user = {"user": this_user().to_wire()} if principal.grants is None else {}
+    return user | {
         "os": platform.system().lower(),
         "arch": platform.machine(),
         "release": platform.release(),
@@ -173,10 +180,10 @@ def _service(config: Config, local_url: str | None) -> dict[str, Any]:
     }
 
 
-def _tools(app: App) -> dict[str, Any]:
-    from computer_linker.service.doctor import screenshot_readiness, tool_readiness
-
-    return tool_readiness(app.config.scopes) | {"screenshot": screenshot_readiness(app.computer)}
+async def _tools(app: App) -> dict[str, Any]:
+    tools = await anyio.to_thread.run_sync(tool_readiness, app.config.scopes)
+    found = {name: tool.to_wire() for name, tool in tools.items()}
+    return found | {"screenshot": (await screenshot_readiness(app.computer)).to_wire()}
 
 
 async def _status_for(app: App, principal: Principal, local_url: str | None) -> dict[str, Any]:
@@ -186,16 +193,17 @@ async def _status_for(app: App, principal: Principal, local_url: str | None) -> 
 
 
 def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
-    from computer_linker.service.doctor import readiness
+    from computer_linker.service.doctor import status_of
 
-    return readiness(config, app.home, serving_http=local_url is not None)
+    return status_of(config, app.home, serving_http=local_url is not None).to_wire()
 
 
-def _through_a_fleet(app: App) -> dict[str, Any]:
-    """Through which fleet this machine can be reached, when it joined one."""
+def _to_the_owner(app: App) -> dict[str, Any]:
+    """Everything that listens, and through which fleet this machine can be reached."""
     fleet = app.services.peek(FleetManager)
     reached = fleet.exposure() if fleet is not None else None
-    return {} if reached is None else {"fleet": reached}
+    listening = {"listeners": [one.to_wire() for one in listeners(app.services)]}
+    return listening if reached is None else listening | {"fleet": reached}
 
 
 def _exposure(config: Config, local_url: str | None) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
 
 if TYPE_CHECKING:
@@ -34,6 +35,17 @@ class Program:
     version_argument: str = "--version"
     enables: str | None = None
     """The noun whose operations need this program, or another one with the same noun."""
+
+
+class Tool(Model):
+    """One program as found here; `version` is null when it could not be asked."""
+
+    available: bool
+    path: str | None
+    version: str | None
+    need: Need
+    purpose: str
+    remedy: str | None
 
 
 PROGRAMS = (
@@ -83,7 +95,7 @@ def missing_programs(present: Collection[str]) -> dict[str, str]:
     }
 
 
-def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Any]:
+def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Tool]:
     """Every program by name, with path and version. Versions are cached while the file is unchanged.
 
     A program that a scope could have replaced is not run, so its version is unknown.
@@ -93,15 +105,15 @@ def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Any]:
     writers = writers_of(scopes)
     with ThreadPoolExecutor(max_workers=4) as pool:
         found = list(pool.map(lambda program: _readiness(program, writers), PROGRAMS))
-    tools: dict[str, Any] = {program.name: answer for program, answer in zip(PROGRAMS, found, strict=True)}
-    tools["python"] = {
-        "available": True,
-        "path": sys.executable,
-        "version": ".".join(map(str, sys.version_info[:3])),
-        "need": "required",
-        "purpose": "the service itself",
-        "remedy": None,
-    }
+    tools = {program.name: answer for program, answer in zip(PROGRAMS, found, strict=True)}
+    tools["python"] = Tool(
+        available=True,
+        path=sys.executable,
+        version=".".join(map(str, sys.version_info[:3])),
+        need="required",
+        purpose="the service itself",
+        remedy=None,
+    )
     return tools
 
 
@@ -111,21 +123,19 @@ def find_program(name: str) -> str | None:
     return shutil.which(name) or (str(beside) if os.access(beside, os.X_OK) else None)
 
 
-def _readiness(program: Program, writers: "tuple[Writer, ...]") -> dict[str, Any]:
+def _readiness(program: Program, writers: "tuple[Writer, ...]") -> Tool:
     from computer_linker.policy.writers import writer_of
 
     path = find_program(program.name)
     is_ours = path is not None and writer_of(path, writers) is None
-    return {
-        "available": path is not None,
-        "path": path,
-        "version": _version(path, program.version_argument, Path(path).stat().st_mtime_ns)
-        if path and is_ours
-        else None,
-        "need": program.need,
-        "purpose": program.purpose,
-        "remedy": None if path else program.remedy,
-    }
+    return Tool(
+        available=path is not None,
+        path=path,
+        version=_version(path, program.version_argument, Path(path).stat().st_mtime_ns) if path and is_ours else None,
+        need=program.need,
+        purpose=program.purpose,
+        remedy=None if path else program.remedy,
+    )
 
 
 @lru_cache(maxsize=64)

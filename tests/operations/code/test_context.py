@@ -43,6 +43,23 @@ async def test_one_call_tells_what_a_workspace_is(road: Road) -> None:
     assert not whole["truncated"]
 
 
+async def test_it_suggests_next_operations_that_work(tmp_path: Path) -> None:
+    """Point 001-059: suggested operations are whole requests, of those that the caller may use."""
+    look = {"id": "look", "roots": [str(tmp_path / "root")], "capabilities": ["fs:read"]}
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root"), look]) as road:
+        workspace(road.root)
+        (road.root / "README.md").write_text("Read me.\n")
+        wanted = (await road.data("project_overview"))["nextOperations"]
+        assert [(one["op"], one["input"]) for one in wanted] == [
+            ("git.diff", {}), ("file.read", {}), ("package.run", {"script": "test"}), ("package.run", {"script": "build"}),
+            ("code.search_symbols", {"query": "main"}),
+        ]  # fmt: skip
+        only = (await road.data("code.context", scope="look"))["nextOperations"]
+        assert [one["op"] for one in only] == ["git.diff", "file.read", "code.search_symbols"]
+        for one in only:
+            await road.data(one["op"], one["target"], input=one["input"], scope="look")
+
+
 async def test_it_stays_within_its_budget(road: Road) -> None:
     workspace(road.root)
     (road.root / "AGENTS.md").write_text("Rule.\n" * 50_000)

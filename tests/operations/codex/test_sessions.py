@@ -184,12 +184,10 @@ async def test_sessions_belong_to_their_caller_and_scope(tmp_path: Path) -> None
     stranger = replace(LOCAL, id="oauth:somebody", proof="oauth")
     async with agent_road(tmp_path, "codex", {"say": "mine", "hold": True}) as (road, model):
         session = (await road.data("codex.start", ".", input={"prompt": "go"}))["sessionId"]
-        for op in ("codex.read", "codex.stop"):
-            assert await road.code(op, session, principal=stranger) == "process_not_found"
+        for op in ("codex.read", "codex.stop", "codex.list", "command.read", "process.read", "command.stop"):
+            assert await road.code(op, session, principal=stranger) == "process_not_found", op
         assert (await road.data("codex.list", principal=stranger))["runs"] == []
-        # A session is not a process: neither name of the other family finds it.
-        for op in ("command.read", "process.read", "command.stop"):
-            assert await road.code(op, session) == "process_not_found"
+        assert (await road.data("process.list", principal=stranger))["processes"] == []
         given = {"prompt": "again", "workflow": "continue", "sessionId": session}
         assert await road.code("codex.run", ".", input=given) in ("conflict", "invalid_request")
         model.let_go()

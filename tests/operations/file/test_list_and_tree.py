@@ -196,3 +196,27 @@ def _ignored(root: Path, path: Path) -> bool:
         if is_ignored(files, name, is_folder=(root / name).is_dir()):
             return True
     return False
+
+
+async def test_a_cut_tree_goes_on_where_it_ended(road: Road) -> None:
+    """Mission gap "tree": a truncated tree has a cursor, and its pages together are the whole tree."""
+    for number in range(12):
+        (road.root / f"d{number:02}" / "in" / "deep").mkdir(parents=True)
+        (road.root / f"d{number:02}" / "in" / f"f{number}.txt").touch()
+        (road.root / f"x{number:02}.txt").touch()
+    (road.root / ".gitignore").write_text("x03.txt\n")
+    whole = await road.data("file.tree", ".", options={"maxDepth": 9})
+    assert not whole["truncated"] and whole["nextCursor"] is None
+    seen, cursor, pages = [], None, 0
+    while pages == 0 or cursor is not None:
+        options = {"maxDepth": 9, "maxEntries": 7} | ({"cursor": cursor} if cursor else {})
+        page = await road.data("file.tree", ".", options=options)
+        assert page["truncated"] is (page["nextCursor"] is not None) and len(page["entries"]) <= 7
+        seen += page["entries"]
+        cursor, pages = page["nextCursor"], pages + 1
+    assert seen == whole["entries"] and pages == -(-len(seen) // 7)
+    first = await road.data("file.tree", ".", options={"maxEntries": 1})
+    for other, options in (("d00", {}), (".", {"gitignore": False})):
+        request = {"cursor": first["nextCursor"], **options}
+        assert await road.code("file.tree", other, options=request) == "invalid_request"
+    assert await road.code("file.tree", ".", options={"cursor": "!!"}) == "invalid_request"

@@ -168,9 +168,18 @@ REFUSED: list[tuple[str, str]] = [
         "@@ -0,0 +1 @@\n+x\n---\ndiff --git a/real.txt b/real.txt\n" + NEW.format("real.txt"),
     ),
     (
-        "text between sections",
-        "--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\nhello\n--- /dev/null\n+++ b/c\n@@ -0,0 +1 @@\n+x\n",
+        "a diff in a mail before its separator",
+        "From 0123456789 Mon Sep 17\n\ndiff --git a/p b/p\n"
+        + NEW.format("p")
+        + "---\ndiff --git a/q b/q\n"
+        + NEW.format("q"),
     ),
+    ("a hunk without a header", "--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\nhello\n@@ -1 +1 @@\n-a\n+b\n"),
+    (
+        "a binary file among plain sections",
+        "--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\nBinary files a/b and b/b differ\n",
+    ),
+    ("a context diff", "*** a/f.txt\n--- b/f.txt\n***************\n*** 1 ****\n! old\n--- 1 ----\n! new\n"),
     ("a newline in a name", '--- /dev/null\n+++ "b/a\\nb"\n@@ -0,0 +1 @@\n+x\n'),
     ("a header that names another file", "diff --git a/x b/x\n" + NEW.format("evil.txt")),
     ("two names", "--- a/f.txt\n+++ b/g.txt\n@@ -1 +1 @@\n-old\n+new\n"),

@@ -287,3 +287,13 @@ async def test_a_tree_that_changes_under_the_walk_still_answers(road: Road) -> N
         group.start_soon(churn)
         for _ in range(5):
             assert (await road.call("file.search", input={"query": "needle"}))["ok"]
+
+
+async def test_a_byte_order_mark_is_found_where_a_file_starts_with_it(road: Road) -> None:
+    """Defect: a search for U+FEFF left out a file that starts with it."""
+    (road.root / "start.txt").write_bytes("\ufeffone\n".encode())
+    (road.root / "inside.txt").write_bytes("a\ufeffb\n".encode())
+    for query in ("\ufeff", r"\x{FEFF}", r"\uFEFF"):
+        assert await paths(road, query) == ["inside.txt", "start.txt"], query
+    assert await paths(road, "\ufeff", "start.txt", fixedStrings=True) == ["start.txt"]
+    assert await paths(road, "^one") == ["start.txt"]

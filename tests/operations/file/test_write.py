@@ -195,3 +195,12 @@ async def test_several_roots_are_told_apart(tmp_path: Path) -> None:
         assert names(road.root) == ["y"]
         await road.data("file.undo", input={"operationId": moved["operationId"]})
         assert names(tmp_path / "second") == ["x"] and names(road.root) == []
+
+
+@pytest.mark.parametrize("target", ["trail/", "sub/trail/", "trail/.", ".", "trail//"])
+@pytest.mark.parametrize("op", ["file.write", "file.create"])
+async def test_a_name_with_a_slash_at_its_end_is_no_file(road: Road, op: str, target: str) -> None:
+    """Defect: `file.write trail/` made a file."""
+    envelope = await road.call(op, target, input={"content": "x"}, options={"createParents": True})
+    assert envelope["error"]["code"] == "invalid_request" and "folder" in envelope["error"]["message"]
+    assert not list(road.root.iterdir())

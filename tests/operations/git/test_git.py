@@ -350,3 +350,30 @@ async def test_cancelling_ends_git_at_once(road: Road) -> None:
         await road.call("git.diff")
     assert scope.cancelled_caught
     assert children_of_this_process() == []
+
+
+async def test_the_counts_have_ignored_renamed_and_changed_lines(road: Road) -> None:
+    """Points 000-111, 001-064 and 001-062: ignored, renamed, insertions and deletions, as git itself counts them."""
+    root = repository(road.root)
+    (root / ".gitignore").write_text("*.log\nout/\n")
+    (root / "b.txt").write_text("".join(f"line {number}\n" for number in range(20)))
+    (root / ".env").write_text("SECRET=1\n")
+    git(root, "add", "-A", "-f")
+    git(root, "commit", "-q", "-m", "second")
+    git(root, "mv", "b.txt", "c.txt")
+    (root / "a.txt").write_text("1\n2\n3\n")
+    (root / "bin").write_bytes(bytes(range(256)))
+    git(root, "add", "bin")
+    (root / ".env").write_text("SECRET=2\nSECRET=3\n")
+    (root / "x.log").touch()
+    (root / "out").mkdir()
+    (root / "out" / "many").touch()
+    (root / "out" / "more").touch()
+    data = await road.data("git.status")
+    counts = data["counts"]
+    assert (counts["ignored"], counts["renamed"], counts["hidden"]) == (2, 1, 1), counts
+    assert not {"x.log", "out/"} & {entry["path"] for entry in data["entries"]}
+    # The binary file has no lines, and those of the hidden one are not counted; else they are git's own.
+    assert (counts["insertions"], counts["deletions"]) == (3, 2), counts
+    assert "5 insertions(+), 3 deletions(-)" in git(root, "diff", "HEAD", "--shortstat")
+    assert (await road.data("git.changes"))["counts"] == counts

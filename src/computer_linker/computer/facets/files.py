@@ -111,6 +111,8 @@ class Tree:
     entries: list[TreeEntry]
     is_truncated: bool
     warnings: tuple[str, ...] = ()
+    last: tuple[str, ...] | None = None
+    """The names, below the folder, of the last entry of a truncated tree: the next page starts after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,11 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class MakeFolder:
+    """Create a folder; one that exists stays, with `mode` where that is given."""
+
     path: RootedPath
     parents: bool = False
+    mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +191,7 @@ class Inverse(TypedDict, total=False):
     after: list[int]
     """The mark after the change; a different state now means that it was changed since."""
     bytes: int
+    mode: int
 
 
 @dataclass(slots=True)
@@ -256,7 +262,14 @@ class Files(Protocol):
     ) -> Listing: ...
 
     async def tree(
-        self, path: RootedPath, *, max_depth: int, max_entries: int, gitignore: bool, max_bytes: int = 7_000_000
+        self,
+        path: RootedPath,
+        *,
+        max_depth: int,
+        max_entries: int,
+        gitignore: bool,
+        max_bytes: int = 7_000_000,
+        after: tuple[str, ...] | None = None,
     ) -> Tree: ...
 
     async def change(

@@ -84,9 +84,18 @@ class RemoteFiles:
         return await self._ask("list_folder", path, **options)  # type: ignore[no-any-return]
 
     async def tree(
-        self, path: RootedPath, *, max_depth: int, max_entries: int, gitignore: bool, max_bytes: int = MAX_REPLY
+        self,
+        path: RootedPath,
+        *,
+        max_depth: int,
+        max_entries: int,
+        gitignore: bool,
+        max_bytes: int = MAX_REPLY,
+        after: tuple[str, ...] | None = None,
     ) -> Tree:
-        limits = {"max_depth": max_depth, "max_entries": max_entries, "gitignore": gitignore, "max_bytes": max_bytes}
+        limits = {
+            "max_depth": max_depth, "max_entries": max_entries, "gitignore": gitignore, "max_bytes": max_bytes, "after": after,
+        }  # fmt: skip
         return await self._ask("tree", path, **limits)  # type: ignore[no-any-return]
 
     async def change(

@@ -10,6 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
+from computer_linker.policy.engine import holds
 from computer_linker.providers.git.run import Git
 from computer_linker.providers.git.status import Status, status
 from computer_linker.providers.held import guarded, hold_folder
@@ -22,6 +23,8 @@ from computer_linker.registry import Context, Example, operation
 
 _MAX_FILES_COUNTED = 20_000
 _TREE_DEPTH = 3
+_TELLING_SCRIPTS = ("test", "lint", "build")
+_NOT_CODE = frozenset({"markdown", "restructuredtext", "json", "yaml", "toml", "html", "css"})
 
 
 class ContextOptions(Model):
@@ -77,6 +80,13 @@ class Changes(Model):
     entries: list[ChangeEntry]
 
 
+class NextOperation(TypedDict):
+    op: str
+    target: str
+    input: dict[str, str]
+    why: str
+
+
 class CodeContext(Model):
     overview: Overview
     instructions: Annotated[
@@ -85,6 +95,9 @@ class CodeContext(Model):
     skills: list[SkillEntry]
     changes: Annotated[Changes | None, Field(description="None outside a git repository.")]
     tree: Annotated[list[str], Field(description="Paths to three levels; folders end with a slash.")]
+    next_operations: Annotated[
+        list[NextOperation], Field(description="What is worth asking next, of the operations this caller may use here.")
+    ]
     truncated: Annotated[bool, Field(description="True when something was left out to stay within the limits.")]
 
 
@@ -126,8 +139,46 @@ async def code_context(ctx: Context, target: str = ".", options: ContextOptions 
     tree = await _tree(ctx, folder, options.max_entries, room)
     ctx.note(files=overview.files, instructions=len(texts), tree=len(tree))
     return CodeContext(
-        overview=overview, instructions=texts, skills=found, changes=changes, tree=tree, truncated=room.is_short
+        overview=overview,
+        instructions=texts,
+        skills=found,
+        changes=changes,
+        tree=tree,
+        next_operations=_next(ctx, target, overview, changes, tree),
+        truncated=room.is_short,
     )
+
+
+def _next(
+    ctx: Context, target: str, overview: Overview, changes: Changes | None, tree: list[str]
+) -> list[NextOperation]:
+    """Suggested operations, as requests that can be sent as they are."""
+
+    def may(capability: Capability) -> bool:
+        return holds(ctx.principal, ctx.scope, capability)
+
+    found: list[NextOperation] = []
+    if changes is not None and not changes.clean and may(Capability.GIT_READ):
+        found.append(
+            NextOperation(op="git.diff", target=target, input={}, why=f"{changes.changed} files have changed.")
+        )
+    readme = next((path for path in tree if path.rpartition("/")[2].lower().startswith("readme")), None)
+    if readme is not None:
+        found.append(NextOperation(op="file.read", target=readme, input={}, why="It introduces the project."))
+    if may(Capability.PACKAGE_RUN) or may(Capability.COMMAND_RUN):
+        names = [script["name"] for script in overview.scripts]
+        found += [
+            NextOperation(
+                op="package.run", target=target, input={"script": name}, why=f"The project's own {name} script."
+            )
+            for name in _TELLING_SCRIPTS
+            if name in names
+        ]
+    if any(language["language"] not in _NOT_CODE for language in overview.languages) and may(Capability.SEARCH_READ):
+        found.append(
+            NextOperation(op="code.search_symbols", target=target, input={"query": "main"}, why="Find where it starts.")
+        )
+    return found
 
 
 async def _overview(ctx: Context, folder: RootedPath, room: _Room) -> Overview:

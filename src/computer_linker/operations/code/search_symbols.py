@@ -70,7 +70,7 @@ async def code_search_symbols(
     query = SymbolQuery(input.query, options.kind, options.language, options.max_results)
     async with hold_folder(guarded(ctx.path(target), ctx.services.home)) as folder:
         found = await ctx.use(Symbols).search(ctx.use(Search), folder, query)
-        prefix = "" if folder.path.shown == "." else folder.path.shown + "/"
+        prefix = folder.path.base
     warn_of(ctx, found)
     ctx.note(symbols=len(found.symbols))
     entries = [entry_of(prefix + path, symbol) for path, symbol in found.symbols]

@@ -9,8 +9,10 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of
 from computer_linker.providers.agents.events import clip
-from computer_linker.providers.agents.sessions import Session, Status, Workflow
+from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, TurnProblem, Workflow
 from computer_linker.registry import Context, Example, operation
+
+_PREVIEW = 8_000
 
 
 class ListOptions(Model):
@@ -35,6 +37,29 @@ class ListedRun(Model):
     operation_id: str
     sandbox: Literal["read-only", "workspace-write"]
     boundary: str
+    detail: Annotated["RunDetail | None", Field(description="Only of the one session that the target names.")] = None
+
+
+class TurnEntry(Model):
+    operation_id: str
+    workflow: Workflow
+    status: Status
+    started_at: str
+    ended_at: str | None
+    exit_code: int | None
+    changed_files: int | None
+
+
+class RunDetail(Model):
+    """One session, as far as it is stored."""
+
+    stdout: Annotated[str, Field(description="Of the last turn: its start and end.")]
+    stderr: str
+    signal: str | None
+    prompt: str
+    diff_summary: DiffSummary | None
+    problem: TurnProblem | None
+    history: Annotated[list[TurnEntry], Field(description="Every turn that is kept, the oldest first.")]
 
 
 class RunList(Model):
@@ -47,13 +72,47 @@ class RunList(Model):
     needs={Capability.CODEX_RUN},
     effect=Effect.OBSERVE,
     boundary="scoped-metadata",
-    examples=[Example("List my sessions.", {})],
+    examples=[
+        Example("List my sessions.", {}),
+        Example("Look at one of them.", {"target": "codex_0123"}, runs=False),
+    ],
 )
-async def codex_list(ctx: Context, options: ListOptions = ListOptions()) -> RunList:
-    """List the agent sessions of this scope that this client started, the newest first; they outlive the service."""
+async def codex_list(ctx: Context, target: str | None = None, options: ListOptions = ListOptions()) -> RunList:
+    """List the agent sessions of this scope that this client started, the newest first; they outlive the service.
+
+    With a session id as target, that one alone, with its output, changes and turns.
+    """
+    if target:
+        session = agents_of(ctx).find(target, ctx.principal, ctx.scope.id)
+        ctx.note(sessions=1)
+        return RunList(runs=[_listed(session).model_copy(update={"detail": _detail(session)})], truncated=False)
     found = agents_of(ctx).listed(ctx.principal, ctx.scope.id)
     ctx.note(sessions=len(found))
     return RunList(runs=[_listed(session) for session in found[: options.limit]], truncated=len(found) > options.limit)
+
+
+def _detail(session: Session) -> RunDetail:
+    turn = session.last
+    return RunDetail(
+        stdout=clip(turn.stdout, _PREVIEW),
+        stderr=clip(turn.stderr, _PREVIEW),
+        signal=turn.signal,
+        prompt=clip(turn.prompt, _PREVIEW),
+        diff_summary=turn.diff_summary,
+        problem=turn.problem,
+        history=[
+            TurnEntry(
+                operation_id=one.operation_id,
+                workflow=one.workflow,
+                status=one.status,
+                started_at=one.started_at,
+                ended_at=one.ended_at,
+                exit_code=one.exit_code,
+                changed_files=None if one.diff_summary is None else one.diff_summary.changed_files,
+            )
+            for one in session.turns
+        ],
+    )
 
 
 def _listed(session: Session) -> ListedRun:

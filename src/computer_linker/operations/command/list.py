@@ -1,4 +1,4 @@
-"""command.list: the processes this client started in this scope."""
+"""command.list: the processes and agent sessions this client started in this scope."""
 
 from typing import Annotated, Literal
 
@@ -12,13 +12,16 @@ from computer_linker.providers.processes.records import Record
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context, Example, operation, shapes
 
+Status = Literal["running", "exited", "stopped", "lost"]
+
 
 class ListedProcess(Model):
     process_id: str
+    kind: Annotated[Literal["command", "codex", "claude"], Field(description="A command, or a session of an agent.")]
     name: str | None
     command_preview: str
     status: Annotated[
-        Literal["running", "exited", "stopped", "lost"],
+        Status,
         Field(description="`lost` when the service died while it ran: it ended then, and how is not known."),
     ]
     started_at: str
@@ -47,11 +50,18 @@ class ProcessList(Model):
     examples=[Example("List my processes.", {})],
 )
 async def command_list(ctx: Context) -> ProcessList:
-    """List the long-running processes of this scope that this client started, the newest first."""
+    """List the long-running processes and agent sessions of this scope that this client started, the newest first.
+
+    Agent sessions are listed for a caller who may use them. command.read and command.stop take the ids of both.
+    """
+    from computer_linker.operations.command.sessions import listed_session, sessions_of
+
     table = ctx.use(ProcessTable)
     processes = [
         listed_process(record, table.running(record.process_id)) for record in table.listed(ctx.principal, ctx.scope.id)
     ]
+    processes += [listed_session(session) for session in sessions_of(ctx)]
+    processes.sort(key=lambda process: process.started_at, reverse=True)
     ctx.note(processes=len(processes))
     return ProcessList(processes=processes)
 
@@ -61,6 +71,7 @@ def listed_process(record: Record, managed: Managed | None) -> ListedProcess:
     usage = managed.child.usage() if managed is not None and managed.is_running else None
     return ListedProcess(
         process_id=record.process_id,
+        kind="command",
         name=record.name,
         command_preview=record.command_preview,
         status=record.status,

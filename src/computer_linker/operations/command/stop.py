@@ -33,7 +33,12 @@ class StoppedProcess(Model):
     examples=[Example("Stop a process gently, then firmly.", {"target": "proc_0123"}, runs=False)],
 )
 async def command_stop(ctx: Context, target: str, options: StopOptions = StopOptions()) -> StoppedProcess:
-    """Stop a process and everything it started: the signal first, and a kill when the grace is over."""
+    """Stop a process or an agent's turn and everything it started: the signal first, and a kill when the grace is over."""
+    from computer_linker.operations.command.sessions import session_of, stop_session
+
+    session = session_of(ctx, target)
+    if session is not None:
+        return await stop_session(ctx, session, options.grace_seconds)
     return await stop_process(ctx, ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id), options)
 
 

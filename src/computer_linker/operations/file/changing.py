@@ -10,6 +10,7 @@ from pydantic import Field
 from computer_linker.computer.facets.files import Change, Content
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
+from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.streaming import streamed
 from computer_linker.registry import Context
 
@@ -34,6 +35,13 @@ class Written(Model):
     size: int
     sha256: str
     created: Annotated[bool, Field(description="False when a file was there before.")]
+
+
+def file_path(ctx: Context, target: str) -> RootedPath:
+    """The path of a file to write. Raises InvalidRequest for a name that only a folder has, such as `notes/`."""
+    if target.rstrip("/").rpartition("/")[2] in ("", ".", "..") or target.endswith("/"):
+        raise InvalidRequest("The target names a folder; a file's name does not end with a slash.", field="target")
+    return ctx.path(target, for_writing=True)
 
 
 async def write_content(ctx: Context, change: Change) -> Written:

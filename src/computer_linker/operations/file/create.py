@@ -8,7 +8,7 @@ from computer_linker.computer.facets.files import Write
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.file.changing import ContentInput, Written, given_content, write_content
+from computer_linker.operations.file.changing import ContentInput, Written, file_path, given_content, write_content
 from computer_linker.registry import Context, Example, operation
 
 
@@ -32,6 +32,6 @@ async def file_create(
     ctx: Context, target: str, input: ContentInput, options: CreateOptions = CreateOptions()
 ) -> Written:
     """Make a new file. Fails with `already_exists` when the name is taken, also by a link that leads nowhere."""
-    path = ctx.path(target, for_writing=True)
+    path = file_path(ctx, target)
     change = Write(path, given_content(ctx, input), must_be_new=True, create_parents=options.create_parents)
     return await write_content(ctx, change)

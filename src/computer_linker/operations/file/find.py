@@ -59,7 +59,7 @@ async def file_find(
     after = from_cursor(options.cursor, query.digest())
     async with hold_folder(guarded(ctx.path(target), ctx.services.home)) as folder:
         page = await ctx.use(Search).names(folder, query, after, min(options.max_results, _MOST))
-        prefix = "" if folder.path.shown == "." else folder.path.shown + "/"
+        prefix = folder.path.base
     ctx.note(files=len(page.paths), engine=ENGINE)
     return FoundFiles(
         files=[prefix + shown(path) for path in page.paths],

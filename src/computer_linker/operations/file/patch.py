@@ -18,6 +18,7 @@ from computer_linker.policy.engine import holds
 from computer_linker.providers.patching.apply import apply_hunks
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
 from computer_linker.providers.patching.edits import apply_edit
+from computer_linker.providers.patching.text import as_bytes, as_text, given_text
 from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_FILE = 20_000_000
@@ -41,10 +42,14 @@ class Replacement(Model):
 
 
 class PatchInput(Model):
-    diff: Annotated[str | None, Field(description="A unified diff, and nothing but that.")] = None
+    diff: Annotated[str | None, Field(description="A unified diff; text around it is skipped.")] = None
     patch: Annotated[str | None, Older(), Field(description="Another name for `diff`.")] = None
     edits: Annotated[list[Edit] | None, Field(min_length=1, max_length=1000)] = None
     replacements: Annotated[list[Replacement] | None, Older(), Field(min_length=1, max_length=1000)] = None
+    encoding: Annotated[
+        Literal["utf8", "base64"],
+        Field(description="base64 for a diff that is not UTF-8, such as one of a Latin-1 file."),
+    ] = "utf8"
 
 
 class PatchOptions(Model):
@@ -107,9 +112,9 @@ async def file_patch(
 ) -> Patched:
     """Apply a unified diff or literal edits to one or many files: all of it, or nothing.
 
-    Context must match exactly, though it may have moved to another line. `conflict` says what stands there instead. Links,
-    submodules, binary patches, and text around the diff are refused. `patch` is another name for `diff`, and
-    `replacements[{old, new}]` for `edits[{oldText, newText}]`.
+    Context must match exactly, though it may have moved to another line; a hunk without lines after its change belongs at the
+    file's end. `conflict` says what stands there instead. Links, submodules and binary patches are refused. `patch` is another
+    name for `diff`, and `replacements[{old, new}]` for `edits[{oldText, newText}]`.
     """
     drafts = await _drafts(ctx, target, input)
     _check_digest(drafts, options.if_sha256)
@@ -130,7 +135,9 @@ async def _drafts(ctx: Context, target: str | None, input: PatchInput) -> list[_
         raise InvalidRequest("Give exactly one of `diff` (or `patch`) and `edits` (or `replacements`).")
     diff = input.diff if input.diff is not None else input.patch
     if diff is not None:
-        return await _from_diff(ctx, target, diff)
+        return await _from_diff(ctx, target, given_text(diff, input.encoding, "input.diff"))
+    if input.encoding != "utf8":
+        raise InvalidRequest("`encoding` is for a diff; edits are text.", field="input.encoding")
     edits = input.edits or [
         Edit(path=item.path, old_text=item.old, new_text=item.new, replace_all=item.replace_all)
         for item in input.replacements or ()
@@ -170,7 +177,9 @@ async def _opened(ctx: Context, patch: FilePatch) -> _Draft:
         draft = _Draft(path, "", None)
         await _refuse_existing(ctx, path)
     else:
-        text, mark = await _text(ctx, old)
+        text, mark = await _text_or_nothing(ctx, old) if patch.may_create else await _text(ctx, old)
+        if patch.may_create and text:
+            raise AlreadyExists(f"{old.shown} already exists, so the patch cannot make it.", path=old.shown)
         draft = _Draft(path, text, mark, is_deleted=new is None)
         if new is not None and new.parts != old.parts:
             draft.gone = old
@@ -199,6 +208,7 @@ async def _from_edits(ctx: Context, target: str | None, edits: list[Edit]) -> li
     drafts: dict[tuple[str, tuple[str, ...]], _Draft] = {}
     may_quote = holds(ctx.principal, ctx.scope, Capability.FS_READ)
     for edit in edits:
+        given_text(edit.old_text + edit.new_text, "utf8", "input.edits")
         name = edit.path if edit.path is not None else target
         if not name:
             raise InvalidRequest("Each edit needs a `path`, or the request a target.")
@@ -229,10 +239,14 @@ async def _from_edits(ctx: Context, target: str | None, edits: list[Edit]) -> li
 
 async def _text(ctx: Context, path: RootedPath) -> tuple[str, Mark]:
     data, found = await ctx.computer.files.read_whole(path, _MAX_FILE)
+    return as_text(data), found.mark
+
+
+async def _text_or_nothing(ctx: Context, path: RootedPath) -> tuple[str, Mark | None]:
     try:
-        return data.decode("utf-8"), found.mark
-    except UnicodeDecodeError:
-        raise InvalidRequest(f"{path.shown} is not UTF-8 text, so it cannot be patched.", path=path.shown) from None
+        return await _text(ctx, path)
+    except NotFound:
+        return "", None
 
 
 def _check_target(ctx: Context, target: str | None, patches: list[FilePatch]) -> None:
@@ -250,7 +264,7 @@ def _check_digest(drafts: list[_Draft], wanted: str | None) -> None:
         return
     if len(drafts) != 1:
         raise InvalidRequest("`ifSha256` is for a patch of one file.", field="options.ifSha256")
-    found = sha256(drafts[0].old.encode()).hexdigest()
+    found = sha256(as_bytes(drafts[0].old)).hexdigest()
     if found != wanted.lower():
         shown = drafts[0].path.shown
         raise Conflict(f"{shown} is not the version that `ifSha256` names. Read it again.", path=shown, sha256=found)
@@ -259,7 +273,7 @@ def _check_digest(drafts: list[_Draft], wanted: str | None) -> None:
 def _changes(draft: _Draft) -> list[Change]:
     if draft.is_deleted:
         return [Remove(draft.path, expect=draft.mark)]
-    content = draft.new.encode()
+    content = as_bytes(draft.new)
     if draft.mark is None:
         return [Write(draft.path, content, must_be_new=True, create_parents=True, is_executable=draft.is_executable)]
     if draft.gone is not None:
@@ -281,7 +295,7 @@ def _file(draft: _Draft) -> PatchedFile:
         action=action,
         additions=draft.additions,
         deletions=draft.deletions,
-        sha256=None if draft.is_deleted else sha256(draft.new.encode()).hexdigest(),
+        sha256=None if draft.is_deleted else sha256(as_bytes(draft.new)).hexdigest(),
     )
 
 

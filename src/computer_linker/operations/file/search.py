@@ -111,7 +111,7 @@ def _answer(page: TextPage, place: Held, query: TextQuery) -> Matches:
     def path_of(path: bytes) -> str:
         if not place.is_folder:
             return place.path.shown
-        return shown(path) if place.path.shown == "." else f"{place.path.shown}/{shown(path)}"
+        return place.path.base + shown(path)
 
     return Matches(
         matches=[

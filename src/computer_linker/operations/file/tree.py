@@ -1,5 +1,6 @@
 """file.tree: everything beneath a folder."""
 
+import os
 from typing import Annotated
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.providers.search.query import digest_of, from_cursor, to_cursor
 from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_DEPTH = 64
@@ -21,6 +23,7 @@ class TreeOptions(Model):
     ] = 3
     max_entries: Annotated[int, Field(gt=0, description="At most 120,000; more is lowered to that.")] = 2000
     gitignore: Annotated[bool, Field(description="Leave out what .gitignore files ignore, and .git itself.")] = True
+    cursor: Annotated[str | None, Field(max_length=16_384, description="`nextCursor` of the page before.")] = None
 
 
 class TreeEntries(Model):
@@ -28,6 +31,7 @@ class TreeEntries(Model):
         list[TreeEntry], Field(description="Level by level, by name inside a folder. Links are not followed.")
     ]
     truncated: bool
+    next_cursor: str | None = None
 
 
 @operation(
@@ -42,13 +46,25 @@ async def file_tree(ctx: Context, target: str = ".", options: TreeOptions = Tree
 
     Folders that usually hold secrets are named and not entered; names the scope's policy denies are left out.
     """
+    path = ctx.path(target)
+    digest = digest_of("tree", path.shown, options.gitignore)
     tree = await ctx.computer.files.tree(
-        ctx.path(target),
+        path,
         max_depth=min(options.max_depth, _MAX_DEPTH),
         max_entries=min(options.max_entries, _MAX_ENTRIES),
         gitignore=options.gitignore,
         max_bytes=MAX_REPLY - 200_000,
+        after=_after(options.cursor, digest),
     )
     ctx.warnings.extend(tree.warnings)
     ctx.note(entries=len(tree.entries))
-    return TreeEntries.model_construct(entries=tree.entries, truncated=tree.is_truncated)
+    return TreeEntries.model_construct(
+        entries=tree.entries,
+        truncated=tree.is_truncated,
+        next_cursor=None if tree.last is None else to_cursor((tuple(map(os.fsencode, tree.last)), 0), digest),
+    )
+
+
+def _after(cursor: str | None, digest: str) -> tuple[str, ...] | None:
+    position = from_cursor(cursor, digest)
+    return None if position is None else tuple(map(os.fsdecode, position[0]))

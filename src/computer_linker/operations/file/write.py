@@ -8,7 +8,14 @@ from computer_linker.computer.facets.files import Write
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.file.changing import ContentInput, Sha256, Written, given_content, write_content
+from computer_linker.operations.file.changing import (
+    ContentInput,
+    Sha256,
+    Written,
+    file_path,
+    given_content,
+    write_content,
+)
 from computer_linker.registry import Context, Example, operation
 
 
@@ -31,7 +38,7 @@ class WriteOptions(Model):
 async def file_write(ctx: Context, target: str, input: ContentInput, options: WriteOptions = WriteOptions()) -> Written:
     """Write a file, new or not. The old content stays whole until the new one is in place; file.undo takes it back."""
     change = Write(
-        ctx.path(target, for_writing=True),
+        file_path(ctx, target),
         given_content(ctx, input),
         append=options.append,
         create_parents=options.create_parents,

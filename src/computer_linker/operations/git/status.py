@@ -33,6 +33,10 @@ class Counts(Model):
     unstaged: int
     untracked: int
     conflicts: int
+    renamed: int
+    ignored: Annotated[int, Field(description="Ignored paths; a folder that is ignored as a whole is one.")]
+    insertions: Annotated[int, Field(description="Lines added since the last commit, staged or not, in tracked files.")]
+    deletions: int
     hidden: Annotated[int, Field(description="Changed files this scope does not show.")]
 
 
@@ -80,6 +84,10 @@ def _answer(found: Status, patch: str | None) -> GitStatus:
         unstaged=sum(entry.worktree not in ".?U" for entry in entries),
         untracked=sum(entry.index == "?" for entry in entries),
         conflicts=conflicts,
+        renamed=sum(entry.renamed_from is not None for entry in entries),
+        ignored=found.ignored,
+        insertions=found.insertions,
+        deletions=found.deletions,
         hidden=found.hidden,
     )
     return GitStatus(

@@ -1,8 +1,11 @@
-"""process.list: every process that clients started."""
+"""process.list: every process and agent session that clients started."""
 
 from collections.abc import Iterator
 
 from computer_linker.operations.command.list import ListedProcess, listed_process
+from computer_linker.operations.command.sessions import listed_session
+from computer_linker.providers.agents.agents import Agents
+from computer_linker.providers.agents.sessions import Session, Sessions, session_folder, settled
 from computer_linker.providers.processes.records import Records
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, Table, owner_operation
@@ -11,7 +14,6 @@ from computer_linker.registry.owner import Context, Effect, Example, Model, Show
 class OwnedProcess(ListedProcess):
     scope: str
     principal: str
-    kind: str
 
 
 class Processes(Model):
@@ -25,6 +27,7 @@ def _text(result: Processes) -> Iterator[Shown]:
     rows = [
         (
             one.process_id,
+            one.kind,
             one.scope,
             one.status,
             _ended(one),
@@ -33,7 +36,7 @@ def _text(result: Processes) -> Iterator[Shown]:
         )
         for one in result.processes
     ]
-    yield Table(rows, ("process", "scope", "status", "exit", "ports", "command"))
+    yield Table(rows, ("process", "kind", "scope", "status", "exit", "ports", "command"))
 
 
 def _ended(one: OwnedProcess) -> str:
@@ -42,7 +45,7 @@ def _ended(one: OwnedProcess) -> str:
 
 @owner_operation("process.list", effect=Effect.OBSERVE, text=_text, examples=[Example("What runs?", {})])
 async def process_list(ctx: Context) -> Processes:
-    """List every process, in every scope, with what became of it."""
+    """List every process and agent session, in every scope, with what became of it."""
     table = ctx.services.peek(ProcessTable)
     folder = ctx.services.home / "processes"
     # This service has started none yet, or no service runs: existing processes are of an earlier run.
@@ -50,5 +53,16 @@ async def process_list(ctx: Context) -> Processes:
     found = []
     for record in records:
         known = listed_process(record, None if table is None else table.running(record.process_id)).model_dump()
-        found.append(OwnedProcess(**known, scope=record.scope, principal=record.principal, kind=record.kind))
-    return Processes(processes=found)
+        found.append(OwnedProcess(**known, scope=record.scope, principal=record.principal))
+    for session in _sessions(ctx):
+        known = listed_session(session).model_dump()
+        found.append(OwnedProcess(**known, scope=session.scope, principal=session.principal))
+    return Processes(processes=sorted(found, key=lambda one: one.started_at, reverse=True))
+
+
+def _sessions(ctx: Context) -> list[Session]:
+    agents = ctx.services.peek(Agents)
+    folder = session_folder(ctx.services.home)
+    if agents is not None:
+        return agents.every()
+    return [settled(session) for session in Sessions(folder).listed() if session.turns] if folder.is_dir() else []

@@ -1,11 +1,13 @@
-"""process.read: what a process has printed."""
+"""process.read: what a process or an agent session has printed."""
 
 from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.operations.command.read import ProcessOutput, ReadOptions, output_of
-from computer_linker.providers.processes.table import ProcessTable
+from computer_linker.operations.command.sessions import session_output
+from computer_linker.owner.process.found import beginning
+from computer_linker.providers.agents.sessions import Session
 from computer_linker.registry.owner import Context, Effect, Example, owner_operation
 
 
@@ -24,5 +26,6 @@ class ReadInput(ReadOptions):
     ],
 )
 async def process_read(ctx: Context, input: ReadInput) -> ProcessOutput:
-    """Print what a process has printed; its standard error goes to standard error."""
-    return await output_of(ctx, ctx.use(ProcessTable).beginning(input.process), input)
+    """Print what a process or an agent session has printed; its standard error goes to standard error."""
+    found = beginning(ctx, input.process)
+    return await (session_output(ctx, found, input) if isinstance(found, Session) else output_of(ctx, found, input))

@@ -1,12 +1,14 @@
-"""process.stop: end a process that a client started."""
+"""process.stop: end a process or an agent's turn that a client started."""
 
 from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.operations.command.sessions import stop_session
 from computer_linker.operations.command.stop import StopOptions, StoppedProcess, stop_process
-from computer_linker.providers.processes.table import ProcessTable
+from computer_linker.owner.process.found import beginning
+from computer_linker.providers.agents.sessions import Session
 from computer_linker.registry.owner import Context, Effect, Example, Positional, Shown, owner_operation
 
 
@@ -31,8 +33,12 @@ def _text(result: Stopped) -> Iterator[Shown]:
     examples=[Example("Stop it.", {"input": {"process": "proc_01"}}, runs=False)],
 )
 async def process_stop(ctx: Context, input: StopInput) -> Stopped:
-    """Stop a process and everything it started."""
-    managed = ctx.use(ProcessTable).beginning(input.process)
-    ctx.note(process=managed.record.process_id, inScope=managed.record.scope)
-    stopped = await stop_process(ctx, managed, input)
-    return Stopped(**stopped.model_dump(), process_id=managed.record.process_id)
+    """Stop a process, or an agent's turn, and everything it started."""
+    found = beginning(ctx, input.process)
+    if isinstance(found, Session):
+        ctx.note(process=found.session_id, inScope=found.scope)
+        stopped = await stop_session(ctx, found, input.grace_seconds)
+        return Stopped(**stopped.model_dump(), process_id=found.session_id)
+    ctx.note(process=found.record.process_id, inScope=found.record.scope)
+    stopped = await stop_process(ctx, found, input)
+    return Stopped(**stopped.model_dump(), process_id=found.record.process_id)

@@ -37,6 +37,8 @@ from computer_linker.providers.agents.sessions import (
     Status,
     Turn,
     TurnProblem,
+    session_folder,
+    settled,
 )
 from computer_linker.providers.agents.shadow import Shadow, Snapshot
 from computer_linker.providers.agents.workflows import prompt_for
@@ -72,7 +74,7 @@ class Agents:
 
     def __init__(self, services: Services) -> None:
         place = services.home / "agents"
-        self.sessions = Sessions(place / "sessions")
+        self.sessions = Sessions(session_folder(services.home))
         self._runner = services.use(Runner)
         self._launcher = AgentLauncher(services.use(Preparation), self._runner, place / "homes")
         self._computer = services.use(Computer)
@@ -108,8 +110,12 @@ class Agents:
 
     def listed(self, principal: Principal, scope: str) -> list[Session]:
         """This caller's sessions, the newest first."""
+        return [session for session in self.every() if _is_theirs(session, principal, scope)]
+
+    def every(self) -> list[Session]:
+        """All sessions, the newest first, for the owner."""
         found = [self._settled(session) for session in self.sessions.listed()]
-        return [session for session in found if session is not None and _is_theirs(session, principal, scope)]
+        return [session for session in found if session is not None and session.turns]
 
     def running(self, session_id: str) -> Running | None:
         return self._running.get(session_id)
@@ -283,10 +289,10 @@ class Agents:
         """A stored session with its present state: a turn recorded as running that does not run was lost with its service."""
         if session is None or session.session_id in self._running:
             return self._running[session.session_id].session if session is not None else None
-        if session.turns and session.last.status == "running":
-            session = session.with_last(session.last.model_copy(update={"status": "lost"}))
-            self.sessions.save(session)
-        return session
+        now_known = settled(session) if session.turns else session
+        if now_known is not session:
+            self.sessions.save(now_known)
+        return now_known
 
     def _refuse_too_many(self, order: Order) -> None:
         if order.session is not None and order.session.session_id in self._running:

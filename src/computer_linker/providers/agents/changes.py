@@ -17,7 +17,7 @@ _ACTIONS = {"A": "added", "D": "deleted"}
 
 def summary_of(found: Comparison, shown: str, *, undoable: bool) -> DiffSummary:
     """The comparison as callers see it; `shown` is the working folder as clients name it."""
-    prefix = "" if shown == "." else f"{shown.rstrip('/')}/"
+    prefix = "" if shown == "." else shown if shown.endswith(":") else f"{shown.rstrip('/')}/"
     files = [
         ChangedFile(
             path=prefix + os.fsencode("/".join(each.parts)).decode("utf-8", "backslashreplace"),

@@ -99,6 +99,18 @@ class Session(Model):
         return self.model_copy(update={"turns": [*self.turns[:-1], turn]})
 
 
+def session_folder(home: Path) -> Path:
+    """Where the sessions of a service are stored."""
+    return home / "agents" / "sessions"
+
+
+def settled(session: Session) -> Session:
+    """A stored session of a service that no longer runs: a turn recorded as running was lost with it."""
+    if session.last.status != "running":
+        return session
+    return session.with_last(session.last.model_copy(update={"status": "lost"}))
+
+
 def _shortened(turn: Turn) -> Turn:
     texts = {
         "stdout": "",

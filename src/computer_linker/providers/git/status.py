@@ -26,6 +26,10 @@ class Status:
     behind: int | None = None
     entries: list[Entry] = field(default_factory=list)
     hidden: int = 0
+    ignored: int = 0
+    """Ignored paths; a folder that is ignored as a whole is one."""
+    insertions: int = 0
+    deletions: int = 0
     is_cut: bool = False
 
 
@@ -44,6 +48,7 @@ def status(run: GitRun) -> Status:
         "-z",
         "--untracked-files=normal",
         "--ignore-submodules=all",
+        "--ignored=matching",
         "--renames",
     ]
     if repository.view:
@@ -65,7 +70,27 @@ def status(run: GitRun) -> Status:
             source = records[at] if at < len(records) else b""
             at += 1
         _add(found, run, record, source)
+    if any(entry.index != "?" for entry in found.entries):
+        found.insertions, found.deletions = _changed_lines(run, found.head)
     return found
+
+
+def _changed_lines(run: GitRun, head: str | None) -> tuple[int, int]:
+    """Lines added and deleted since the last commit, staged or not, in the files this scope shows; binary files have none."""
+    repository = run.repository
+    since = "--cached" if head is None else head
+    options = ("--numstat", "-z", "--find-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    out = run("diff", *options, since, "--", repository.spec(repository.view), limit=_MAX_OUTPUT).out
+    added = deleted = 0
+    records = iter(out.split(b"\0"))
+    for record in records:
+        plus, _, rest = record.partition(b"\t")
+        minus, _, path = rest.partition(b"\t")
+        # A renamed file's two names follow as records of their own.
+        paths = [path] if path else [next(records, b""), next(records, b"")]
+        if plus.isdigit() and minus.isdigit() and all(repository.inside(one) is not None for one in paths):
+            added, deleted = added + int(plus), deleted + int(minus)
+    return added, deleted
 
 
 def _header(found: Status, line: str) -> None:
@@ -94,7 +119,10 @@ def _add(found: Status, run: GitRun, record: bytes, source: bytes | None) -> Non
     parts = repository.inside(fields[count])
     origin = None if source is None else repository.inside(source)
     if parts is None or (source is not None and origin is None):
-        found.hidden += 1
+        found.hidden += kind != b"!"
+        return
+    if kind == b"!":
+        found.ignored += 1
         return
     letters = "??" if kind == b"?" else fields[1].decode("ascii", "replace")
     path = repository.shown(parts) + ("/" if fields[count].endswith(b"/") else "")

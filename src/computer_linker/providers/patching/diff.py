@@ -1,19 +1,29 @@
-"""A strict reader of unified diffs: only diff sections, regular files, bounded sizes; everything else is refused.
+"""A strict reader of unified diffs: regular files, bounded sizes, and of the text around the sections only what cannot be one.
 
-Text before, between or after the sections is refused too: a diff hidden in a commit message must never be applied.
+Text before, between and after the sections is skipped, as git apply and patch do. Where it is unclear which sections are
+meant, as with a diff quoted in a commit message, the whole is refused.
 """
 
 import re
 from dataclasses import dataclass, field
 
 from computer_linker.errors import InvalidRequest, LimitExceeded
+from computer_linker.providers.patching.names import (
+    is_epoch,
+    one_name,
+    plain_name,
+    same_name,
+    unquoted,
+    without_prefixes,
+)
 
 MAX_FILES = 500
 MAX_HUNKS = 10_000
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(?: .*)?\Z")
 _MODES = ("100644", "100755")
 _NO_NEWLINE = "\\ No newline at end of file"
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_MAIL = re.compile(r"From [0-9a-f]{7,64} ")
+_NEVER_TEXT = re.compile(r"@@ -|\*{15}|Binary files .* differ|GIT binary patch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,20 @@ class Hunk:
     new: list[str]
     additions: int
     deletions: int
+    leading: int
+    """Context lines before the first change."""
+    trailing: int
+    """Context lines after the last change."""
+
+    @property
+    def ties_to_end(self) -> bool:
+        """True when only the file's end can follow it."""
+        return self.leading > 0 and self.trailing == 0
+
+    @property
+    def ties_to_start(self) -> bool:
+        """True when only the file's beginning can precede it."""
+        return self.leading == 0 and self.trailing > 0 and self.old_start <= 1
 
 
 @dataclass(slots=True)
@@ -35,6 +59,8 @@ class FilePatch:
     new: str | None
     hunks: list[Hunk] = field(default_factory=list)
     is_executable: bool | None = None
+    may_create: bool = False
+    """The section adds to an empty file, or makes it where there is none."""
 
     @property
     def additions(self) -> int:
@@ -56,43 +82,79 @@ class _Parser:
         self.lines = text.split("\n")
         self.at = 0
         self.hunks = 0
+        self.after_hunk = -1
+        """The line right after a hunk."""
+        self.since_mail = 0
+        """Sections since the last mail began."""
+        self.forms: set[str] = set()
+        self.has_text = False
 
     def run(self) -> list[FilePatch]:
         patches: list[FilePatch] = []
         while self.at < len(self.lines):
             line = self._line()
-            if line == "" and all(not rest.strip("\r") for rest in self.lines[self.at :]):
-                break
             if line.startswith("diff --git "):
                 patches.append(self._git_section())
-            elif line.startswith("--- "):
+            elif line.startswith("--- ") and self._line(1).startswith("+++ "):
                 patches.append(self._plain_section())
             else:
-                raise self._refusal("is not part of a unified diff; send only the diff itself")
+                self._text(line.removesuffix("\r"))
+                continue
+            self.since_mail += 1
             if len(patches) > MAX_FILES:
                 raise LimitExceeded(f"A patch may touch at most {MAX_FILES} files.", maxFiles=MAX_FILES)
         if not patches:
             raise InvalidRequest("The patch holds no diff section (`--- old`, `+++ new`, `@@ ... @@`).")
+        if len(self.forms) > 1 and self.has_text:
+            raise InvalidRequest(
+                "The patch holds sections with and without `diff --git`, and text between them: one may be a quotation. "
+                "Send only the diff itself."
+            )
         return patches
 
-    def _line(self) -> str:
-        return self.lines[self.at] if self.at < len(self.lines) else ""
+    def _text(self, line: str) -> None:
+        """Skip one line around the sections. What could be a part of a section is refused, never lost silently."""
+        if _NEVER_TEXT.match(line):
+            raise self._refusal("is a part of a diff without its header, or of a form that is not supported")
+        if self.after_hunk == self.at and line[:1] in ("+", "-", "\\") and line not in ("-- ", "--", "---"):
+            raise self._refusal("makes the hunk longer than its header says")
+        if line == "---" and self.since_mail:
+            raise self._refusal("ends a message that itself holds a diff; send only the diff that is meant")
+        if _MAIL.match(line):
+            self.since_mail = 0
+        self.has_text = self.has_text or bool(line.strip())
+        self.at += 1
+
+    def _line(self, ahead: int = 0) -> str:
+        return self.lines[self.at + ahead] if self.at + ahead < len(self.lines) else ""
 
     def _plain_section(self) -> FilePatch:
-        old, new = self._names()
-        patch = FilePatch(*_without_prefixes(old, new))
-        if patch.old != patch.new and None not in (patch.old, patch.new):
-            raise self._refusal("starts a section that names two different files; only a git diff can rename")
+        self.forms.add("plain")
+        stamps = [self._line(ahead).removesuffix("\r").partition("\t")[2] for ahead in (0, 1)]
+        old, new = without_prefixes(*self._names())
+        if old is not None and new is not None and old != new:
+            name = one_name(old, new)
+            if name is None:
+                raise self._refusal("starts a section that names two different files; only a git diff can rename")
+            old = new = name
+        patch = FilePatch(old, new)
         self._hunks(patch, needed=True)
+        hunk = patch.hunks[0]
+        if patch.old is not None and patch.new is not None and len(patch.hunks) == 1:
+            if not hunk.old and hunk.old_start == 0:
+                patch.may_create = True
+            elif not hunk.new and is_epoch(stamps[1]):
+                patch.new = None
         return patch
 
     def _git_section(self) -> FilePatch:
+        self.forms.add("git")
         header = self._line().removeprefix("diff --git ")
         self.at += 1
         notes = self._notes()
         patch = FilePatch(None, None)
         if self._line().startswith("--- "):
-            patch.old, patch.new = _without_prefixes(*self._names())
+            patch.old, patch.new = without_prefixes(*self._names())
             self._hunks(patch, needed=True)
         else:
             self._names_from_header(patch, header, notes)
@@ -132,7 +194,7 @@ class _Parser:
 
     def _name(self, mark: str) -> str | None:
         text = self._line().removesuffix("\r").removeprefix(mark)
-        name = _unquoted(text) if text.startswith('"') else text.split("\t", 1)[0].rstrip(" ")
+        name = unquoted(text) if text.startswith('"') else text.split("\t", 1)[0].rstrip(" ")
         if name is None or not name or any(ord(char) < 32 or ord(char) == 127 for char in name):
             raise self._refusal("has a file name that cannot be used")
         self.at += 1
@@ -141,9 +203,9 @@ class _Parser:
     def _names_from_header(self, patch: FilePatch, header: str, notes: dict[str, str]) -> None:
         """Of a section without hunks: an empty file made or deleted, a rename, a mode change."""
         if "rename from" in notes and "rename to" in notes:
-            patch.old, patch.new = _plain_name(notes["rename from"]), _plain_name(notes["rename to"])
+            patch.old, patch.new = plain_name(notes["rename from"]), plain_name(notes["rename to"])
             return
-        name = _same_name(header.removesuffix("\r"))
+        name = same_name(header.removesuffix("\r"))
         if name is None:
             raise self._refusal("follows a header whose file name is not clear")
         patch.old = None if "new file mode" in notes else name
@@ -186,7 +248,7 @@ class _Parser:
         self.at += 1
         old: list[str] = []
         new: list[str] = []
-        additions = deletions = 0
+        additions = deletions = leading = trailing = 0
         while old_left > 0 or new_left > 0:
             if self.at >= len(self.lines):
                 raise self._refusal("is missing: the hunk is shorter than its header says")
@@ -198,6 +260,7 @@ class _Parser:
                 new.append(text)
                 old_left -= 1
                 new_left -= 1
+                trailing += 1
             elif mark == "-":
                 old.append(text)
                 old_left -= 1
@@ -208,11 +271,15 @@ class _Parser:
                 additions += 1
             else:
                 raise self._refusal("is not a hunk line (it must start with a space, - or +)")
+            if mark in ("-", "+"):
+                leading = trailing if additions + deletions == 1 else leading
+                trailing = 0
             if old_left < 0 or new_left < 0:
                 raise self._refusal("makes the hunk longer than its header says")
             self.at += 1
             self._no_newline(mark, old, new)
-        return Hunk(start, old, new, additions, deletions)
+        self.after_hunk = self.at
+        return Hunk(start, old, new, additions, deletions, leading, trailing)
 
     def _no_newline(self, mark: str, old: list[str], new: list[str]) -> None:
         if not self._line().startswith(_NO_NEWLINE):
@@ -225,56 +292,3 @@ class _Parser:
 
     def _refusal(self, problem: str) -> InvalidRequest:
         return InvalidRequest(f"Line {self.at + 1} of the patch {problem}.", line=self.at + 1)
-
-
-def _without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
-    """Strip git's a/ and b/ where both sides have them."""
-    if (old is None or old.startswith("a/")) and (new is None or new.startswith("b/")):
-        return (None if old is None else old[2:]), (None if new is None else new[2:])
-    return old, new
-
-
-def _unquoted(text: str) -> str | None:
-    """A name in git's C-style quotes."""
-    out = bytearray()
-    at = 1
-    while at < len(text):
-        char = text[at]
-        if char == '"':
-            try:
-                return out.decode("utf-8")
-            except UnicodeDecodeError:
-                return None
-        if char == "\\":
-            if text[at + 1 : at + 4].isdigit() and len(text[at + 1 : at + 4]) == 3:
-                value = int(text[at + 1 : at + 4], 8) if set(text[at + 1 : at + 4]) <= set("01234567") else 256
-                if value > 255:
-                    return None
-                out.append(value)
-                at += 4
-                continue
-            escaped = _ESCAPES.get(text[at + 1 : at + 2])
-            if escaped is None:
-                return None
-            out += escaped.encode()
-            at += 2
-            continue
-        out += char.encode("utf-8", "replace")
-        at += 1
-    return None
-
-
-def _plain_name(text: str) -> str:
-    name = _unquoted(text) if text.startswith('"') else text
-    if not name or any(ord(char) < 32 for char in name):
-        raise InvalidRequest("The patch renames a file to or from a name that cannot be used.")
-    return name
-
-
-def _same_name(header: str) -> str | None:
-    """The name in `a/NAME b/NAME`, where both are the same."""
-    half = len(header) // 2
-    left, right = header[:half], header[half + 1 :]
-    if header[half : half + 1] == " " and left.startswith("a/") and right.startswith("b/") and left[2:] == right[2:]:
-        return _plain_name(left[2:])
-    return None

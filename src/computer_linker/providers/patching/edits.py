@@ -2,6 +2,7 @@
 
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded
 from computer_linker.providers.patching.nearest import nearest
+from computer_linker.providers.patching.text import readable
 
 MAX_TEXT = 20_000_000
 """The longest result of an edit: a short request with many replacements could otherwise grow without bound."""
@@ -21,7 +22,7 @@ def apply_edit(
         old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
     count = text.count(old)
     if count == 0:
-        details = nearest(text, old) if may_quote else {}
+        details = nearest(readable(text), old) if may_quote else {}
         raise Conflict(
             f"`oldText` is not in {shown}. Compare it with the nearest text.", path=shown, matches=0, **details
         )

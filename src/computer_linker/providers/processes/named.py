@@ -101,11 +101,12 @@ def _target(token: str, cwd: RootedPath, roots: Sequence[str]) -> str:
     """A token as a target of this scope; empty for one that is no path in it."""
     if not token or len(token) > 1000 or "\0" in token or "://" in token or token.startswith("~"):
         return ""
-    prefix, joined = cwd.prefix, "/".join((*cwd.parts, token))
+    # Without a root's name in front, a colon in the token could be read as the end of one.
+    prefix, joined = cwd.prefix or "./", "/".join((*cwd.parts, token))
     if token.startswith("/"):
         index = next((place for place, root in enumerate(roots) if token.startswith(root.rstrip("/") + "/")), None)
         if index is None:
             return ""
-        prefix, joined = f"@{index}/" if index else "", token[len(roots[index].rstrip("/")) + 1 :]
+        prefix, joined = f"@{index}/" if index else "./", token[len(roots[index].rstrip("/")) + 1 :]
     normal = posixpath.normpath(joined)
     return "" if normal in (".", "..") or normal.startswith("../") else prefix + normal

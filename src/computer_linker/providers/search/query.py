@@ -34,7 +34,7 @@ class TextQuery:
     after: int = 0
 
     def digest(self) -> str:
-        return _digest(self.pattern, self.breadth, self.ignore_case, self.fixed_strings)
+        return digest_of(self.pattern, self.breadth, self.ignore_case, self.fixed_strings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class NameQuery:
     breadth: Breadth
 
     def digest(self) -> str:
-        return _digest(self.breadth)
+        return digest_of(self.breadth)
 
 
 @dataclass(slots=True)
@@ -114,5 +114,6 @@ def from_cursor(cursor: str | None, digest: str) -> Position | None:
     return position
 
 
-def _digest(*parts: object) -> str:
+def digest_of(*parts: object) -> str:
+    """What a cursor belongs to, in a few characters."""
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -59,6 +59,9 @@ def text_spec(
         argv.append("--ignore-case")
     if query.fixed_strings and fallback is Fallback.NONE:
         argv.append("--fixed-strings")
+    if _names_the_mark(query.pattern):
+        # Otherwise ripgrep takes a byte order mark at a file's start for its encoding, and away from its text.
+        argv.append("--encoding=none")
     if query.before:
         argv.append(f"--before-context={query.before}")
     if query.after:
@@ -67,6 +70,11 @@ def text_spec(
     place = "./" if stdin is None else "-" if fallback is Fallback.NONE else "/dev/fd/0"
     argv += [f"--regexp={query.pattern if fallback is Fallback.NONE else _once_a_line(query)}", "--", place]
     return Spec(argv, cwd, _ENVIRONMENT, stdin=stdin, max_memory=_MEMORY, longest_still_s=_STILL_S)
+
+
+def _names_the_mark(pattern: str) -> bool:
+    """True for a pattern that names U+FEFF, as itself or escaped."""
+    return "\ufeff" in pattern or "feff" in pattern.lower()
 
 
 def _once_a_line(query: TextQuery) -> str:

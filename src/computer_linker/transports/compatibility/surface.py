@@ -1,17 +1,19 @@
 """Answers of the older tools and actions: the same facts and results in their older shape."""
 
+from pathlib import PurePath
 from typing import Any, Protocol
 
+from computer_linker.approvals.approvals import Approver
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, UnknownScope
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
+from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import sees_scope
-from computer_linker.providers.approvals import Approver
 from computer_linker.registry.context import Progress
-from computer_linker.transports.compatibility.names import OLDER
-from computer_linker.transports.compatibility.translate import translate
+from computer_linker.registry.older_calls import translate
+from computer_linker.registry.older_names import OLDER
 
 _PLACE = ("workspace", "workspaceId", "scope")
 _FLAGS = {
@@ -24,7 +26,18 @@ _FLAGS = {
 _EVERYTHING = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 CONTRACT = {
     "request": ["scope", "op", "target", "input", "options", "confirm"],
-    "success": ["ok", "operationId", "scope", "op", "startedAt", "durationMs", "data", "warnings", "effect"],
+    "success": [
+        "ok",
+        "operationId",
+        "scope",
+        "op",
+        "canonicalOp",
+        "startedAt",
+        "durationMs",
+        "data",
+        "warnings",
+        "effect",
+    ],
     "failure": ["ok", "operationId", "scope", "op", "startedAt", "durationMs", "error"],
 }
 
@@ -133,7 +146,22 @@ class Compatibility:
         if any(scope.id == given for scope in seen):
             return given
         alike = [scope.id for scope in seen if scope.name == given or given in scope.roots]
-        return alike[0] if len(alike) == 1 else given
+        if len(alike) == 1:
+            return alike[0]
+        return given if alike else _deepest(given, seen) or given
+
+
+def _deepest(given: str, scopes: list[Scope]) -> str | None:
+    """The scope whose root is the deepest above this absolute path; None where there is none, or two share the root."""
+    path = PurePath(given)
+    if not path.is_absolute() or ".." in path.parts:
+        return None
+    above = [
+        (len(PurePath(root).parts), scope.id) for scope in scopes for root in scope.roots if path.is_relative_to(root)
+    ]
+    deepest = max(above, default=(0, ""))[0]
+    found = {scope_id for depth, scope_id in above if depth == deepest}
+    return found.pop() if len(found) == 1 else None
 
 
 def _workspace(scope: dict[str, Any]) -> dict[str, Any]:

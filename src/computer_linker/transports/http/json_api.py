@@ -8,7 +8,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.envelope import Reply
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
-from computer_linker.transports.compatibility.names import OLDER
+from computer_linker.registry.older_names import OLDER
 from computer_linker.transports.compatibility.surface import Compatibility
 from computer_linker.transports.mcp.tools import Introspection
 
@@ -28,6 +28,8 @@ _STATUS = {
     "already_exists": 409,
     "conflict": 409,
     "confirm_required": 403,
+    "denied_by_person": 403,
+    "no_answer": 408,
     "paused": 503,
     "limit_exceeded": 413,
     "timeout": 504,

@@ -80,7 +80,8 @@ class McpEndpoint:
         if session_id is not None and session is None:
             await _protocol_error(send, 404, -32600, "Session not found")
             return
-        scope["linker.principal"] = who
+        named = None if session is None else session.negotiated.client
+        scope["linker.principal"] = replace(who, client=named) if named else who
         request = Request(scope, receive, send, headers, who, session_id, session)
         if scope["method"] != "POST":
             await self._without_message(request)

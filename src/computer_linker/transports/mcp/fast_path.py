@@ -10,10 +10,11 @@ from typing import Any, Literal
 from pydantic_core import to_json
 
 from computer_linker import __version__
+from computer_linker.approvals.approvals import Approver
+from computer_linker.approvals.request import NeedsInput
 from computer_linker.errors import LinkError
 from computer_linker.model.principal import Principal
 from computer_linker.model.request_id import MAX_ID
-from computer_linker.providers.approvals import Approver, NeedsInput
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.answers import paged, rendered
 from computer_linker.transports.mcp.dialog import input_required

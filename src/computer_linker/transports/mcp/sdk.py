@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from computer_linker import __version__
+from computer_linker.approvals.approvals import Approver
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.model.principal import Principal
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
 from computer_linker.transports.mcp.fast_path import (
     HANDSHAKE_VERSIONS,
@@ -127,6 +127,10 @@ def build_server(
     fast_path = FastPath(tools)
 
     async def list_tools(ctx: Any, params: Any) -> Any:
+        if getattr(params, "cursor", None) is not None:
+            from mcp.shared.exceptions import MCPError
+
+            raise MCPError(types.INVALID_PARAMS, "There is no page at this cursor: the tools are listed at once.")
         listed = fast_path.listed(negotiated_of(ctx))
         return types.ListToolsResult.model_validate({"tools": json.loads(listed)})
 
@@ -185,7 +189,7 @@ def _dialog_of(ctx: Any) -> Approver | None:
     if ctx.protocol_version not in HANDSHAKE_VERSIONS:
         return ask_by_result
 
-    async def ask(asked: Asked) -> Answer | None:
+    async def ask(asked: ApprovalRequest) -> Answer | None:
         form = question(asked)
         result = await ctx.session.elicit_form(
             form["message"], form["requestedSchema"], related_request_id=ctx.request_id

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 from pydantic_core import to_json
 
+from computer_linker.approvals.approvals import Approvals, Approver
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import missing_capabilities, sees_scope
-from computer_linker.providers.approvals import Approvals, Approver
 from computer_linker.providers.kept_results import KeptResults
 from computer_linker.registry import shapes
 from computer_linker.registry.cli_options import fields_of, type_name

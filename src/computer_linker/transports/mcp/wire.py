@@ -13,12 +13,12 @@ from typing import Any, Literal
 import anyio
 from pydantic_core import to_json
 
+from computer_linker.approvals.approvals import Approver
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.model.request_id import first_id_of, id_of, request_id_of
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
 from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, ToolCall, fault_of
@@ -223,7 +223,7 @@ class Wire:
             return None
         return ask_by_result if self._negotiated.era == "modern" else self._elicit
 
-    async def _elicit(self, asked: Asked) -> Answer | None:
+    async def _elicit(self, asked: ApprovalRequest) -> Answer | None:
         self._asked_count += 1
         request_id = f"computer-linker-{self._asked_count}"
         answered = self._questions[request_id] = self._loop.create_future()

@@ -107,7 +107,14 @@ class LocalFiles:
         )
 
     async def tree(
-        self, path: RootedPath, *, max_depth: int, max_entries: int, gitignore: bool, max_bytes: int = MAX_REPLY
+        self,
+        path: RootedPath,
+        *,
+        max_depth: int,
+        max_entries: int,
+        gitignore: bool,
+        max_bytes: int = MAX_REPLY,
+        after: tuple[str, ...] | None = None,
     ) -> Tree:
         return await _in_thread(
             lambda halted: walk_tree(
@@ -117,6 +124,7 @@ class LocalFiles:
                 max_entries=max_entries,
                 max_bytes=max_bytes,
                 gitignore=gitignore,
+                after=after,
                 halted=halted,
             )
         )

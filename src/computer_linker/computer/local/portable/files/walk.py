@@ -11,7 +11,7 @@ from computer_linker.computer.facets.files import ListedEntry, Listing, Tree, Tr
 from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.gitignore import IgnoreFile, is_ignored, parse_ignore
 from computer_linker.computer.local.portable.files.open import FOLDER, READ, Opener, type_of
-from computer_linker.errors import Aborted, LinkError, NotFound
+from computer_linker.errors import Aborted, LimitExceeded, LinkError, NotFound
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.model.times import shown_ns
 from computer_linker.policy.names import is_sensitive
@@ -21,6 +21,9 @@ TEMPORARY = ".~cl-"
 """The prefix of this service's temporary files; they are never listed."""
 _MAX_IGNORE_FILE = 1 << 20
 _LONGEST = 4 * 255 + 170
+_MOST_SKIPPED = 500_000
+_NONE_NEW = "\U0010ffff"
+"""Comes after every name."""
 Halted = Callable[[], bool]
 
 
@@ -31,7 +34,7 @@ def list_folder(
     with _folder(opener, path) as (descriptor, real):
         names = _names(descriptor, max_results + 1, include_hidden=include_hidden, after=after, real=real)
         page = names[:max_results]
-        prefix = "" if path.shown == "." else path.shown.rstrip("/") + "/"
+        prefix = path.base
         page = _fitting(page, len(prefix))
         entries, odd = _listed(descriptor, page, prefix)
     warnings = (_odd_names(odd),) if odd else ()
@@ -46,10 +49,11 @@ def walk_tree(
     max_entries: int,
     max_bytes: int,
     gitignore: bool,
+    after: tuple[str, ...] | None = None,
     halted: Halted,
 ) -> Tree:
     """Everything beneath a folder, breadth first, so that a truncated tree still has complete upper levels."""
-    return _TreeWalk(opener, path, max_depth, max_entries, max_bytes, gitignore, halted).run()
+    return _TreeWalk(opener, path, max_depth, max_entries, max_bytes, gitignore, after, halted).run()
 
 
 class _TreeWalk:
@@ -61,6 +65,7 @@ class _TreeWalk:
         max_entries: int,
         max_bytes: int,
         gitignore: bool,
+        after: tuple[str, ...] | None,
         halted: Halted,
     ) -> None:
         self.opener = opener
@@ -69,6 +74,9 @@ class _TreeWalk:
         self.left = max_entries
         self.room = max_bytes
         self.gitignore = gitignore
+        self.after = None if after is None else (len(after), after)
+        """The last entry of the page before: its depth, then its names, which is the order of the walk."""
+        self.last: tuple[str, ...] | None = None
         self.halted = halted
         self.entries: list[TreeEntry] = []
         self.unread = 0
@@ -94,17 +102,18 @@ class _TreeWalk:
                 continue
             if depth < self.max_depth:
                 queue.extend((folder.child(name), depth + 1, here) for name in folders)
-        return Tree(self.entries, is_truncated, self._warnings())
+        return Tree(self.entries, is_truncated, self._warnings(), self.last if is_truncated else None)
 
     def _level(
         self, descriptor: int, folder: RootedPath, real: RootedPath, ignores: tuple[IgnoreFile, ...]
     ) -> tuple[list[str], bool]:
         """Add one folder's entries; returns the folders to enter, and whether a limit was reached."""
-        prefix = "" if folder.shown == "." else folder.shown.rstrip("/") + "/"
+        prefix = folder.base
         inside = "".join(part + "/" for part in real.parts)
         folders: list[str] = []
         append = self.entries.append
-        for entry in _sorted_entries(descriptor, self.left + 1, real):
+        below = folder.parts[len(self.path.parts) :]
+        for entry in _sorted_entries(descriptor, self.left + 1, real, self._first_new(below)):
             name = entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
             if ignores and (
@@ -112,6 +121,10 @@ class _TreeWalk:
             ):
                 continue
             if self.gitignore and name == ".git":
+                continue
+            is_open = is_folder and not is_closed((*real.parts, name), real.rules)
+            if self.after is not None and (len(below) + 1, (*below, name)) <= self.after:
+                folders += [name] if is_open else []
                 continue
             if self.left <= 0 or self.room <= 0:
                 return folders, True
@@ -124,14 +137,22 @@ class _TreeWalk:
                 shown = self._plain(shown)
             if is_folder:
                 append({"path": shown, "type": "directory", "size": 0})
-                if not is_closed((*real.parts, name), real.rules):
-                    folders.append(name)
+                folders += [name] if is_open else []
             else:
                 append({"path": shown, "type": type_of(found.st_mode), "size": found.st_size})
+            self.last = (*below, name)
             self.left -= 1
             # The size of the entry's JSON with its quotes escaped once more.
             self.room -= len(shown) + 66
         return folders, False
+
+    def _first_new(self, below: tuple[str, ...]) -> str | None:
+        """The name after which this folder's entries are new; None where all of them are, `_NONE_NEW` where none is."""
+        if self.after is None or self.after[0] < len(below) + 1:
+            return None
+        if self.after[0] > len(below) + 1 or self.after[1][:-1] > below:
+            return _NONE_NEW
+        return self.after[1][-1] if self.after[1][:-1] == below else None
 
     def _plain(self, shown: str) -> str:
         plain = printable(shown)
@@ -248,7 +269,10 @@ def _listed(descriptor: int, names: list[str], prefix: str) -> tuple[list[Listed
     return entries, odd
 
 
-def _sorted_entries(descriptor: int, wanted: int, real: RootedPath) -> list["os.DirEntry[str]"]:
+def _sorted_entries(
+    descriptor: int, wanted: int, real: RootedPath, after: str | None = None
+) -> list["os.DirEntry[str]"]:
+    """The entries by name; of those up to `after`, which were returned before, only the folders, to enter them."""
     denied = real.rules.denied
     kept: list[os.DirEntry[str]] = []
     bound = wanted + 50_000
@@ -256,9 +280,13 @@ def _sorted_entries(descriptor: int, wanted: int, real: RootedPath) -> list["os.
         for entry in entries:
             if entry.name.startswith(TEMPORARY) or (denied and is_denied((*real.parts, entry.name), denied)):
                 continue
+            if after is not None and entry.name <= after and not entry.is_dir(follow_symlinks=False):
+                continue
             kept.append(entry)
-            if len(kept) > bound:
+            if len(kept) > bound and after is None:
                 kept = nsmallest(wanted, kept, key=_name)
+            elif len(kept) > _MOST_SKIPPED:
+                raise LimitExceeded("A folder has too many entries to continue the tree in it; use file.list there.")
     kept.sort(key=_name)
     return kept
 

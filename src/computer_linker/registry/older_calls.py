@@ -4,7 +4,7 @@ from typing import Any
 
 from computer_linker.errors import InvalidRequest, UnknownOperation
 from computer_linker.registry.catalog import Catalog
-from computer_linker.transports.compatibility.names import OLDER, Older
+from computer_linker.registry.older_names import FIELDS, OLDER, Older
 
 _ENVELOPE = ("target", "input", "options")
 _VIEWS = ("last", "timeline", "sessions", "connections", "failed_replay", "debug_bundle")
@@ -16,7 +16,7 @@ def translate(catalog: Catalog, name: Any, fields: dict[str, Any]) -> dict[str, 
         raise InvalidRequest("`operation` names what to do, such as read or git_diff.")
     older = OLDER.get(name)
     if older is None and name in catalog.by_name:
-        return {"op": name, **_only_envelope(fields)}
+        return _renamed(name, _only_envelope(fields))
     if older is None or older.op not in catalog.by_name:
         raise UnknownOperation(f"There is no operation {name[:80]!r}.")
     if name == "batch":
@@ -44,17 +44,40 @@ def _sorted(catalog: Catalog, older: Older, fields: dict[str, Any]) -> dict[str,
             raise InvalidRequest(f"`{part}` is an object.")
         for given_name, value in (given or {}).items():
             name = str(given_name)
-            parts[part][older.renamed.get(name, name)] = value
+            if name in older.target and target is None and name not in known:
+                target = value
+                continue
+            name, value = _current(older.renamed, name, value)
+            parts[part][name] = value
     for key, value in fields.items():
         if key in _ENVELOPE or value is None:
             continue
         if key in older.target and target is None:
             target = value
             continue
-        key = older.renamed.get(key, key)
+        key, value = _current(older.renamed, key, value)
         parts["input" if key in known else "options"][key] = value
     call: dict[str, Any] = {"op": older.op, **{part: value for part, value in parts.items() if value}}
     return call if target is None else {**call, "target": target}
+
+
+def _current(renamed: dict[str, str], name: str, value: Any) -> tuple[str, Any]:
+    """A field under its own name; the opposite of a flag that was named the other way round."""
+    own = renamed.get(name, name)
+    if own.startswith("!"):
+        return own[1:], not value if type(value) is bool else value
+    return own, value
+
+
+def _renamed(name: str, call: dict[str, Any]) -> dict[str, Any]:
+    """A call under the operation's own name, with the other names of its options replaced."""
+    options, others = call.get("options"), FIELDS.get(name)
+    if others is None or type(options) is not dict:
+        return {"op": name, **call}
+    made = dict(_current(others, key, value) for key, value in options.items())
+    if len(made) != len(options):
+        raise InvalidRequest("An option is given under two names.")
+    return {"op": name, **call, "options": made}
 
 
 def _only_envelope(fields: dict[str, Any]) -> dict[str, Any]:

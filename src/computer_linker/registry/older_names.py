@@ -19,6 +19,13 @@ class Older:
     """Input implied by the older name."""
 
 
+FIELDS: dict[str, dict[str, str]] = {
+    "file.search": {"before": "contextBefore", "after": "contextAfter", "caseSensitive": "!ignoreCase"},
+    "file.find": {"limit": "maxResults"},
+}
+"""Other names of options under the operation's own name; `!` takes the opposite of a flag."""
+
+_SEARCH = {"pattern": "query", **FIELDS["file.search"]}
 _CWD = ("cwd", "path")
 _PROCESS = ("processId", "id")
 _LIMIT = {"maxResults": "limit"}
@@ -33,8 +40,8 @@ OLDER: dict[str, Older] = {
     "path_info": Older("file.stat", "read"),
     "find_files": Older("file.find", "read", renamed={"query": "pattern", "glob": "pattern"}),
     "glob": Older("file.find", "read", renamed={"glob": "pattern"}),
-    "search_text": Older("file.search", "read", renamed={"pattern": "query"}),
-    "grep": Older("file.search", "read", renamed={"pattern": "query"}),
+    "search_text": Older("file.search", "read", renamed=_SEARCH),
+    "grep": Older("file.search", "read", renamed=_SEARCH),
     "search_symbols": Older("code.search_symbols", "read"),
     "instructions": Older("code.context", "read"),
     "agent_skills": Older("code.context", "read"),
@@ -69,7 +76,7 @@ OLDER: dict[str, Older] = {
     "process_stop": Older("command.stop", "shell", _PROCESS),
     "codex": Older("codex.run", "codex", _CWD),
     "codex_start": Older("codex.start", "codex", _CWD),
-    "codex_runs": Older("codex.list", "codex", (), _LIMIT),
+    "codex_runs": Older("codex.list", "codex", ("id", "runId", "sessionId"), _LIMIT),
     **{
         f"codex_{workflow}": Older("codex.run", "codex", _CWD, input={"workflow": workflow})
         for workflow in ("plan", "review", "fix", "test", "continue")

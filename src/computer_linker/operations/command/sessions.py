@@ -1,0 +1,88 @@
+"""Agent sessions among the managed processes: listed, read and stopped by the same operations, for callers with `codex:run`."""
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.capability import Capability
+from computer_linker.operations.command.list import ListedProcess, Status
+from computer_linker.operations.command.read import ProcessOutput, ReadOptions
+from computer_linker.operations.command.stop import StoppedProcess
+from computer_linker.policy.engine import holds
+from computer_linker.providers.agents.agents import Agents
+from computer_linker.providers.agents.events import line_of
+from computer_linker.providers.agents.sessions import Session
+from computer_linker.registry import Context
+
+_STATUS: dict[str, Status] = {
+    "running": "running", "completed": "exited", "failed": "exited", "stopped": "stopped", "timed_out": "stopped", "lost": "lost",
+}  # fmt: skip
+
+
+def sessions_of(ctx: Context) -> list[Session]:
+    """The caller's agent sessions in this scope; none without `codex:run`."""
+    if not holds(ctx.principal, ctx.scope, Capability.CODEX_RUN):
+        return []
+    return ctx.use(Agents).listed(ctx.principal, ctx.scope.id)
+
+
+def session_of(ctx: Context, target: str) -> Session | None:
+    """The caller's agent session of this id; None for the id of a process. Raises ProcessNotFound for another's."""
+    if target.startswith("proc_") or not holds(ctx.principal, ctx.scope, Capability.CODEX_RUN):
+        return None
+    return ctx.use(Agents).find(target, ctx.principal, ctx.scope.id)
+
+
+def listed_session(session: Session) -> ListedProcess:
+    """A session as a managed process; its status is that of its last turn."""
+    turn = session.last
+    return ListedProcess(
+        process_id=session.session_id,
+        kind=session.agent,
+        name=None,
+        command_preview=f"{session.agent} {turn.workflow} (turn {len(session.turns)})",
+        status=_STATUS[turn.status],
+        started_at=turn.started_at,
+        ended_at=turn.ended_at,
+        exit_code=turn.exit_code,
+        signal=turn.signal,
+        pty=False,
+        boundary=turn.boundary,
+        processes=None,
+        cpu_seconds=None,
+        memory_bytes=None,
+        ports=[],
+    )
+
+
+async def session_output(ctx: Context, session: Session, options: ReadOptions) -> ProcessOutput:
+    """Its events since the cursor, as lines of text; the cursor counts events."""
+    agents = ctx.use(Agents)
+    log, running = agents.log_of(session.session_id), agents.running(session.session_id)
+    if options.cursor > log.end:
+        raise InvalidRequest("The cursor lies beyond the output there is.", field="cursor", end=log.end)
+    if running is not None and options.wait_seconds and log.end <= options.cursor:
+        await running.live.changed(options.wait_seconds)
+        session = running.session
+    events, cursor, dropped = log.since(options.cursor, min(options.max_bytes, ctx.scope.policy.max_output_bytes))
+    text = "".join(f"{line}\n" for event in events if (line := line_of(event)))
+    turn = session.last
+    ctx.note(events=len(events), status=turn.status)
+    return ProcessOutput(
+        status=_STATUS[turn.status],
+        exit_code=turn.exit_code,
+        signal=turn.signal,
+        chunks=[{"stream": "stdout", "text": text}] if text and options.stream != "stderr" else [],
+        cursor=cursor,
+        dropped=dropped,
+    )
+
+
+async def stop_session(ctx: Context, session: Session, grace_s: float) -> StoppedProcess:
+    """Stop the session's turn, if one runs, and wait until that is recorded."""
+    agents = ctx.use(Agents)
+    running = agents.running(session.session_id)
+    if running is not None:
+        await agents.stop(running, grace_s)
+        session = running.session
+    ctx.effect = "confirmed" if running is not None else "suspected_noop"
+    turn = session.last
+    ctx.note(status=turn.status)
+    return StoppedProcess(status=_STATUS[turn.status], exit_code=turn.exit_code, signal=turn.signal)
