@@ -91,7 +91,7 @@ def _native(package: str, pattern: str) -> Path:
 def install(package: str, overrides: dict[str, str] | None = None) -> Path:
     """The folder one pinned package is installed in. Raises NodeMissing, naming npm, when it cannot be had.
 
-    `overrides` pin dependencies of it whose newest version a registry may lack.
+    `overrides` pin dependencies of it whose newest version a registry may lack; then its install scripts are not run either.
     """
     name, _, version = package.rpartition("@")
     folder = TOOLS / f"{name.replace('/', '-').lstrip('@')}-{version}"
@@ -114,6 +114,8 @@ def _npm_install(package: str, folder: Path, overrides: dict[str, str]) -> None:
     folder.mkdir(parents=True)
     (folder / "package.json").write_text(json.dumps({"private": True, "overrides": overrides}))
     command = [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--no-save", "--loglevel=error"]
+    if overrides:
+        command.append("--ignore-scripts")
     # The pinned programs run on the pinned Node, whatever the machine's own is.
     environment = {**os.environ, "npm_config_engine_strict": "false", "npm_config_update_notifier": "false"}
     try:
