@@ -26,6 +26,8 @@ class Call:
     """What was read from another server's spelling, for the warnings."""
     stream: Any = None
     """Bytes that travel beside the request, between computers; the call lasts as long as they do."""
+    batch: tuple[str, ...] = ()
+    """The steps of the batch that this call is one of, for an approver to see."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Introspection(Protocol):
 
     async def operation_history(self, arguments: dict[str, Any], principal: Principal) -> Reply: ...
 
+    async def diagnostics(self, principal: Principal) -> dict[str, Any]: ...
+
 
 class Tools:
     """The tools of one surface, in an order that is constant while the service runs."""
