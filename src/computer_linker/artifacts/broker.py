@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 import anyio
 
 from computer_linker.artifacts.kinds import HEAD, MIME_BY_KIND, REFUSED_TYPES, media_type
-from computer_linker.artifacts.store import ArtifactStore, Filter, Owner
+from computer_linker.artifacts.store import ArtifactStore, Filter, Owner, Stated
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.artifact import Artifact
 from computer_linker.model.principal import Principal
@@ -34,10 +34,10 @@ class ArtifactBroker:
         if self._store is not None:
             self._store.close()
 
-    async def keep(self, content: bytes, kind: str, title: str, owner: Owner) -> Artifact:
+    async def keep(self, content: bytes, kind: str, title: str, owner: Owner, stated: Stated = Stated()) -> Artifact:
         """Store bytes as an artifact of this kind. Raises InvalidRequest when they do not match the kind."""
         found = checked_type(content, kind)
-        return await self._do(lambda store: store.add(content, kind, found, title, owner))
+        return await self._do(lambda store: store.add(content, kind, found, title, owner, stated))
 
     async def find(self, artifact_id: str, scope: str, caller: Principal) -> Artifact:
         """One artifact of this scope and caller; the owner may use all."""

@@ -1,13 +1,19 @@
 """Parses the output of agent-browser and similar tools: a list of entries, or an object with well-known fields."""
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from computer_linker.artifacts.kinds import ProofKind, kind_named, normalised_kind
+from computer_linker.artifacts.store import Stated
 from computer_linker.errors import InvalidRequest
 
 MAX_ENTRIES = 200
+_MAX_DESCRIPTION = 2000
+_MAX_METADATA = 8000
+_MIME = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,63}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,63}(;[ -~]{0,80})?")
 _ENTRY_FIELDS = frozenset(
     {"kind", "title", "description", "path", "uri", "text", "json", "mimeType", "rawType", "metadata"}
 )
@@ -29,6 +35,9 @@ class Entry:
     title: str
     path: str | None = None
     text: str | None = None
+    stated: Stated = field(default_factory=Stated)
+    is_uri: bool = False
+    """The path came as a `file:` URI."""
 
 
 def parse_manifest(payload: Any) -> list[Entry]:
@@ -67,16 +76,13 @@ def _entry(item: Any) -> Entry:
     unknown = sorted(item.keys() - _ENTRY_FIELDS)
     if unknown:
         raise InvalidRequest(f"An artifact has an unknown field {unknown[0][:60]!r}.", known=sorted(_ENTRY_FIELDS))
-    if item.get("uri") is not None:
-        raise InvalidRequest("Artifacts are taken by a path inside the scope, never by a URI.")
     text = item.get("text")
     if text is None and item.get("json") is not None:
-        import json
-
         text = json.dumps(item["json"], ensure_ascii=False)
-    path = item.get("path")
-    if (path is None) == (text is None):
-        raise InvalidRequest("An artifact has either a path or text.")
+    uri = item.get("uri")
+    path = item.get("path") if uri is None else path_of_uri(_string(uri, "uri"))
+    if (path is None) == (text is None) or (uri is not None and item.get("path") is not None):
+        raise InvalidRequest("An artifact has exactly one of a path, a uri and text.")
     kind = normalised_kind(item.get("kind"), item.get("rawType"), item.get("title"), has_text=text is not None)
     title = item.get("title")
     return Entry(
@@ -84,7 +90,38 @@ def _entry(item: Any) -> Entry:
         title[:200] if type(title) is str else kind,
         path=None if path is None else _string(path, "path"),
         text=None if text is None else _string(text, "text"),
+        stated=stated_of(item.get("description"), item.get("mimeType"), item.get("metadata")),
+        is_uri=uri is not None,
     )
+
+
+def path_of_uri(uri: str) -> str:
+    """The path that a `file:` URI of this computer names. Raises InvalidRequest for any other: nothing is ever fetched."""
+    try:
+        parts = urlsplit(uri)
+        path = unquote(parts.path, errors="strict") if parts.path.startswith("/") else ""
+    except ValueError:
+        raise InvalidRequest("The URI is not well formed.", field="uri") from None
+    if parts.scheme.lower() != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
+        raise InvalidRequest(
+            f"A {parts.scheme or 'relative'} URI is not taken: this service fetches nothing. Give a file: URI of this computer, "
+            "a path, or the text itself.",
+            scheme=parts.scheme[:40],
+        )
+    if not path or "\0" in path:
+        raise InvalidRequest("A file: URI names an absolute path.")
+    return path
+
+
+def stated_of(description: Any, mime_type: Any, metadata: Any) -> Stated:
+    """What is stated about an artifact, bounded. Raises InvalidRequest for what is too long or of a wrong form."""
+    if description is not None and (type(description) is not str or len(description) > _MAX_DESCRIPTION):
+        raise InvalidRequest(f"`description` is a text of at most {_MAX_DESCRIPTION} characters.", field="description")
+    if mime_type is not None and (type(mime_type) is not str or not _MIME.fullmatch(mime_type)):
+        raise InvalidRequest("`mimeType` is a media type such as image/png.", field="mimeType")
+    if metadata is not None and (type(metadata) is not dict or len(json.dumps(metadata)) > _MAX_METADATA):
+        raise InvalidRequest(f"`metadata` is an object of at most {_MAX_METADATA} characters.", field="metadata")
+    return Stated(description or "", mime_type or "", metadata or {})
 
 
 def _string(value: Any, name: str) -> str:

@@ -1,14 +1,16 @@
 """The artifact store: content-addressed files, metadata in SQLite, bounded in size and count."""
 
 import hashlib
+import json
 import os
 import secrets
 import shutil
 import sqlite3
 import time
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.artifact import Artifact
@@ -20,14 +22,19 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS artifacts (
   id TEXT PRIMARY KEY, kind TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL, media_type TEXT NOT NULL,
   title TEXT NOT NULL, scope TEXT NOT NULL, session TEXT NOT NULL, operation TEXT NOT NULL, label TEXT NOT NULL,
-  backend TEXT NOT NULL, created_at REAL NOT NULL, principal TEXT NOT NULL DEFAULT ''
+  backend TEXT NOT NULL, created_at REAL NOT NULL, principal TEXT NOT NULL DEFAULT '',
+  description TEXT NOT NULL DEFAULT '', mime_type TEXT NOT NULL DEFAULT '', metadata TEXT NOT NULL DEFAULT '{}'
 );
 CREATE INDEX IF NOT EXISTS by_scope ON artifacts (scope, created_at);
 CREATE INDEX IF NOT EXISTS by_digest ON artifacts (sha256);
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 """
-_UPGRADE = "ALTER TABLE artifacts ADD COLUMN principal TEXT NOT NULL DEFAULT ''"
-_FIELDS = "id, kind, sha256, size, media_type, title, scope, session, operation, label, backend, created_at, principal"
+_ADDED = {"principal": "''", "description": "''", "mime_type": "''", "metadata": "'{}'"}
+"""Columns that a table of an older version lacks, and their default."""
+_FIELDS = (
+    "id, kind, sha256, size, media_type, title, scope, session, operation, label, backend, created_at, principal, "
+    "description, mime_type, metadata"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,15 @@ class Owner:
     backend: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the caller stated about an artifact, stored as given; nothing is decided by it."""
+
+    description: str = ""
+    mime_type: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
 class ArtifactStore:
     """A private folder of objects and one table. Used from worker threads, one at a time (the broker serializes)."""
 
@@ -78,24 +94,27 @@ class ArtifactStore:
         if only_to_read:
             # Beside a running service: nothing is created, changed or waited for.
             self._db = sqlite3.connect(f"{place.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-            if not self._has_principals():
-                self._fields = _FIELDS.replace("principal", "'' AS principal")
+            for name in self._missing_columns():
+                self._fields = self._fields.replace(f", {name}", f", {_ADDED[name]} AS {name}")
             return
         (folder / "objects").mkdir(mode=0o700, parents=True, exist_ok=True)
         self._db = sqlite3.connect(place, check_same_thread=False, isolation_level=None)
         self._db.executescript("PRAGMA journal_mode=WAL;" + _SCHEMA)
-        if not self._has_principals():
-            self._db.execute(_UPGRADE)
+        for name in self._missing_columns():
+            self._db.execute(f"ALTER TABLE artifacts ADD COLUMN {name} TEXT NOT NULL DEFAULT {_ADDED[name]}")
         self._newest = float(self._db.execute("SELECT coalesce(max(created_at), 0) FROM artifacts").fetchone()[0])
 
     def close(self) -> None:
         self._db.close()
 
-    def _has_principals(self) -> bool:
-        """False for a table created by an older version."""
-        return any(row[1] == "principal" for row in self._db.execute("PRAGMA table_info(artifacts)"))
+    def _missing_columns(self) -> list[str]:
+        """What a table created by an older version lacks."""
+        there = {row[1] for row in self._db.execute("PRAGMA table_info(artifacts)")}
+        return [name for name in _ADDED if name not in there]
 
-    def add(self, content: bytes, kind: str, media: str, title: str, owner: Owner) -> Artifact:
+    def add(
+        self, content: bytes, kind: str, media: str, title: str, owner: Owner, stated: Stated = Stated()
+    ) -> Artifact:
         """Store bytes and metadata. The scope's oldest artifacts are deleted when its limits are reached."""
         limit = self._bounds.max_bytes
         if len(content) > limit:
@@ -109,13 +128,14 @@ class ArtifactStore:
         made = Artifact(
             id="art_" + secrets.token_hex(12), kind=kind, sha256=digest, size=len(content), media_type=media,
             title=title, scope=owner.scope, session=owner.session, operation=owner.operation, label=owner.label,
-            backend=owner.backend, created_at=self._now(), principal=owner.principal,
+            backend=owner.backend, created_at=self._now(), principal=owner.principal, description=stated.description,
+            mime_type=stated.mime_type, metadata=json.dumps(stated.metadata, ensure_ascii=False),
         )  # fmt: skip
         values = (
             made.id, kind, digest, made.size, media, title, made.scope, made.session, made.operation, made.label,
-            made.backend, made.created_at, made.principal,
+            made.backend, made.created_at, made.principal, made.description, made.mime_type, made.metadata,
         )  # fmt: skip
-        self._db.execute(f"INSERT INTO artifacts ({_FIELDS}) VALUES ({','.join('?' * 13)})", values)  # noqa: S608  # constant names
+        self._db.execute(f"INSERT INTO artifacts ({_FIELDS}) VALUES ({','.join('?' * len(values))})", values)  # noqa: S608  # constant names
         return made
 
     def find(self, artifact_id: str, scope: str | None, principal: str | None = None) -> Artifact:

@@ -1,10 +1,11 @@
 """Computer: a machine with one attribute per facet, its capability manifest and convenience methods."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.manifest import FACETS, FacetName, FacetState, Manifest
+from computer_linker.errors import InvalidRequest
 from computer_linker.model.scope import Scope
 
 if TYPE_CHECKING:
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
     from computer_linker.computer.facets.clipboard import Clipboard
     from computer_linker.computer.facets.facts import Facts
     from computer_linker.computer.facets.files import Files
-    from computer_linker.computer.facets.keyboard import Keyboard
+    from computer_linker.computer.facets.keyboard import Keyboard, KeyEvent
     from computer_linker.computer.facets.notifications import Notifications
-    from computer_linker.computer.facets.pointer import Button, Modifier, Pointer
-    from computer_linker.computer.facets.processes import Processes
+    from computer_linker.computer.facets.pointer import Button, Modifier, Pointer, PointerEvent
+    from computer_linker.computer.facets.processes import CompletedCommand, Processes
     from computer_linker.computer.facets.screen import Screen
     from computer_linker.computer.facets.windows import Windows
     from computer_linker.computer.text_entry import Entered
@@ -83,6 +84,43 @@ class Computer:
     async def scroll(self, at: "Point", dx: int = 0, dy: int = 0) -> None:
         """Turn the wheel at a desktop point; positive is right and down."""
         await self.pointer.scroll(at, dx=dx, dy=dy)
+
+    async def point(self, event: "PointerEvent") -> None:
+        """Do one act of the pointer, given as a value."""
+        match event.action:
+            case "move":
+                await self.pointer.move(event.at)
+            case "click":
+                await self.click(event.at, event.button, event.count, event.modifiers)
+            case "drag":
+                path = [event.at, event.to or event.at]
+                await self.pointer.drag(path, button=event.button, modifiers=event.modifiers)
+            case "scroll":
+                await self.pointer.scroll(event.at, dx=event.dx, dy=event.dy, modifiers=event.modifiers)
+
+    async def key(self, event: "KeyEvent") -> None:
+        """Do one act of the keyboard, given as a value."""
+        if (event.key is None) == (event.text is None):
+            raise InvalidRequest("A key event has either a key or text.")
+        if event.text is not None:
+            await self.keyboard.type_text(event.text)
+        elif event.key is not None:
+            await self.keyboard.press([*event.modifiers, event.key], count=event.count)
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60,
+        limit: int = 1_000_000,
+    ) -> "CompletedCommand":
+        """Run one program, named by its absolute path, to its end. No policy is applied here: that is the dispatcher's."""
+        from computer_linker.computer.completed import run_to_end
+
+        given = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"} if env is None else env
+        return await run_to_end(self.processes, argv, stdin=stdin, env=given, timeout_s=timeout_s, limit=limit)
 
     async def press(self, key: str, count: int = 1) -> None:
         """Press one key."""

@@ -130,7 +130,7 @@ def _fix(scope: Scope) -> str:
 
 
 def _could_replace(other: Scope, real: str) -> bool:
-    if other.type != "folder" or Capability.FS_WRITE not in other.granted:
+    if Capability.FS_WRITE not in other.granted:
         return False
     tops = (os.path.realpath(root) for root in other.roots)
     return any(real != top and real.startswith(top.rstrip("/") + "/") for top in tops)

@@ -10,8 +10,10 @@ from computer_linker.config.load import parse
 from computer_linker.config.roots import Identities
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid, Problem
+from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
 
+_RUNS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN})
 _PUBLIC_URL_NAMES = ("COMPUTER_LINKER_PUBLIC_BASE_URL", "LOCALPORT_PUBLIC_BASE_URL")
 
 
@@ -57,15 +59,35 @@ def _refuse_forbidden(config: Config, state: Path) -> None:
         Problem(("scopes", index, "roots", number), problem, "root")
         for index, scope in enumerate(config.scopes)
         for number, root in enumerate(scope.roots)
-        if scope.type == "folder" and (problem := forbidden_root(root, state)) is not None
+        if (problem := forbidden_root(root, state)) is not None
     ]
     if wrong:
         raise ConfigInvalid.of(wrong, "correct that root; nothing was changed")
 
 
-def _held(scope: Scope, state: Path, config: Config, known: Identities) -> Scope:
-    if scope.type != "folder":
+def work_folder(state: Path) -> Path:
+    """Where computer scopes without roots have their working folders: beside the state folder, which no program may see."""
+    return state.with_name(f"{state.name}-work")
+
+
+def _with_working_folder(scope: Scope, state: Path) -> Scope:
+    """A computer scope that may run programs, with a folder of its own where the owner named none."""
+    if scope.type != "computer" or scope.roots or not _RUNS & scope.granted:
         return scope
+    folder = work_folder(state) / scope.id
+    try:
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise ConfigInvalid(
+            f"the working folder of scope {scope.id} cannot be made: {error.strerror}",
+            f"make {folder}, or give it roots",
+        ) from error
+    return scope.model_copy(update={"roots": [str(folder)]})
+
+
+def _held(scope: Scope, state: Path, config: Config, known: Identities) -> Scope:
+    scope = _with_working_folder(scope, state)
     denied = list(scope.policy.denied_paths)
     for root in scope.roots:
         inside = state_inside(root, state)

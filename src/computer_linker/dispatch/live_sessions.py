@@ -9,7 +9,7 @@ from typing import Self
 
 import anyio
 
-from computer_linker.dispatch.pause import stopped_by_pause
+from computer_linker.dispatch.pause import stopped_alone, stopped_by_pause
 from computer_linker.errors import Aborted, LinkError, PermissionDenied
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import NO_SESSION, Principal
@@ -31,11 +31,30 @@ class LiveSession:
     since: float
     last_seen: float
     calls: int = 0
-    running: set[anyio.CancelScope] = field(default_factory=set)
+    running: dict[str, "RunningCall"] = field(default_factory=dict)
+    """Its calls by operation id."""
     closes: list[Callable[[], None]] = field(default_factory=list)
     current: Callable[[], Principal] | None = None
     """The principal as it is known by now: a client names itself after it has connected."""
     is_ended: bool = False
+
+
+@dataclass(eq=False)
+class RunningCall:
+    """One call while it runs: its session (none for the owner's own), and how it was stopped."""
+
+    session: LiveSession | None
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    over: anyio.Event = field(default_factory=anyio.Event)
+    is_stopped_alone: bool = False
+
+    def failure(self, *, has_begun: bool) -> LinkError:
+        """The failure of this call once it was stopped: alone, with its session, or with every client's."""
+        if self.is_stopped_alone:
+            return stopped_alone(has_begun=has_begun)
+        if self.session is not None and self.session.is_ended:
+            return _ended_by_owner(has_begun=has_begun)
+        return stopped_by_pause(has_begun=has_begun)
 
 
 class LiveSessions:
@@ -64,18 +83,30 @@ class LiveSessions:
                 self._sessions.pop(_key(principal), None)
 
     @contextmanager
-    def running(self, principal: Principal, scope: anyio.CancelScope) -> Iterator[LiveSession | None]:
+    def running(self, principal: Principal, operation_id: str) -> Iterator[RunningCall]:
         """Count a client's call, and end it with its session. Raises PermissionDenied for a session that was ended."""
         if principal.is_owner:
-            yield None
+            yield RunningCall(None)
             return
         session = self.seen(principal)
         session.calls += 1
-        session.running.add(scope)
+        call = session.running[operation_id] = RunningCall(session)
         try:
-            yield session
+            yield call
         finally:
-            session.running.discard(scope)
+            session.running.pop(operation_id, None)
+            call.over.set()
+
+    async def stop_call(self, operation_id: str) -> bool:
+        """End one call of a client and wait until it has ended; False when none runs under this id."""
+        found = (one.running[operation_id] for one in self._sessions.values() if operation_id in one.running)
+        call = next(found, None)
+        if call is None:
+            return False
+        call.is_stopped_alone = True
+        call.scope.cancel()
+        await call.over.wait()
+        return True
 
     def seen(self, principal: Principal) -> LiveSession:
         """The session of a caller. Raises PermissionDenied once the owner has ended it."""
@@ -110,16 +141,16 @@ class LiveSessions:
                 self._ended[(session.principal.id, session.principal.session)] = None
             while len(self._ended) > _MAX:
                 self._ended.popitem(last=False)
-        for scope in list(session.running):
-            scope.cancel()
+        for call in list(session.running.values()):
+            call.scope.cancel()
         for close in list(session.closes):
             close()
 
     def stop_all(self) -> int:
         """End the calls of every client, and no session; return how many there were."""
-        running = [scope for one in self._sessions.values() for scope in one.running]
-        for scope in running:
-            scope.cancel()
+        running = [call for one in self._sessions.values() for call in one.running.values()]
+        for call in running:
+            call.scope.cancel()
         return len(running)
 
     def _seen(self, key: Key, principal: Principal) -> LiveSession:
@@ -140,10 +171,8 @@ class LiveSessions:
             del self._sessions[key]
 
 
-def why_stopped(session: LiveSession | None, *, has_begun: bool) -> LinkError:
-    """The failure of a call that the owner stopped: by ending its session, or by a pause."""
-    if session is None or not session.is_ended:
-        return stopped_by_pause(has_begun=has_begun)
+def _ended_by_owner(*, has_begun: bool) -> LinkError:
+    """The failure of a call whose session the owner ended."""
     if not has_begun:
         return PermissionDenied(
             "The owner of this computer has ended this session. Nothing was done.", rule="session_ended"

@@ -21,3 +21,8 @@ class Artifact:
     created_at: float
     principal: str
     """Whose it is; empty in a store of an older version, where only the owner can use it."""
+    description: str = ""
+    mime_type: str = ""
+    """The type that was stated with it; `media_type` is what the bytes are."""
+    metadata: str = "{}"
+    """Further facts that came with it, as JSON."""

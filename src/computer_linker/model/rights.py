@@ -1,13 +1,11 @@
 """What policy needs of an operation, so that policy does not import the registry."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Protocol
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.model.scope import ScopePolicy
-
-ScopeKind = Literal["folder", "computer", "any", "service"]
+from computer_linker.model.scope import ScopeKind, ScopePolicy
 
 
 class Rights(Protocol):

@@ -1,7 +1,7 @@
 """A scope: a named permission boundary, and the policy inside it."""
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
@@ -12,6 +12,8 @@ from computer_linker.model.capability import Capability, with_implied
 SandboxMode = Literal["required", "auto", "off"]
 ConfirmMode = Literal["never", "act", "all"]
 OutcomeMode = Literal["direct", "view", "ask"]
+ScopeKind = Literal["folder", "computer", "any", "service"]
+"""The scopes an operation is for."""
 
 
 class CommandRule(Model):
@@ -56,8 +58,16 @@ class ScopePolicy(Model):
     allow_windows: bool = True
     allow_processes: bool = True
     excluded_applications: list[str] = []
-    preferred_backend: Literal["ghost-os", "agent-browser", "cua-driver", "peekaboo"] | None = None
+    preferred_backend: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")] | None = None
     allow_local_fallback: bool = True
+    intake_roots: Annotated[
+        list[Annotated[str, Field(pattern=r"^(/.+|[a-z0-9][a-z0-9-]{0,39})$")]],
+        Field(
+            max_length=20,
+            description="Where artifacts may be taken from beside the scope: a backend's name for its own folder, "
+            "`temporary`, or an absolute path.",
+        ),
+    ] = []
 
 
 def _unknown(name: str, known: list[str]) -> str:
@@ -96,24 +106,19 @@ class Scope(Model):
                 raise ValueError(f"root {root!r} must be an absolute path")
         return self
 
+    def serves(self, on: ScopeKind) -> bool:
+        """True when operations for this kind of scope work here: those on folders also in a computer scope that has roots."""
+        return on in ("any", self.type) or (on == "folder" and self.type == "computer" and bool(self.roots))
+
     @cached_property
     def granted(self) -> frozenset[Capability]:
         """The capabilities given, with what they imply."""
         return with_implied(frozenset(Capability(name) for name in self.capabilities))
 
-    @cached_property
+    @property
     def root_names(self) -> tuple[str, ...]:
         """A name of each root, for `name:path`: that of its folder, numbered where two have the same."""
-        names: list[str] = []
-        for root in self.roots:
-            plain = re.split(r"[/\\]", root.rstrip("/\\"))[-1].replace(":", "-")
-            # A single letter would be a drive.
-            plain = plain if len(plain) > 1 else f"root-{plain}".rstrip("-")
-            name, number = plain, 2
-            while name in names:
-                name, number = f"{plain}-{number}", number + 1
-            names.append(name)
-        return tuple(names)
+        return _names_of(tuple(self.roots))
 
     @property
     def refused(self) -> dict[str, str]:
@@ -134,3 +139,17 @@ class Scope(Model):
 
 SERVICE = Scope.model_construct(id="", type="service")
 """Where the owner's operations run. No config can name it and no client can ask for it."""
+
+
+@lru_cache(maxsize=256)
+def _names_of(roots: tuple[str, ...]) -> tuple[str, ...]:
+    names: list[str] = []
+    for root in roots:
+        plain = re.split(r"[/\\]", root.rstrip("/\\"))[-1].replace(":", "-")
+        # A single letter would be a drive.
+        plain = plain if len(plain) > 1 else f"root-{plain}".rstrip("-")
+        name, number = plain, 2
+        while name in names:
+            name, number = f"{plain}-{number}", number + 1
+        names.append(name)
+    return tuple(names)

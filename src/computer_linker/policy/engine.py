@@ -54,7 +54,7 @@ def _judged(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     missing = missing_capabilities(scope, rights, principal)
     if missing:
         return Verdict("deny", f"Scope {scope.id} does not allow {', '.join(missing)}.", needs, missing)
-    if rights.on not in ("any", scope.type):
+    if not scope.serves(rights.on):
         return Verdict("deny", f"{rights.name} needs a {rights.on} scope; {scope.id} is a {scope.type} scope.", needs)
     if needs_confirmation(scope, rights.effect) or (rights.asked_by is not None and rights.asked_by(scope.policy)):
         return Verdict("ask", f"Scope {scope.id} asks a person before {rights.name}.", needs)

@@ -43,7 +43,7 @@ def writers_of(scopes: Iterable[Scope], *, but: str | None = None, protects: boo
 
 def _writers(scopes: Iterable[Scope], but: str | None, protects: bool) -> Iterator[Writer]:
     for scope in scopes:
-        if scope.type != "folder" or scope.id == but or Capability.FS_WRITE not in scope.granted:
+        if scope.id == but or Capability.FS_WRITE not in scope.granted:
             continue
         policy = scope.policy
         is_held = policy.sandbox != "off" and protects

@@ -65,7 +65,7 @@ class Catalog:
         return [
             op
             for op in self.operations.values()
-            if op.on in ("any", scope.type) and op.needs <= granted and (not op.needs_any or op.needs_any & granted)
+            if scope.serves(op.on) and op.needs <= granted and (not op.needs_any or op.needs_any & granted)
         ]
 
 

@@ -74,6 +74,10 @@ def test_the_order_of_choice_is_artifact_policy_available_none() -> None:
     there = [Backend("a", "cli", True, "installed", "", ("screenshot",)), Backend("b", "cli", True, "installed", "")]
     assert choose(there, Preference(latest="b", preferred="a")) == ("b", "artifact")
     assert choose(there, Preference(latest="gone", preferred="b")) == ("b", "policy")
+    away = Backend("c", "cli", False, "missing", "")
+    assert choose([*there, away], Preference(latest="c", preferred="b")) == ("c", "artifact"), (
+        "also while it is not ready"
+    )
     assert choose(there) == ("a", "available")
     assert choose([]) == (None, "none")
     local = Backend("local", "built-in", True, "ready", "", ("screenshot",))

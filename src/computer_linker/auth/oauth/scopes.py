@@ -15,6 +15,9 @@ GROUPS: dict[str, frozenset[C]] = {
             C.CLIPBOARD_READ,
             C.CLIPBOARD_WRITE,
             C.APP_CONTROL,
+            C.PROCESS_OBSERVE,
+            C.NOTIFICATIONS_READ,
+            C.SESSION_LOCK,
         }
     ),
     "linker:history": frozenset({C.HISTORY_ALL}),

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Literal, Protocol
 
+from computer_linker.computer.facets.processes import Process
 from computer_linker.model.base import Model
 
 
@@ -32,6 +33,10 @@ class Facts(Protocol):
 
     async def environment(self) -> Environment:
         """The system, its release and the kind of desktop session."""
+        ...
+
+    async def processes(self) -> list[Process]:
+        """Every process of the computer that may be seen, by pid."""
         ...
 
     async def lock_screen(self) -> None:

@@ -3,6 +3,17 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from computer_linker.model.base import Model
+
+
+class KeyEvent(Model):
+    """One act of the keyboard as a value, for Computer.key: a key with its modifiers, or text."""
+
+    key: str | None = None
+    modifiers: list[str] = []
+    count: int = 1
+    text: str | None = None
+
 
 class Keyboard(Protocol):
     """The keyboard of a desktop. Every key is released again, whatever happens.

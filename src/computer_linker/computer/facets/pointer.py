@@ -3,10 +3,25 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from computer_linker.model.base import Model
 from computer_linker.model.geometry import Point
 
 Button = Literal["left", "middle", "right", "back", "forward"]
 Modifier = Literal["ctrl", "alt", "shift", "super"]
+
+
+class PointerEvent(Model):
+    """One act of the pointer as a value, for Computer.point."""
+
+    action: Literal["move", "click", "drag", "scroll"]
+    at: Point
+    to: Point | None = None
+    """Where a drag ends."""
+    button: Button = "left"
+    count: int = 1
+    modifiers: list[Modifier] = []
+    dx: int = 0
+    dy: int = 0
 
 
 class Pointer(Protocol):

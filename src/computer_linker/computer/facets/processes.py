@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from computer_linker.model.base import Model
+
 SignalName = Literal["term", "int", "kill", "hup", "quit", "usr1", "usr2"]
 FIRST_KEPT_FD = 10
 """`Launch.fds` appear in the child as 10, 11, 12 …, so that an argv can name them."""
@@ -115,6 +117,32 @@ class Ended:
     """Why the program could not be started at all."""
     reached: tuple[tuple[str, int], ...] = ()
     """Limits it reached, `processes` or `memory`, each with its value."""
+
+
+class CompletedCommand(Model):
+    """A program that ran to its end, and the start of what it printed."""
+
+    argv: list[str]
+    exit_code: int
+    signal: str | None = None
+    timed_out: bool = False
+    stdout: str
+    stderr: str
+    truncated: bool = False
+
+
+class Process(Model):
+    """One process of the computer, without its arguments: those may hold secrets."""
+
+    pid: int
+    parent: int
+    name: str
+    """Of its program."""
+    started_at: str
+    is_own: bool
+    """It runs as the same user as this service."""
+    memory_bytes: int
+    cpu_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

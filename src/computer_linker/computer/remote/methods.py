@@ -138,6 +138,9 @@ _CONTROL = frozenset({Capability.DESKTOP_CONTROL})
 _APPS = frozenset({Capability.APP_CONTROL})
 _APP_LOOK = frozenset({Capability.DESKTOP_OBSERVE, Capability.APP_CONTROL})
 _OBSERVE = frozenset({Capability.DESKTOP_OBSERVE, Capability.DESKTOP_CONTROL})
+_PROCESSES = frozenset({Capability.PROCESS_OBSERVE})
+_NOTICES = frozenset({Capability.NOTIFICATIONS_READ})
+_LOCK = frozenset({Capability.SESSION_LOCK})
 _CLIP_READ = frozenset({Capability.CLIPBOARD_READ})
 _CLIP_WRITE = frozenset({Capability.CLIPBOARD_WRITE})
 _READ = frozenset({Capability.FS_READ})
@@ -182,7 +185,8 @@ def _screen_and_input(row: _Row) -> None:
     add("input", "subscribe", needs_any=_OBSERVE, is_stream=True)
     add = row("session", "facts", facts.Facts)
     add("environment", needs_any=_LOOK | _APP_LOOK)
-    add("lock_screen", needs=_CONTROL, effect=Effect.ACT, known="unverifiable")
+    add("processes", needs=_PROCESSES)
+    add("lock_screen", needs_any=_CONTROL | _LOCK, effect=Effect.ACT, known="unverifiable")
 
 
 def _applications(row: _Row) -> None:
@@ -201,8 +205,8 @@ def _applications(row: _Row) -> None:
     add("taken", needs=_CLIP_WRITE)
     add("write", needs=_CLIP_WRITE, effect=Effect.ACT, known="unverifiable")
     add = row("notices", "notifications", notifications.Notifications)
-    add("recent", needs_any=_OBSERVE)
-    add("subscribe", needs_any=_OBSERVE, is_stream=True)
+    add("recent", needs_any=_OBSERVE | _NOTICES)
+    add("subscribe", needs_any=_OBSERVE | _NOTICES, is_stream=True)
     add = row("controls", "accessibility", accessibility.Accessibility)
     for look in (
         "applications", "hidden", "tree", "element", "ancestors", "focused", "text", "text_length", "caret", "actions",

@@ -7,6 +7,7 @@ from computer_linker.computer.facets.apps import App
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.facets.facts import Environment, InputSeen
 from computer_linker.computer.facets.notifications import Notification
+from computer_linker.computer.facets.processes import Process
 from computer_linker.computer.simulated.world import World
 from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.geometry import Point, Rect, Window
@@ -151,6 +152,16 @@ class SimulatedFacts:
         return Environment(
             system="simulated", release="1", architecture="none", session="simulated", desktop="simulated", locale="C"
         )
+
+    async def processes(self) -> list[Process]:
+        found = {one.pid: one for one in self._world.windows}
+        return [
+            Process(
+                pid=pid, parent=1, name=window.app.lower(), started_at="2026-01-01T00:00:00.000Z", is_own=True,
+                memory_bytes=0, cpu_seconds=0.0,
+            )
+            for pid, window in sorted(found.items())
+        ]  # fmt: skip
 
     async def lock_screen(self) -> None:
         self._world.is_locked = True

@@ -1,7 +1,8 @@
 """An artifact in the replies of the artifact operations."""
 
+import json
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -18,6 +19,9 @@ class ArtifactFacts(Model):
     path: Annotated[str, Field(description="A reference of this service, not a path on the disk.")]
     media_type: Annotated[str, Field(description="What the bytes are, by their content.")]
     title: str
+    description: str
+    mime_type: Annotated[str | None, Field(description="The type that was stated with it; `mediaType` is what it is.")]
+    metadata: dict[str, Any]
     owner: dict[str, str]
     created_at: str
 
@@ -31,6 +35,9 @@ class KeptMany(Model):
 
 
 Kind = Annotated[ProofKind | str | None, Field(max_length=60, description="Left out, it is inferred.")]
+Description = Annotated[str | None, Field(max_length=2000)]
+MimeType = Annotated[str | None, Field(max_length=200, description="Kept as stated; what the bytes are is found out.")]
+Metadata = Annotated[dict[str, Any] | None, Field(description="Further facts, kept as given: 8000 characters of JSON.")]
 Label = Annotated[str | None, Field(max_length=120, description="A free label: an issue, a pull request, a run.")]
 
 
@@ -49,6 +56,9 @@ def facts(artifact: Artifact) -> ArtifactFacts:
         path=f"artifact:{artifact.id}",
         media_type=artifact.media_type,
         title=artifact.title,
+        description=artifact.description,
+        mime_type=artifact.mime_type or None,
+        metadata=json.loads(artifact.metadata),
         owner=owner,
         created_at=datetime.fromtimestamp(artifact.created_at, UTC)
         .isoformat(timespec="milliseconds")

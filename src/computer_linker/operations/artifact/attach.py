@@ -6,12 +6,13 @@ from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.kinds import kind_named, kind_of_file, normalised_kind
+from computer_linker.artifacts.manifest import stated_of
 from computer_linker.artifacts.store import Owner
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.artifact.answer import KeptArtifact, Kind, Label, facts
+from computer_linker.operations.artifact.answer import Description, KeptArtifact, Kind, Label, Metadata, MimeType, facts
 from computer_linker.operations.artifact.intake import file_content
 from computer_linker.registry import Context, Example, operation
 
@@ -19,6 +20,9 @@ from computer_linker.registry import Context, Example, operation
 class AttachInput(Model):
     kind: Kind = None
     title: Annotated[str | None, Field(max_length=200)] = None
+    description: Description = None
+    mime_type: MimeType = None
+    metadata: Metadata = None
     owner: Label = None
     text: Annotated[str | None, Field(max_length=4_000_000, description="Keep this text instead of a file.")] = None
 
@@ -48,7 +52,8 @@ async def artifact_attach(ctx: Context, target: str | None = None, input: Attach
         kind = normalised_kind(input.kind, has_text=True)
     owner = Owner(ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, input.owner or "")
     broker = ctx.use(ArtifactBroker)
-    kept = await broker.keep(content, kind, input.title or (target or kind).rpartition("/")[2][:200], owner)
+    stated = stated_of(input.description, input.mime_type, input.metadata)
+    kept = await broker.keep(content, kind, input.title or (target or kind).rpartition("/")[2][:200], owner, stated)
     ctx.effect = "confirmed" if await broker.content(kept) == content else "partial"
     ctx.note(artifact=kept.id, kind=kept.kind, bytes=kept.size, sha256=kept.sha256)
     return KeptArtifact(artifact=facts(kept))

@@ -6,14 +6,14 @@ from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker, checked_type
 from computer_linker.artifacts.kinds import normalised_kind
-from computer_linker.artifacts.manifest import Entry, entries_of, is_answer, parse_manifest
-from computer_linker.artifacts.store import MAX_BYTES, Owner
-from computer_linker.errors import InvalidRequest, LimitExceeded
+from computer_linker.artifacts.manifest import Entry, entries_of, is_answer, parse_manifest, stated_of
+from computer_linker.artifacts.store import MAX_BYTES, Owner, Stated
+from computer_linker.errors import InvalidRequest, LimitExceeded, PathOutOfScope
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.json_text import read_json
-from computer_linker.operations.artifact.answer import KeptMany, Kind, Label, facts
+from computer_linker.operations.artifact.answer import Description, KeptMany, Kind, Label, Metadata, MimeType, facts
 from computer_linker.operations.artifact.intake import file_content
 from computer_linker.registry import Context, Example, operation
 
@@ -29,6 +29,9 @@ class IngestInput(Model):
     path: Annotated[str | None, Field(max_length=4096, description="One file inside the scope.")] = None
     text: Annotated[str | None, Field(max_length=4_000_000)] = None
     title: Annotated[str | None, Field(max_length=200)] = None
+    description: Description = None
+    mime_type: MimeType = None
+    metadata: Metadata = None
     owner: Label = None
     backend: Annotated[str | None, Field(max_length=60, description="The program that made it.")] = None
 
@@ -48,7 +51,8 @@ class IngestInput(Model):
 async def artifact_ingest(ctx: Context, target: str | None = None, input: IngestInput = IngestInput()) -> KeptMany:
     """Keep what a program made: a manifest (file), agent-browser's own answers, one path, or a text.
 
-    Only files inside the scope are opened, and only with fs:read.
+    Only files inside the scope, or in a folder that the scope's policy `intakeRoots` names, are opened, and only with fs:read.
+    A `uri` is a file: URI of this computer; nothing is fetched.
     """
     contents = await _contents(ctx, await _entries(ctx, target, input))
     total = sum(len(content) for _, content in contents)
@@ -56,7 +60,7 @@ async def artifact_ingest(ctx: Context, target: str | None = None, input: Ingest
         ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, input.owner or "", input.backend or ""
     )
     broker = ctx.use(ArtifactBroker)
-    kept = [await broker.keep(content, entry.kind, entry.title, owner) for entry, content in contents]
+    kept = [await broker.keep(content, entry.kind, entry.title, owner, entry.stated) for entry, content in contents]
     ctx.effect = "confirmed"
     ctx.note(artifacts=len(kept), bytes=total)
     return KeptMany(artifacts=[facts(artifact) for artifact in kept])
@@ -66,12 +70,15 @@ async def _entries(ctx: Context, target: str | None, input: IngestInput) -> list
     given = [name for name in ("manifest", "path", "text") if getattr(input, name) is not None]
     if (target is not None) + len(given) != 1:
         raise InvalidRequest("Give exactly one of a manifest file as target, input.manifest, input.path or input.text.")
+    stated = stated_of(input.description, input.mime_type, input.metadata)
+    if stated != Stated() and (target is not None or input.manifest is not None):
+        raise InvalidRequest("Each artifact of a manifest has its own description, mimeType and metadata.")
     if target is not None:
         return _parsed(read_json(await file_content(ctx, target, _MAX_MANIFEST)))
     if input.manifest is not None:
         return _parsed(input.manifest)
     kind = normalised_kind(input.kind, (input.path or "").rpartition(".")[2], has_text=input.text is not None)
-    return [Entry(kind, input.title or kind, path=input.path, text=input.text)]
+    return [Entry(kind, input.title or kind, path=input.path, text=input.text, stated=stated)]
 
 
 def _parsed(payload: Any) -> list[Entry]:
@@ -96,4 +103,11 @@ async def _content(ctx: Context, entry: Entry, left: int) -> bytes:
     if entry.text is not None:
         return entry.text.encode()
     # One byte is always requested: an empty file at the limit is no reason to refuse.
-    return await file_content(ctx, entry.path or "", max(1, min(MAX_BYTES, left)))
+    try:
+        return await file_content(ctx, entry.path or "", max(1, min(MAX_BYTES, left)))
+    except PathOutOfScope as error:
+        if not entry.is_uri:
+            raise
+        raise InvalidRequest(
+            "The URI names a file outside the scope and its intake roots.", field="uri", **error.details
+        ) from None

@@ -9,7 +9,8 @@ from computer_linker.artifacts.store import Filter
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.providers.backends.found import Backend, Preference, choose, discover, local_fallback, matrix
+from computer_linker.providers.backends.definition import Backend
+from computer_linker.providers.backends.found import Preference, choose, discover, local_fallback, matrix
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.registry import Context, Example, operation
 
@@ -24,6 +25,9 @@ class BackendFacts(Model):
     detail: str
     supported_kinds: list[str]
     process_health: Annotated[str | None, Field(description="healthy, stale or unknown, where the program tells.")]
+    policy_touchpoints: Annotated[
+        list[str], Field(description="The capabilities and policy fields that decide over it.")
+    ]
 
 
 class Chosen(Model):
@@ -55,11 +59,17 @@ async def backend_status(ctx: Context) -> BackendStatus:
     backends, local = await discover(ctx.computer, find), local_fallback(ctx.computer, find)
     newest = await ctx.use(ArtifactBroker).listed(Filter(ctx.scope.id, principal=ctx.principal.id), _LOOKED_AT)
     policy = ctx.scope.policy
+    if policy.preferred_backend not in (None, *(backend.name for backend in backends)):
+        ctx.warn(
+            f"The policy's preferredBackend {policy.preferred_backend!r} is not a backend that this service knows."
+        )
     latest = next((artifact.backend for artifact in newest if artifact.backend), None)
     preference = Preference(latest, policy.preferred_backend, policy.allow_local_fallback)
     name, source = choose(backends, preference)
     if name is None and local.available and preference.allows_fallback:
         name, source = local.name, "fallback"
+    if name is not None and not any(one.name == name and one.available for one in (*backends, local)):
+        ctx.warn(f"{name} made the latest artifact here, and is not ready now.")
     return BackendStatus(
         backends=[_facts(backend) for backend in backends],
         local_fallback=_facts(local),
@@ -77,4 +87,5 @@ def _facts(backend: Backend) -> BackendFacts:
         detail=backend.detail,
         supported_kinds=list(backend.kinds),
         process_health=backend.health,
+        policy_touchpoints=list(backend.touchpoints),
     )

@@ -1,56 +1,26 @@
 """Discovers backends and their kinds of evidence, and chooses one."""
 
-import re
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.processes import Launch
-from computer_linker.errors import LinkError
 from computer_linker.policy.programs import find_program
-from computer_linker.providers.processes.streams import collect
+from computer_linker.providers.backends import known
+from computer_linker.providers.backends.definition import KINDS, Backend, ExternalBackend, Find
+from computer_linker.providers.backends.known.ghost_os import process_health, setup_state
 
-_MAX_BYTES = 64 * 1024
-
-
-async def ask(computer: Computer, argv: list[str], deadline_s: float) -> str | None:
-    """What the program printed on stdout and stderr; None when it failed to start or did not end in time."""
-    if not computer.capabilities().has("processes"):
-        return None
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(Path.home()), "LC_ALL": "C.UTF-8"}
-    try:
-        child = await computer.processes.spawn(Launch(argv=tuple(argv), env=environment))
-    except (LinkError, OSError):
-        return None
-    with anyio.move_on_after(deadline_s):
-        child.go()
-        out, err, ended = await collect(child, _MAX_BYTES)
-        return None if ended.reason is not None else (out + err).decode("utf-8", "replace")
-    return None
-
-
-State = Literal["installed", "ready", "needs_setup", "stale", "unknown", "missing"]
-KINDS = ("screenshot", "video_recording", "browser_trace", "browser_verification", "console_logs")
-Find = Callable[[str], str | None]
+__all__ = [
+    "Backend", "Preference", "choose", "discover", "known_backends", "local_fallback", "matrix", "process_health",
+    "setup_state",
+]  # fmt: skip
 Source = Literal["artifact", "policy", "available", "fallback", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """One program that can produce evidence. `state` is `unknown` when its output is not as documented."""
-
-    name: str
-    style: str
-    available: bool
-    state: State
-    detail: str
-    kinds: Sequence[str] = field(default=())
-    health: Literal["healthy", "stale", "unknown"] | None = None
-    """The health of its processes, where reported."""
+_LOCAL_TOUCHPOINTS = ("artifact:write", "screen:capture", "allowLocalFallback", "excludedApplications")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +32,24 @@ class Preference:
     allows_fallback: bool = True
 
 
+@cache
+def known_backends() -> tuple[ExternalBackend, ...]:
+    """The backend of each file in `known/`, Ghost OS first, then by name."""
+    modules = [importlib.import_module(f"{known.__name__}.{one.name}") for one in pkgutil.iter_modules(known.__path__)]
+    return tuple(sorted((module.BACKEND for module in modules), key=lambda one: (one.name != "ghost-os", one.name)))
+
+
 async def discover(computer: Computer, find: Find = find_program) -> list[Backend]:
     """Probe every known backend concurrently, installed or not."""
-    probes = (
-        _ghost(computer, find),
-        _by_version(computer, find, "agent-browser", (*KINDS, "network_log", "document")),
-        _by_version(computer, find, "cua-driver", ("screenshot",)),
-        _by_version(computer, find, "peekaboo", ("screenshot",)),
-    )
-    found: dict[int, Backend] = {}
+    found: dict[str, Backend] = {}
 
-    async def keep(number: int, probe: Coroutine[Any, Any, Backend]) -> None:
-        found[number] = await probe
+    async def keep(backend: ExternalBackend) -> None:
+        found[backend.name] = await backend.probe(computer, find)
 
     async with anyio.create_task_group() as group:
-        for number, probe in enumerate(probes):
-            group.start_soon(keep, number, probe)
-    return [found[number] for number in range(len(probes))]
+        for backend in known_backends():
+            group.start_soon(keep, backend)
+    return [found[backend.name] for backend in known_backends()]
 
 
 def local_fallback(computer: Computer, find: Find = find_program) -> Backend:
@@ -87,13 +58,13 @@ def local_fallback(computer: Computer, find: Find = find_program) -> Backend:
     screen = manifest.facets.get("screen")
     if screen is None or not manifest.has("screen"):
         reason = screen.reason if screen is not None else "This machine has no desktop session."
-        return Backend("local", "built-in", False, "missing", reason)
+        return Backend("local", "built-in", False, "missing", reason, touchpoints=_LOCAL_TOUCHPOINTS)
     kinds = ["screenshot"]
     if manifest.has("accessibility"):
         kinds.append("browser_verification")
     if find("ffmpeg") is not None:
         kinds.append("video_recording")
-    return Backend("local", "built-in", True, "ready", f"by {screen.backend}", kinds)
+    return Backend("local", "built-in", True, "ready", f"by {screen.backend}", kinds, touchpoints=_LOCAL_TOUCHPOINTS)
 
 
 def matrix(
@@ -104,7 +75,7 @@ def matrix(
     for kind in KINDS:
         able = [backend for backend in backends if backend.available and kind in backend.kinds]
         falls_back = preference.allows_fallback and local.available and kind in local.kinds
-        use, source = choose(able, preference)
+        use, source = choose(able, preference)  # of those that can make it
         if use is None and falls_back:
             use, source = local.name, "fallback"
         rows[kind] = {
@@ -117,63 +88,10 @@ def matrix(
 
 
 def choose(backends: Sequence[Backend], preference: Preference = Preference()) -> tuple[str | None, Source]:
-    """The backend to use: that of the latest artifact, else the policy's preferred one, else the first available."""
+    """The backend to use: the latest artifact's, ready or not, else the policy's preferred one, else the first available."""
     there = [backend.name for backend in backends if backend.available]
-    if preference.latest is not None and preference.latest in there:
+    if preference.latest is not None and any(backend.name == preference.latest for backend in backends):
         return preference.latest, "artifact"
     if preference.preferred is not None and preference.preferred in there:
         return preference.preferred, "policy"
     return (there[0], "available") if there else (None, "none")
-
-
-def setup_state(status: str | None) -> State:
-    """The state from `ghost status`. Anything but the documented outputs is unknown."""
-    if status is None:
-        return "unknown"
-    text = status.lower()
-    if re.search(r"run ghost setup|ghost setup|not granted|not configured", text):
-        return "needs_setup"
-    return "ready" if re.search(r"status:\s*ready\b", text) else "unknown"
-
-
-def process_health(doctor: str | None) -> Literal["healthy", "stale", "unknown"]:
-    """The health of its processes from `ghost doctor`."""
-    if doctor is None:
-        return "unknown"
-    if re.search(r"\[fail\]\s*processes:", doctor, re.IGNORECASE):
-        return "stale"
-    counted = re.search(r"processes:\s*(\d+)", doctor, re.IGNORECASE)
-    if counted is not None:
-        return "healthy" if int(counted.group(1)) <= 1 else "stale"
-    return "healthy" if re.search(r"\[ok\]\s*processes:", doctor, re.IGNORECASE) else "unknown"
-
-
-async def _ghost(computer: Computer, find: Find) -> Backend:
-    path = find("ghost")
-    if path is None:
-        return Backend(
-            "ghost-os", "cli", False, "missing", "Install Ghost OS (macOS): it provides the `ghost` program."
-        )
-    state = setup_state(await ask(computer, [path, "status"], 5))
-    health = process_health(await ask(computer, [path, "doctor"], 10))
-    if state == "ready" and health == "stale":
-        state = "stale"
-    detail = {
-        "ready": "ready",
-        "needs_setup": "Run: ghost setup",
-        "stale": "Old ghost processes are left over. Run: ghost doctor",
-        "unknown": "It did not answer as documented within its time.",
-    }[state]
-    return Backend("ghost-os", "cli", state == "ready", state, f"{detail}; processes {health}", ("screenshot",), health)
-
-
-async def _by_version(computer: Computer, find: Find, name: str, kinds: Sequence[str]) -> Backend:
-    style = "cli"
-    path = find(name)
-    if path is None:
-        return Backend(name, style, False, "missing", f"{name} is not installed.")
-    output = await ask(computer, [path, "--version"], 5)
-    version = re.search(r"\d+(?:\.\d+)+", output or "")
-    if version is None:
-        return Backend(name, style, False, "unknown", "It did not say its version within five seconds.")
-    return Backend(name, style, True, "installed", f"version {version.group(0)}", kinds)

@@ -5,7 +5,11 @@ import platform
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Literal
 
+import anyio
+
 from computer_linker.computer.facets.facts import Environment, InputSeen
+from computer_linker.computer.facets.processes import Process
+from computer_linker.computer.local.linux.process_list import all_processes
 from computer_linker.errors import ProviderUnavailable, UnsupportedPlatform
 
 Session = Literal["x11", "wayland", "none"]
@@ -35,6 +39,10 @@ class LinuxFacts:
             desktop=self._environ.get("XDG_CURRENT_DESKTOP", "")[:64],
             locale=(self._environ.get("LC_ALL") or self._environ.get("LANG", ""))[:64],
         )
+
+    async def processes(self) -> list[Process]:
+        """Every process in /proc."""
+        return await anyio.to_thread.run_sync(all_processes)
 
     async def lock_screen(self) -> None:
         """Ask the session's screen saver to lock."""

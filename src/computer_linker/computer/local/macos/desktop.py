@@ -9,6 +9,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.facets.clipboard import Clip, every_form
 from computer_linker.computer.facets.facts import Environment, InputSeen
+from computer_linker.computer.facets.processes import Process
 from computer_linker.computer.local.macos.input import MacKeyboard, MacPointer
 from computer_linker.computer.local.macos.screen import MacScreen
 from computer_linker.computer.local.macos.windows import MacWindows
@@ -81,6 +82,10 @@ class MacFacts:
             session="quartz",
             desktop="aqua",
         )
+
+    async def processes(self) -> list[Process]:
+        """Not offered."""
+        raise UnsupportedPlatform("The list of processes is not built on macOS yet.")
 
     async def lock_screen(self) -> None:
         """Not offered."""

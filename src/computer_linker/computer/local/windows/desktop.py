@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.facets.facts import Environment, InputSeen
+from computer_linker.computer.facets.processes import Process
 from computer_linker.computer.local.windows.api import user32
 from computer_linker.computer.local.windows.clipboard import WindowsClipboard
 from computer_linker.computer.local.windows.input import WindowsKeyboard, WindowsPointer
@@ -26,6 +27,10 @@ class WindowsFacts:
             session="win32",
             desktop="windows",
         )
+
+    async def processes(self) -> list[Process]:
+        """Not offered."""
+        raise UnsupportedPlatform("The list of processes is not built on Windows yet.")
 
     async def lock_screen(self) -> None:
         """Lock the session."""

@@ -1,0 +1,1 @@
+"""Notices that applications show to the person."""

@@ -1,0 +1,1 @@
+"""One file a backend; each assigns its ExternalBackend to `BACKEND`."""
