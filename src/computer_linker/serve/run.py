@@ -155,17 +155,17 @@ async def _serve(
         await peers.aclose()
 
 
-def _ensure(home: Path) -> None:
-    if ensure(home, secrets.token_urlsafe(32)):
-        log.warning("the state folder %s is new and has no scopes, so clients can do nothing", home)
-
-
 async def _note_start(app: App, address: str | None) -> None:
     """Record that the owner started a service that others can reach; one that a client starts on demand is no act of theirs."""
     try:
         await app.dispatcher.note("service.start", owner_principal(), {"address": address, "version": __version__})
     except AuditUnavailable as error:
         log.error("the start is not in the history: %s", error.message)
+
+
+def _ensure(home: Path) -> None:
+    if ensure(home, secrets.token_urlsafe(32)):
+        log.warning("the state folder %s is new and has no scopes, so clients can do nothing", home)
 
 
 async def _until_stopped(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -> None:
