@@ -88,8 +88,11 @@ def test_every_json_block_on_a_page_is_json_and_every_request_fits() -> None:
     }
     for page in PAGES:
         for block in blocks(page, "json"):
+            if block.startswith('{"ok": ') and page not in BY_HAND:
+                # A measured answer; the reference cuts a long one.
+                continue
             value = json.loads(block)
-            if isinstance(value, dict) and "op" in value:
+            if isinstance(value, dict) and "op" in value and "ok" not in value:
                 request = {name: item for name, item in value.items() if name != "action"}
                 assert branches[request["op"]].is_valid(request), f"{name_of(page)}: {block}"
 
