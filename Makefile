@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: start test test-all coverage test-windows check bench soak lock docs debian clean help
+.PHONY: start test test-all coverage test-windows check bench soak lock docs wheel release-check debian clean help
 
 help:            ## Show what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -34,8 +34,9 @@ PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 test: .venv/.dev debian  ## Set up and run every area's tests, without the long permutations (NO_APT=1 installs no Debian packages)
 	$(PYTEST) $(PARALLEL) -m "not soak and not long"
 
-test-all: .venv/.dev debian  ## Every test but the soaks
-	$(PYTEST) $(PARALLEL) -m "not soak"
+test-all: .venv/.dev debian  ## Every test but the soaks; a run that passes is evidence for a release
+	$(PYTEST) $(PARALLEL) -m "not soak" --junitxml=.tools/junit.xml
+	@PYTHONPATH=tests $(BIN)/python -m support.release_evidence run .tools/junit.xml
 
 coverage: .venv/.dev debian  ## Coverage of src by every test, with its floor, or by one AREA, as tests/policy, without one
 	$(BIN)/coverage erase
@@ -62,6 +63,12 @@ bench: .venv/.dev        ## Ratios to the raw limits, measured in one run (FAMIL
 docs: .venv/.dev         ## Write the generated reference
 	$(BIN)/python -m computer_linker.registry.reference
 	$(BIN)/python -m computer_linker.cli.reference
+
+wheel: .venv/.dev        ## Build wheel and sdist into dist
+	$(BIN)/python -m hatchling build -d dist
+
+release-check: .venv/.dev  ## What stands in the way of a release: metadata, versions, changelog, licence, evidence (BY_HAND=1, DRAFT=1)
+	@PYTHONPATH=tests $(BIN)/python -m support.release_check $(if $(BY_HAND),--by-hand) $(if $(DRAFT),--draft)
 
 lock:            ## Lock the dependencies with hashes (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --extra build --extra code --extra desktop --extra peers -o requirements/base.txt

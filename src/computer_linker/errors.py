@@ -1,5 +1,7 @@
 """Every failure a client can see: one class per wire code."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 
@@ -76,6 +78,14 @@ class ConfirmRequired(LinkError):
     code = "confirm_required"
 
 
+class DeniedByPerson(LinkError):
+    code = "denied_by_person"
+
+
+class NoAnswer(LinkError):
+    code = "no_answer"
+
+
 class Paused(LinkError):
     code = "paused"
     retryable = True
@@ -97,15 +107,39 @@ class StaleReference(LinkError):
     code = "stale_reference"
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in config.json: the field, what is wrong with it, and the line and column where known."""
+
+    field: tuple[str | int, ...]
+    text: str
+    kind: str = ""
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        place = "config.json" if self.line is None else f"config.json:{self.line}:{self.column}"
+        name = ".".join(str(part) for part in self.field)
+        return f"{place}: `{name}` {self.text}" if name else f"{place}: {self.text}"
+
+
 class ConfigInvalid(ExecutionFailed):
     """The config file cannot be used as it is; the message names the field, `hint` what would help.
 
-    On the wire it is `execution_failed`: while the file is invalid every call is refused with this message.
+    On the wire it is `execution_failed`. `problems` has every problem of the file's content; it is empty when the file is
+    missing, cannot be read, or could have been written by another user.
     """
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", problems: Iterable[Problem] = ()) -> None:
         super().__init__(message, hint=hint)
         self.hint = hint
+        self.problems = tuple(problems)
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem], hint: str) -> "ConfigInvalid":
+        """The refusal for these problems, all in one message."""
+        found = tuple(problems)
+        return cls("; ".join(str(problem) for problem in found), hint, found)
 
 
 class CannotServe(Exception):

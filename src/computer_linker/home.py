@@ -24,6 +24,9 @@ GREETING_CONTROL = b"computer-linker/2 control"
 CHALLENGE = b"computer-linker/2 challenge "
 WELCOME = b"computer-linker/2 welcome"
 REFUSED = b"computer-linker/2 refused "
+CHOICE_VARIABLES = ("COMPUTER_LINKER_RENDER", "COMPUTER_LINKER_MCP_TOOL_SURFACE", "LOCALPORT_MCP_TOOL_SURFACE")
+"""Variables of one client's environment that concern its connection alone."""
+_CHOICES = ((b"render", CHOICE_VARIABLES[:1]), (b"surface", CHOICE_VARIABLES[1:]))
 _KEY_BYTES = 32
 _MAX_LINE = 512
 
@@ -53,6 +56,21 @@ def enter(home: str, greeting: bytes, fds: tuple[int, ...] = (), within_s: float
         link.close()
         raise
     return link
+
+
+def greeting_with(name: bytes, environment: dict[str, str]) -> bytes:
+    """The greeting, and what the client's environment chose: its rendering and its tools."""
+    for word, variables in _CHOICES:
+        value = next((environment[variable] for variable in variables if environment.get(variable)), "")
+        if value.isalpha() and len(value) <= 20:
+            name += b" " + word + b"=" + value.encode("ascii", "ignore")
+    return name
+
+
+def read_greeting(greeting: bytes) -> tuple[bytes, list[bytes]]:
+    """The name of a greeting, and the choices after it."""
+    parts = greeting.split(b" ")
+    return b" ".join(parts[:2]), parts[2:]
 
 
 def proof(key: bytes, challenge: bytes, greeting: bytes) -> bytes:

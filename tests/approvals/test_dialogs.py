@@ -1,9 +1,10 @@
 """The client's own dialog, with the MCP SDK's client: both eras, over stdio and HTTP; the answer decides, exactly once."""
 
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import anyio
@@ -11,7 +12,7 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, Implementation
 
 from support.road import folder_scope
 from support.service import PROGRAM, TOKEN, Service, environment, serving
@@ -19,7 +20,8 @@ from support.service import PROGRAM, TOKEN, Service, environment, serving
 pytestmark = pytest.mark.anyio
 
 ERAS = {"legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
-ALLOW, SESSION, DENY = "Allow once", "Allow for this session and scope", "Do not allow"
+ALLOW, DENY = "Allow once", "Do not allow"
+NAME = "a-client"
 
 
 class Person:
@@ -46,18 +48,40 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
+def owner(service: Service, *words: str) -> str:
+    done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def allowed(service: Service, name: str) -> Iterator[None]:
+    """The owner lets this client's dialog approve."""
+    owner(service, "approvals", "allow-client", name)
+    try:
+        assert json.loads(owner(service, "approvals", "list", "--json"))["clients"] == [name]
+        yield
+    finally:
+        owner(service, "approvals", "disallow-client", name)
+        assert json.loads(owner(service, "approvals", "list", "--json"))["clients"] == []
+
+
 @asynccontextmanager
-async def talking(service: Service, way: str, era: str, person: Any) -> AsyncIterator[Client]:
+async def talking(service: Service, way: str, era: str, person: Any, name: str = NAME) -> AsyncIterator[Client]:
     if way == "stdio":
         env = {"COMPUTER_LINKER_HOME": str(service.home)}
         server: Any = StdioServerParameters(command=sys.executable, args=["-m", "computer_linker", "stdio"], env=env)
-        async with Client(server, mode=era, elicitation_callback=person) as client:
+        async with Client(
+            server, mode=era, elicitation_callback=person, client_info=Implementation(name=name, version="1")
+        ) as client:
             yield client
         return
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         server = streamable_http_client(service.url, http_client=http)
-        async with Client(server, mode=era, elicitation_callback=person) as client:
+        async with Client(
+            server, mode=era, elicitation_callback=person, client_info=Implementation(name=name, version="1")
+        ) as client:
             yield client
 
 
@@ -68,36 +92,68 @@ async def delete(client: Client) -> dict[str, Any]:
     return envelope
 
 
+class Accepting:
+    """A client that accepts every dialog by itself, with whatever would allow most."""
+
+    def __init__(self) -> None:
+        self.offered: list[list[str]] = []
+        self.shown: list[str] = []
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+        self.shown.append(params.message)
+        self.offered.append(params.requested_schema["properties"]["decision"]["enum"])
+        return ElicitResult(action="accept", content={"decision": ALLOW})
+
+
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("way", ["stdio", "http"])
-async def test_the_persons_answer_in_the_dialog_decides(service: Service, way: str, era: str) -> None:
+async def test_a_client_that_always_accepts_deletes_nothing(service: Service, way: str, era: str) -> None:
+    keep, client_side = service.root / "keep.txt", Accepting()
+    keep.write_text("kept")
+    with allowed(service, "another-client"):
+        async with talking(service, way, era, client_side) as client:
+            for _ in range(3):
+                refused = await delete(client)
+                assert refused["error"]["code"] == "confirm_required", refused
+    assert keep.read_text() == "kept"
+    assert client_side.offered and all(one == [DENY] for one in client_side.offered), (
+        "it is information, and can refuse"
+    )
+    assert all("computer-linker approvals" in shown and '"keep.txt"' in shown for shown in client_side.shown)
+
+
+async def test_a_client_that_takes_another_name_is_not_the_allowed_one(service: Service) -> None:
+    keep = service.root / "keep.txt"
+    keep.write_text("kept")
+    with allowed(service, NAME):
+        async with talking(service, "stdio", "legacy", Accepting(), name=NAME + " ") as client:
+            assert (await delete(client))["error"]["code"] == "confirm_required"
+    assert keep.exists()
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("way", ["stdio", "http"])
+async def test_the_dialog_of_a_client_that_the_owner_allowed_decides(service: Service, way: str, era: str) -> None:
     keep = service.root / "keep.txt"
     keep.write_text("kept")
     person = Person(DENY, "decline", None, "something else", ALLOW, DENY)
-    async with talking(service, way, era, person) as client:
-        assert client.protocol_version == ERAS[era]
-        for _ in range(4):
-            refused = await delete(client)
-            assert refused["error"]["code"] == "confirm_required", refused
+    codes = ["denied_by_person", "confirm_required", "confirm_required", "confirm_required"]
+    with allowed(service, NAME):
+        async with talking(service, way, era, person) as client:
+            assert client.protocol_version == ERAS[era]
+            for code in codes:
+                refused = await delete(client)
+                assert refused["error"]["code"] == code, refused
+                assert keep.exists()
+            done = await delete(client)
+            assert done["ok"], done
+            assert done["approval"]["way"] == "dialog" and done["approval"]["extent"] == "once"
+            assert not keep.exists()
+            keep.write_text("again")
+            assert (await delete(client))["error"]["code"] == "denied_by_person"
             assert keep.exists()
-        assert (await delete(client))["ok"]
-        assert not keep.exists()
-        keep.write_text("again")
-        assert (await delete(client))["error"]["code"] == "confirm_required"
-        assert keep.exists()
     assert len(person.shown) == 6
     assert all('"keep.txt"' in shown and "sha256" in shown for shown in person.shown)
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_yes_for_the_session_is_asked_once(service: Service, era: str) -> None:
-    keep, person = service.root / "keep.txt", Person(SESSION)
-    async with talking(service, "stdio", era, person) as client:
-        for _ in range(3):
-            keep.write_text("kept")
-            assert (await delete(client))["ok"]
-            assert not keep.exists()
-    assert len(person.shown) == 1
 
 
 async def test_an_answer_from_another_connection_does_not_count(service: Service) -> None:

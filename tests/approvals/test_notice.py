@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
+from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.computer.base import Computer
 from computer_linker.computer.local.linux.notifications import BusNotifications
 from computer_linker.computer.local.probe import this_computer
-from computer_linker.service.approvals import TerminalApprovals
 from support.desktop import _start_bus, stop
 from support.notice_area import NoticeArea
 from support.pair import events_of

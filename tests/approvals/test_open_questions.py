@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approvals
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.transports.http.approval_html import list_page
 from support.road import LOCAL, Road, folder_scope
 from support.waiting import until
@@ -45,9 +45,9 @@ async def test_the_same_request_again_is_the_same_question(road: Road) -> None:
 
 
 async def test_two_calls_at_once_need_a_yes_each(road: Road) -> None:
-    asked: list[Asked] = []
+    asked: list[ApprovalRequest] = []
 
-    async def person(one: Asked) -> Answer | None:
+    async def person(one: ApprovalRequest) -> Answer | None:
         asked.append(one)
         await until(lambda: len(asked) >= 2)
         return "yes" if one is asked[0] else "no"
@@ -69,11 +69,11 @@ async def test_an_approver_that_gives_up_leaves_the_question_to_the_others(road:
 
     gave_up = anyio.Event()
 
-    async def closed(_: Asked) -> Answer | None:
+    async def closed(_: ApprovalRequest) -> Answer | None:
         gave_up.set()
         return None
 
-    async def person(_: Asked) -> Answer | None:
+    async def person(_: ApprovalRequest) -> Answer | None:
         await gave_up.wait()
         # What the giving up does to the question is done by then.
         await anyio.wait_all_tasks_blocked()
@@ -126,7 +126,7 @@ async def test_a_token_is_bound_to_what_was_shown_too(road: Road) -> None:
 
 
 async def test_a_file_that_changes_while_the_person_thinks_is_not_written(road: Road) -> None:
-    async def slow(_: Asked) -> Answer | None:
+    async def slow(_: ApprovalRequest) -> Answer | None:
         (road.root / "notes.txt").write_text("meanwhile\n")
         return "yes"
 

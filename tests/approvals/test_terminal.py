@@ -76,18 +76,18 @@ def test_a_yes_lets_the_command_lines_own_request_pass_too(service: Service) -> 
     request = ("op", "file.delete", "keep.txt", "--scope", "app", "--json")
     refused = json.loads(cli(service, *request))
     assert refused["error"]["code"] == "confirm_required"
-    cli(service, "approvals", "allow", "--session", refused["error"]["details"]["approvalId"])
+    cli(service, "approvals", "allow", refused["error"]["details"]["approvalId"])
     assert json.loads(cli(service, *request))["ok"]
     assert not (service.root / "keep.txt").exists()
     (service.root / "keep.txt").write_text("again")
-    assert json.loads(cli(service, *request))["error"]["code"] == "confirm_required", "once, with no session to hold"
+    assert json.loads(cli(service, *request))["error"]["code"] == "confirm_required", "once"
 
 
 def test_a_no_from_the_command_line_is_final(service: Service) -> None:
     refused = delete(service)
     assert "Refused" in cli(service, "approvals", "deny", refused["error"]["details"]["approvalId"])
     again = delete(service)["error"]
-    assert (again["code"], again["message"]) == ("confirm_required", "A person said no to file.delete.")
+    assert (again["code"], again["message"]) == ("denied_by_person", "A person said no to file.delete.")
     assert again["details"]["approvalId"] == refused["error"]["details"]["approvalId"] and _waiting(service) == []
     assert (service.root / "keep.txt").exists()
     assert "approveWith" in delete(service)["error"]["details"], "a no answers one request; the next asks anew"
@@ -136,7 +136,7 @@ def test_calls_wait_also_while_another_question_is_on_the_screen(service: Servic
     with person_at_terminal(service, None) as person:
         first = threading.Thread(target=lambda: answers.append(_until_asked(service)))
         first.start()
-        wait_for(lambda: b"Allow? [y/s/n]" in person.seen)
+        wait_for(lambda: b"  y  once:" in person.seen)
         # By then a terminal that says nothing would no longer count as being there.
         wait_for(lambda: _waiting(service)[0]["secondsLeft"] <= 55)
         second = threading.Thread(target=lambda: answers.append(_written(service)))
@@ -154,12 +154,12 @@ def test_a_request_that_comes_while_another_is_answered_is_shown_next(service: S
     with person_at_terminal(service, None) as person:
         first = threading.Thread(target=lambda: answers.append(_until_asked(service)))
         first.start()
-        wait_for(lambda: person.seen.count(b"Allow? [y/s/n]") == 1)
+        wait_for(lambda: person.seen.count(b"  y  once:") == 1)
         second = threading.Thread(target=lambda: answers.append(_written(service)))
         second.start()
         wait_for(lambda: len(_waiting(service)) == 2)
         person.press("y")
-        wait_for(lambda: person.seen.count(b"Allow? [y/s/n]") == 2, 30)
+        wait_for(lambda: person.seen.count(b"  y  once:") == 2, 30)
         person.press("y")
         first.join(30)
         second.join(30)

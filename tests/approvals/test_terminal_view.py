@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.approvals.terminal import WaitingRequest
 from computer_linker.changes.difference import diff_lines
 from computer_linker.cli.approval_text import format_request
-from computer_linker.service.approvals import WaitingRequest
 
 ITEM = WaitingRequest.from_wire({
     "id": "ask_0123456789abcdef01234567", "op": "file.write", "scope": "app", "client": "claude-code/2.1", "principal": "local:me",

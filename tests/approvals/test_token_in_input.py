@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.computer.simulated import SimulatedComputer
-from computer_linker.providers.approvals import Approvals
 from support.road import LOCAL, Road, computer_scope, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +57,7 @@ async def test_it_is_good_once(road: Road, form: str) -> None:
 @pytest.mark.parametrize("op", ["batch", "batch.run"])
 async def test_in_a_batch_the_first_acts_and_the_second_is_refused(road: Road, op: str) -> None:
     item = {"op": "desktop.press", "input": {**CLICK, "confirm": {"token": await token(road)}}}
-    data = await road.data(op, scope="desk", input={"operations": [item, item]})
+    data = (await road.call(op, scope="desk", input={"operations": [item, item]}))["data"]
     assert [result["ok"] for result in data["results"]] == [True, False]
     assert data["results"][1]["error"]["code"] == "confirm_required"
     assert pressed(road) == 1

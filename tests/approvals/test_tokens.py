@@ -3,11 +3,14 @@
 import random
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.store import ApprovalStore
 from computer_linker.errors import ConfirmRequired
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
@@ -15,7 +18,6 @@ from computer_linker.model.rights import Rights
 from computer_linker.model.scope import Scope
 from computer_linker.operations.desktop.type_text import desktop_type_text
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.providers.approvals import Approvals
 from support.road import LOCAL
 
 pytestmark = pytest.mark.anyio
@@ -26,11 +28,11 @@ CALL = Call("desk", "desktop.type_text", "e1.abc", {"text": "ls -la"}, {"clearBe
 
 
 @pytest.mark.parametrize("times", [100, pytest.param(1000, marks=pytest.mark.soak)])
-async def test_fifty_at_once_give_one_success_every_time(times: int) -> None:
+async def test_fifty_at_once_give_one_success_every_time(tmp_path: Path, times: int) -> None:
     assert OP.effect is Effect.ACT
-    approvals = Approvals()
+    approvals = Approvals(ApprovalStore(tmp_path))
     for _ in range(times):
-        token, asked = await approvals.issue(CALL, OP, LOCAL, 60)
+        token, asked = await approvals.issue(CALL, OP, SCOPE, LOCAL, 60)
         approvals.answer(asked.id, "yes")
         spent = replace(CALL, confirm=token)
         done: list[str] = []
@@ -78,11 +80,11 @@ def altered(chance: random.Random) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.soak)])
-async def test_altered_requests_are_all_refused(count: int) -> None:
-    approvals, chance, refused = Approvals(), random.Random(11), 0
+async def test_altered_requests_are_all_refused(tmp_path: Path, count: int) -> None:
+    approvals, chance, refused = Approvals(ApprovalStore(tmp_path)), random.Random(11), 0
     right = digest_of(canonical_request("desk", OP.name, CALL.target, CALL.input, CALL.options))
     while refused < count:
-        token, asked = await approvals.issue(CALL, OP, LOCAL, 60)
+        token, asked = await approvals.issue(CALL, OP, SCOPE, LOCAL, 60)
         approvals.answer(asked.id, "yes")
         # Nine wrong ones: the tenth in a row would take everything that waits for this caller.
         for _ in range(9):

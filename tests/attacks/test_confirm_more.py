@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.audit.layout import segment_path
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl
 from computer_linker.model.geometry import Rect
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.providers.approvals import Approvals
 from support.road import Road, computer_scope, folder_scope
 from support.service import META, TOKEN, modern_headers, serving
 
@@ -54,7 +54,7 @@ async def click(road: Road, token: str, given: dict[str, Any] = DELETE) -> dict[
 async def test_a_batch_clicks_once_and_asks_for_the_rest(road: Road) -> None:
     """CONF-028."""
     item = {"op": "desktop.click", "input": {**DELETE, "confirm": {"token": await approved(road)}}}
-    told = await road.data("batch", scope="desk", input={"operations": [item, item]})
+    told = (await road.call("batch", scope="desk", input={"operations": [item, item]}))["data"]
     assert [one["ok"] for one in told["results"]] == [True, False], told
     assert told["results"][1]["error"]["code"] == "confirm_required"
     assert pressed(road) == ["Delete"]
@@ -87,7 +87,7 @@ async def test_guesses_open_nothing_cost_what_waits_and_fill_no_disk(road: Road)
 
 
 async def test_a_yes_does_not_outlive_the_service(tmp_path: Path) -> None:
-    """CONF-016: nor the token it was for, nor a yes to a whole session."""
+    """CONF-016: nor the token it was for, nor a yes to one call."""
     scopes = [folder_scope(tmp_path / "root", confirm="all")]
     async with Road.open(tmp_path, scopes) as before:
         (before.root / "a.txt").write_text("kept")
@@ -95,7 +95,7 @@ async def test_a_yes_does_not_outlive_the_service(tmp_path: Path) -> None:
         asked = await before.call("file.mkdir", "made")
         approvals = before.app.services.use(Approvals)
         assert approvals.answer(issued["approvalId"], "yes")
-        assert approvals.answer(asked["error"]["details"]["approvalId"], "yes_for_session")
+        assert approvals.answer(asked["error"]["details"]["approvalId"], "yes")
     async with Road.open(tmp_path, scopes) as after:
         token = {"token": issued["token"]}
         assert await after.code("file.delete", "a.txt", confirm=token) == "confirm_required"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.terminal import shown
 from computer_linker.errors import LimitExceeded
 from computer_linker.policy.digest import canonical_request
-from computer_linker.policy.preview import escaped
-from computer_linker.providers.approvals import Approvals
-from computer_linker.service.approvals import shown
+from computer_linker.policy.visible_text import escaped
 from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio

@@ -187,8 +187,8 @@ def test_a_batch_a_copy_and_a_question_reach_no_further(service: Service, narrow
     inner = [
         {"scope": other, "op": "file.read", "target": "a.txt"} for other in ("private-p7", "laptop/app", "[all]/app")
     ]
-    told = envelope(service, narrow, "app", "batch.run", input={"operations": inner})
-    assert all(not one["ok"] for one in told["data"]["results"]) if told["ok"] else told["error"]
+    told = envelope(service, narrow, "app", "batch.run", input={"operations": inner}, options={"stopOnError": False})
+    assert not told["ok"] and all(not one["ok"] for one in told["data"]["results"]), told
     assert "in private-p7" not in json.dumps(told)
     for other in ("private/app", "laptop/app", "app/private-p7"):
         copy = {"destination": "x.txt", "sourceScope": other}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.model.principal import Principal
-from computer_linker.providers.approvals import Approvals
 from support.road import Road, folder_scope
 from support.service import TOKEN, Http, serving
 

@@ -12,15 +12,15 @@ import pytest
 import rfc8785
 
 from computer_linker import home as places
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import DIALOG_CHARACTERS, Answer, ApprovalRequest, Preview
+from computer_linker.approvals.terminal import shown
 from computer_linker.cli.approval_text import format_request
 from computer_linker.config.schema import Config
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.policy.confirm import DIALOG_CHARACTERS, About, Asked, counts_as_a_yes
 from computer_linker.policy.digest import canonical_request
-from computer_linker.providers.approvals import Answer, Approvals
 from computer_linker.service.app import open_app
-from computer_linker.service.approvals import shown
 from computer_linker.transports.http.approval_html import list_page
 from computer_linker.transports.http.guards import came_through_a_proxy
 from computer_linker.transports.mcp.dialog import question
@@ -121,15 +121,15 @@ async def test_a_link_in_a_folder_that_leads_elsewhere_is_not_moved(road: Road) 
 
 
 def asked_with(
-    about: About | None, client: str | None = "Claude Code/2.0", preview: str = "{}\n2 bytes, sha256 0"
-) -> Asked:
+    about: Preview | None, client: str | None = "Claude Code/2.0", preview: str = "{}\n2 bytes, sha256 0"
+) -> ApprovalRequest:
     now = time.monotonic()
-    return Asked(
+    return ApprovalRequest(
         "ask_1", "file.undo", "app", "0", preview, "oauth:client_evil", "s", "c", client, now, now + 60, about=about
     )
 
 
-def everywhere(asked: Asked) -> dict[str, str]:
+def everywhere(asked: ApprovalRequest) -> dict[str, str]:
     """The question as each place shows it."""
     item = shown(asked)
     return {
@@ -146,16 +146,16 @@ async def test_a_name_that_a_client_gives_itself_does_not_hide_who_it_is(place: 
 
 @pytest.mark.parametrize("place", ["dialog", "page", "terminal"])
 async def test_every_place_shows_what_would_change(place: str) -> None:
-    assert "removed: precious.txt" in everywhere(asked_with(About(("removed: precious.txt",))))[place]
+    assert "removed: precious.txt" in everywhere(asked_with(Preview(("removed: precious.txt",))))[place]
 
 
 async def test_a_dialog_that_has_no_room_for_what_would_change_only_refuses() -> None:
-    asked = asked_with(About(tuple(f"removed: {number:05d}.txt" for number in range(DIALOG_CHARACTERS // 10))))
+    asked = asked_with(Preview(tuple(f"removed: {number:05d}.txt" for number in range(DIALOG_CHARACTERS // 10))))
 
     choices = question(asked)["requestedSchema"]["properties"]["decision"]["enum"]
 
     assert choices == ["Do not allow"]
-    assert not counts_as_a_yes(LOCAL, asked)
+    assert not asked.fits_a_dialog
 
 
 @pytest.mark.parametrize(
@@ -177,11 +177,11 @@ def test_what_clients_send_by_themselves_is_no_proxy() -> None:
     assert not came_through_a_proxy({name.encode(): b"x" for name in usual.split()})
 
 
-async def test_what_was_allowed_for_a_session_ends_with_the_client(road: Road) -> None:
+async def test_what_was_allowed_from_now_on_ends_with_the_client(road: Road) -> None:
     client = Principal("oauth:client_1", "oauth", "http-1", "http-1", grants=frozenset({"app"}))
     call = {"scope": "app", "op": "file.write", "target": "a.txt", "input": {"content": "1"}}
     refused = (await road.app.dispatcher.call_wire(call, client)).envelope
-    people(road).answer(refused["error"]["details"]["approvalId"], "yes_for_session")
+    people(road).answer(refused["error"]["details"]["approvalId"], "shape")
     assert (await road.app.dispatcher.call_wire(call, client)).ok
     waiting = {**call, "target": "b.txt"}
 
@@ -199,7 +199,7 @@ async def test_what_the_owner_took_away_while_a_person_was_asked_is_not_done(tmp
     less = scope.model_copy(update={"capabilities": ["fs:read"]})
     now = [Config(machine_id="test-machine", machine_name="test", scopes=[scope])]
 
-    async def ask(asked: Asked) -> Answer | None:
+    async def ask(asked: ApprovalRequest) -> Answer | None:
         now[0] = now[0].model_copy(update={"scopes": [Scope.from_wire(less.to_wire())]})
         return "yes"
 

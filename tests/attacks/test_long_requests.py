@@ -15,11 +15,11 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.policy.confirm import DIALOG_CHARACTERS
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import DIALOG_CHARACTERS
+from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.policy.preview import preview
-from computer_linker.providers.approvals import Approvals
-from computer_linker.service.approvals import TerminalApprovals
+from computer_linker.policy.visible_text import preview
 from computer_linker.transports.http.approval_html import list_page
 from support.notice_area import NoticeArea
 from support.road import LOCAL, Road, folder_scope
@@ -279,7 +279,7 @@ async def test_a_notice_of_a_long_request_has_no_button_that_allows(tmp_path: Pa
 
 
 async def test_what_names_itself_with_escapes_is_written_out_everywhere(road: Road) -> None:
-    from computer_linker.service.approvals import shown
+    from computer_linker.approvals.terminal import shown
     from computer_linker.transports.mcp.dialog import question
 
     evil = "\x1b[2J\u202e\u200b"

@@ -201,6 +201,17 @@ async def test_a_folder_that_was_there_is_not_its_own_under_another_name(
         assert again["data"]["exitCode"] == 0 and (road.root / "moved" / ".vscode").is_dir(), again
 
 
+async def test_a_new_folder_with_the_inode_of_a_removed_one_is_its_own(tmp_path: Path, kind: Kind) -> None:
+    """Birth times are coarse: what a command makes within its first milliseconds may look older than its start."""
+    root = tmp_path / "root"
+    root.mkdir()
+    async with held_by(tmp_path, kind) as road:
+        for number in range(6):
+            (root / "old").mkdir()
+            told = await sh(road, f"rmdir old; mkdir new{number}; mkdir new{number}/.vscode")
+            assert (root / f"new{number}" / ".vscode").is_dir(), told
+
+
 @pytest.mark.parametrize("kind", ["landlock", "none"])
 async def test_what_comes_along_with_a_renamed_folder_stays(tmp_path: Path, kind: Kind) -> None:
     (tmp_path / "root" / "a" / ".vscode").mkdir(parents=True)

@@ -128,7 +128,7 @@ async def test_the_service_itself_runs_no_program_that_a_scope_could_have_replac
         assert ran["stdout"] == "hello\n"
         await road.data("backend.status")
         found = tool_readiness(road.app.config.scopes)
-        assert found["codex"]["path"] == f"{tmp_path}/tools/bin/codex" and found["codex"]["version"] is None
+        assert found["codex"].path == f"{tmp_path}/tools/bin/codex" and found["codex"].version is None
     assert not mark.exists()
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.approvals.ledger import Ledger
+from computer_linker.approvals.request import ApprovalRequest
 from computer_linker.errors import ConfirmRequired
 from computer_linker.model.principal import Principal
-from computer_linker.policy.confirm import Asked, Ledger
 from support.road import LOCAL, OWNER, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -15,8 +16,8 @@ pytestmark = pytest.mark.anyio
 SAME_ID = replace(LOCAL, session="session-2", connection="connection-2")
 
 
-def question(number: int, who: Principal, length: int = 10) -> Asked:
-    return Asked(f"ask{number}", "file.write", "app", f"{number}", "x" * length, *who.bound, None, 0.0, 60.0)
+def question(number: int, who: Principal, length: int = 10) -> ApprovalRequest:
+    return ApprovalRequest(f"ask{number}", "file.write", "app", f"{number}", "x" * length, *who.bound, None, 0.0, 60.0)
 
 
 def put(ledger: Ledger, who: Principal, count: int, length: int = 10, start: int = 0) -> int:

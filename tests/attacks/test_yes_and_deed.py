@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl, SimulatedWindow, World
 from computer_linker.config.schema import Config
 from computer_linker.model.geometry import Rect
 from computer_linker.model.scope import Scope
-from computer_linker.providers.approvals import Approvals
 from computer_linker.service.app import open_app
 from support.road import LOCAL, Road, computer_scope
 from support.waiting import until
@@ -260,27 +260,27 @@ async def test_a_policy_that_changes_while_a_call_waits_holds_for_it(
         assert events(road) == []
 
 
-async def test_an_allowance_for_the_session_that_is_taken_back_while_a_call_waits_is_none(road: Road) -> None:
+async def test_a_standing_yes_that_is_taken_back_while_a_call_waits_is_none(road: Road) -> None:
     asked: list[dict[str, Any]] = []
 
     async def first() -> None:
         asked.append(await road.call("desktop.click", scope="desk", input=OK))
 
-    async with people(road).attached("person", _allows_the_session):
+    async with people(road).attached("person", _allows_the_same_again):
         await first()
     assert asked[0]["ok"], asked
     pressed = len(events(road))
     async with held(road) as let_go, anyio.create_task_group() as group:
         group.start_soon(first)
         await queued(road)
-        assert people(road).ledger.revoke_standing() == 1
+        assert people(road).store.keep_only(standing=lambda one: False) == 1
         let_go()
     assert asked[1]["error"]["code"] == "confirm_required", asked
     assert len(events(road)) == pressed
 
 
-async def _allows_the_session(_asked: object) -> Any:
-    return "yes_for_session"
+async def _allows_the_same_again(_asked: object) -> Any:
+    return "same"
 
 
 def _config(scope: dict[str, Any]) -> Config:
@@ -317,8 +317,8 @@ async def test_an_answer_while_the_act_waits_changes_nothing(road: Road) -> None
     async with held(road) as let_go, anyio.create_task_group() as group:
         group.start_soon(act)
         await queued(road)
-        assert people(road).answer(issued["approvalId"], "yes_for_session") is None
-        assert people(road).ledger.revoke_standing() == 0
+        assert people(road).answer(issued["approvalId"], "shape") is None
+        assert people(road).store.standing == []
         let_go()
     assert answers[0]["ok"], answers
     assert (await road.call("desktop.click", scope="desk", input=OK))["error"]["code"] == "confirm_required"

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.computer.facets.accessibility import ElementId
 from computer_linker.computer.facets.files import Change, Copy, MakeFolder, Move, Remove, Write
 from computer_linker.computer.facets.processes import Launch
@@ -19,7 +20,6 @@ from computer_linker.computer.simulated.world import SimulatedControl, Simulated
 from computer_linker.errors import ConfirmRequired, LinkError
 from computer_linker.model.geometry import Point, Rect
 from computer_linker.model.paths import PathRules, RootedPath
-from computer_linker.providers.approvals import Approvals
 from support.pair import Pair, events_of, open_pair
 from support.road import LOCAL, computer_scope, folder_scope
 from support.waiting import until

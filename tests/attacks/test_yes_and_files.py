@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approvals
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -125,7 +125,7 @@ async def test_a_script_is_looked_at_while_the_process_waits_at_its_gate(road: R
     """It changes between the answer and the start: not while nobody looks, but after the call has begun."""
     script = write(road.root / "build.py", GOOD)
 
-    async def person(asked: Asked) -> Answer | None:
+    async def person(asked: ApprovalRequest) -> Answer | None:
         write(script, EVIL)
         return "yes"
 
@@ -221,9 +221,8 @@ async def test_an_undo_shows_its_files_and_is_held_to_them(road: Road) -> None:
     scope = road.app.services.config.scope("free")
     assert scope is not None
     refused = await road.call("file.write", "a.txt", input={"content": "third"})
-    people(road).answer(refused["error"]["details"]["approvalId"], "yes_for_session")
+    people(road).answer(refused["error"]["details"]["approvalId"], "yes")
     third = (await road.call("file.write", "a.txt", input={"content": "third"}))["operationId"]
-    people(road).ledger.revoke_standing()
     parts: dict[str, Any] = {"input": {"operationId": third}}
     done = await after_the_yes(road, lambda: write(kept, "worked on"), "file.undo", **parts)
     assert done["error"]["code"] == "conflict" and kept.read_text() == "worked on", done

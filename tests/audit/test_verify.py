@@ -132,8 +132,9 @@ def test_records_taken_away_under_cover_of_pruning_are_missed(tmp_path: Path, ho
         "DELETE FROM events WHERE number = 5",
         "UPDATE events SET scope = 'other' WHERE number = 3",
         "INSERT INTO events SELECT 999, id, at, scope, op, ok, code, client, session, connection, principal, segment,"
-        " offset, length, previous, end_number, end_segment, end_offset, end_length, end_previous, text, approved, approved_by"
-        " FROM events WHERE number = 3",
+        " offset, length, previous, end_number, end_segment, end_offset, end_length, end_previous, text, approved, approved_by,"
+        " handle, request FROM events WHERE number = 3",
+        "UPDATE events SET handle = 'proc_000000000000000000000000' WHERE number = 4",
     ],
 )
 @pytest.mark.anyio

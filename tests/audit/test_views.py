@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
+from computer_linker import owner
 from computer_linker.audit.layout import segment_path
-from computer_linker.audit.query import Visible
+from computer_linker.audit.query import TERMS, Visible
+from computer_linker.audit.replay import NEEDS_TARGET, WITHOUT_INPUT
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.views import VIEWS, answer
+from computer_linker.audit.wording import PHRASES
 from computer_linker.errors import InvalidRequest
+from computer_linker.model.effect import Effect
+from computer_linker.registry.catalog import collect
+from computer_linker.registry.operation import Operation
+from computer_linker.registry.reference import whole_catalog
 from support.events import event
 
 pytestmark = pytest.mark.anyio
@@ -99,6 +106,38 @@ async def test_words_and_terms_find_events(store: AuditStore) -> None:
     assert await targets(store, '"" ^^ ((') == []
 
 
+@pytest.mark.parametrize(
+    ("query", "finds"),
+    [
+        ("mod_12", ["src/mod_12.py"]), ("mod_1", ["src/mod_12.py"]), ('"mod_12.py"', ["src/mod_12.py"]),
+        ("src/mod", ["src/mod_12.py"]), ("NEAR(a b)", []), ('"AND" OR', []), ("mod*", []), ("mod AND py", []),
+        ("straße", ["Straße ü.txt"]), ("STRAßE", ["Straße ü.txt"]), ('"e ü.t"', ["Straße ü.txt"]), ("文書", ["文書/一.md"]),
+        ("http://host/a", []), ("localhost:3000", []), ('a"b', []), ("'", []), ("--", []), ("\x00", []), ('"unclosed', []),
+        ('"test:unit"', []), ("cafe\u0301", []),
+    ],
+)  # fmt: skip
+async def test_any_text_is_a_query_and_finds_what_it_spells(store: AuditStore, query: str, finds: list[str]) -> None:
+    for target in ("src/mod_12.py", "Straße ü.txt", "文書/一.md", "mod.rs"):
+        await store.record(event(target=target))
+    assert await targets(store, query) == finds
+
+
+async def test_an_unknown_term_is_refused_with_the_known_ones(store: AuditStore) -> None:
+    for query in ("colour:red", "test:unit", "a tool:x"):
+        with pytest.raises(InvalidRequest) as refused:
+            await ask(store, "last", query)
+        assert refused.value.details["terms"] == list(TERMS) and "since" in refused.value.message
+
+
+async def test_a_command_is_found_by_its_words(store: AuditStore) -> None:
+    await store.record(event("command.run", ".", command_preview="npm test"))
+    await store.record(event("command.run", "npm", command_preview="cargo test"))
+    for query in ('"npm test"', "npm test op:command.run scope:app"):
+        found = (await ask(store, "timeline", query))["events"]
+        assert found[0]["commandPreview"] == "npm test"
+    assert len((await ask(store, "timeline", '"npm test"'))["events"]) == 1
+
+
 @pytest.mark.parametrize("query", ["^(a+)+$", 'a" OR 1=1 --', "NEAR(a b)", "'; DROP TABLE events", "\x00", "a*" * 400])
 async def test_no_query_is_a_program(store: AuditStore, query: str) -> None:
     await store.record(event(target="aaaa.txt"))
@@ -141,6 +180,45 @@ async def test_sessions_and_connections_are_grouped(store: AuditStore) -> None:
     assert [(group["session"], group["events"], group["failed"]) for group in groups] == [("two", 2, 1), ("one", 1, 0)]
     [connection] = (await ask(store, "connections"))["connections"]
     assert connection["sessions"] == ["one", "two"]
+    assert len((await ask(store, "sessions", limit=1))["sessions"]) == 1
+
+
+async def test_processes_and_agent_sessions_are_groups_of_their_own(store: AuditStore) -> None:
+    process, agent = f"proc_{'0' * 24}", f"codex_{'1' * 24}"
+    await store.record(event("command.start", ".", session="one", summary={"processId": process}))
+    started = event("codex.start", ".", session="one", ok=None)
+    store.intent(started)
+    started.ok, started.summary = True, {"sessionId": agent}
+    await store.outcome(started)
+    await store.record(event("command.read", process, session="two"))
+    await store.record(event("codex.read", agent, session="two", ok=False, error_code="timeout"))
+    told = await ask(store, "sessions")
+    (of_process,), (of_agent,) = told["processes"], told["codexSessions"]
+    assert (of_process["processId"], of_process["operations"]) == (process, ["command.read", "command.start"])
+    assert (of_agent["sessionId"], of_agent["events"], of_agent["failed"]) == (agent, 2, 1)
+    assert [group["scope"] for group in told["scopes"]] == ["app"]
+    assert await targets(store, f"handle:{process}") == [".", process]
+
+
+async def test_a_connection_is_a_client_with_its_tunnel_and_request_ids(store: AuditStore) -> None:
+    """Clients that share a credential and an address are told apart by their names."""
+    shared = {"connection": "http-tunnel-cloudflare-127.0.0.1", "principal": "owner-token", "session": "http-stateless"}
+    for client, ray in (("one", "0123456789abcdef-FRA"), ("one", "0123456789abcdee-FRA"), ("two", "no id at all")):
+        await store.record(event(client=client, request=ray, **shared))
+    two, one = (await ask(store, "connections"))["connections"]
+    assert (one["client"], one["tunnel"], one["events"]) == ("one", "cloudflare", 2)
+    assert one["requests"] == ["0123456789abcdee-FRA", "0123456789abcdef-FRA"]
+    assert (two["client"], two["requests"]) == ("two", [])
+
+
+async def test_the_summary_counts(store: AuditStore) -> None:
+    await store.record(event())
+    await store.record(event(client="codex", ok=False, error_code="path_out_of_scope", decision="deny"))
+    await store.record(event("file.list", ok=False, error_code="not_found"))
+    told = (await ask(store, "summary"))["summary"]
+    assert (told["events"], told["failed"], told["refused"], told["unfinished"]) == (3, 2, 1, 0)
+    assert told["operations"][0] == {"name": "file.read", "events": 2, "failed": 1}
+    assert {one["name"] for one in told["errors"]} == {"path_out_of_scope", "not_found"}
 
 
 async def test_templates_ask_for_what_was_not_kept_and_never_replay_a_capture(store: AuditStore) -> None:
@@ -152,6 +230,62 @@ async def test_templates_ask_for_what_was_not_kept_and_never_replay_a_capture(st
     assert read["replayable"] and read["request"] == {"scope": "app", "op": "file.read", "target": "notes.txt"}
     assert (command["replayable"], command["requiresInput"]) == (False, ["input"])
     assert not capture["replayable"]
+    script = {"script": "test", "scriptArguments": 0}
+    await store.record(event("package.run", ".", summary=script, **failed))
+    await store.record(event("package.run", ".", summary={**script, "scriptArguments": 1}, **failed))
+    await store.record(event("file.read", None, **failed))
+    await store.record(event("file.read", "a.txt", scope="", **failed))
+    nowhere, untargeted, argued, run, *_ = (await ask(store, "failed_replay"))["templates"]
+    assert run["replayable"] and run["request"]["input"] == {"script": "test"}
+    assert (argued["replayable"], argued["requiresInput"]) == (False, ["input"])
+    assert (untargeted["replayable"], untargeted["requiresInput"]) == (False, ["target"])
+    assert not nowhere["replayable"]
+
+
+def test_templates_know_what_every_operation_needs() -> None:
+    operations = whole_catalog().operations.values()
+    no_input = {op.name for op in operations if "input" not in op.parameters or _has_default(op, "input")}
+    assert no_input == WITHOUT_INPUT
+    assert {
+        op.name for op in operations if "target" in op.parameters and not _has_default(op, "target")
+    } == NEEDS_TARGET
+
+
+def _has_default(op: Operation, name: str) -> bool:
+    return op.parameters[name].default is not op.parameters[name].empty
+
+
+def test_every_operation_that_leaves_an_event_has_plain_words() -> None:
+    acts = [op for op in collect(owner).operations.values() if op.effect is not Effect.OBSERVE]
+    names = {op.name for op in (*whole_catalog().operations.values(), *acts)}
+    assert names - PHRASES.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("op", "code", "advice"),
+    [
+        ("file.write", "conflict", "Read the file again"),
+        ("desktop.click", "conflict", "Observe again"),
+        ("browser.click", "conflict", "browser.snapshot"),
+        ("command.run", "timeout", "command.start"),
+        ("file.search", "timeout", "Ask for less"),
+        ("window.focus", "not_found", "window.list"),
+        ("package.run", "not_found", "package.list"),
+    ],
+)
+async def test_advice_fits_the_operation(store: AuditStore, op: str, code: str, advice: str) -> None:
+    await store.record(event(op, ok=False, error_code=code))
+    (told,) = (await ask(store, "last"))["suggestions"]
+    assert advice in told["advice"]
+
+
+async def test_the_services_own_texts_and_clients_names_are_kept_as_they_are(store: AuditStore) -> None:
+    boundary = (
+        "bubblewrap: files, network, processes; Codex's own sandbox is off because the outer one holds it; limits"
+    )
+    await store.record(event("codex.run", ".", boundary=boundary, client="Cursor; v1.2 (Linux; x86_64)"))
+    (told,) = (await ask(store, "last"))["events"]
+    assert (told["boundary"], told["client"]) == (boundary, "Cursor; v1.2 (Linux; x86_64)")
 
 
 async def test_an_event_changed_on_disk_is_told_as_changed(store: AuditStore) -> None:

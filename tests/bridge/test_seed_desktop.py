@@ -10,8 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from support.bridge_host import Host
 from support.desktop import Desktop, missing
 from support.forms import Form
@@ -179,7 +178,7 @@ async def other_program(live: Host, job: dict[str, Any]) -> bytes:
 async def test_two_programs_at_once_each_finish_their_form(live: Host, form: Form) -> None:
     """Two processes, each its own peer: observe, find, type, read back, press, wait; the form's journal shows no mixing."""
 
-    async def person(_: Asked) -> Answer | None:
+    async def person(_: ApprovalRequest) -> Answer | None:
         return "yes"
 
     finished: list[dict[str, Any]] = []

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.computer.local.probe import this_computer
-from computer_linker.providers.approvals import Approvals
 from computer_linker.serve.owner_calls import OwnerCalls, owner_principal
-from computer_linker.service.approvals import TerminalApprovals
 from support.desktop import Desktop
 from support.forms import Form, on_the_bus
 from support.road import Road, computer_scope
@@ -98,7 +98,7 @@ async def test_in_a_batch_one_token_makes_one_click(road: Road, form: Form) -> N
     people(road).answer(issued["approvalId"], "yes")
     before = len(form.events("clicked"))
     item = {"op": "desktop.click", "input": {**aimed, "confirm": {"token": issued["token"]}}}
-    data = await road.data("batch", scope="desk", input={"operations": [item, item]})
+    data = (await road.call("batch", scope="desk", input={"operations": [item, item]}))["data"]
     assert [result["ok"] for result in data["results"]] == [True, False], data
     assert data["results"][1]["error"]["code"] == "confirm_required"
     await form.told("clicked", lambda one: one["count"] == before + 1)

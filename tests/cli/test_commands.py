@@ -158,7 +158,7 @@ def test_a_config_others_can_write_stops_every_command(shell: Shell) -> None:
     shell("setup", shell.folder)
     (shell.home / "config.json").chmod(0o666)
     for words in (
-        ["start"], ["serve"], ["status"], ["doctor"], ["doctor", "--fix"], ["scope", "list"], ["setup"],
+        ["start"], ["serve"], ["status"], ["scope", "list"], ["setup"],
         ["config", "show"], ["config", "validate"], ["token", "rotate"], ["client", "setup"], ["op", "file.list", "."],
     ):  # fmt: skip
         assert "other users" in shell.refused(*words), words
@@ -169,8 +169,13 @@ def test_a_broken_config_stops_every_command_and_names_the_field(shell: Shell) -
     value = json.loads((shell.home / "config.json").read_text())
     value["scopes"][0]["capabilties"] = []
     (shell.home / "config.json").write_text(json.dumps(value))
-    for words in (["start"], ["status"], ["doctor", "--fix"], ["scope", "remove", "my-project"], ["token", "rotate"]):
+    for words in (["start"], ["status"], ["scope", "remove", "my-project"], ["token", "rotate"]):
         assert "scopes.0.capabilties" in shell.refused(*words), words
+    before = (shell.home / "config.json").read_bytes()
+    looked = shell.json("doctor", code=1)
+    assert "scopes.0.capabilties" in looked["config"][0]["message"] and looked["config"][0]["fixable"]
+    assert looked["tools"]["python"]["available"], "the rest is looked at all the same"
+    assert (shell.home / "config.json").read_bytes() == before
 
 
 def test_status_is_short_and_details_say_more(shell: Shell) -> None:

@@ -1,20 +1,27 @@
 """history on the command line, and its page in a real browser."""
 
+import contextlib
 import csv
+import fcntl
 import functools
 import json
 import os
 import pty
+import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from computer_linker.audit.layout import segment_path
+from computer_linker.model.history import HistoryApproval, HistoryEvent
 from computer_linker.model.principal import Principal
 from support.road import Road, folder_scope
 from support.service import write_config
@@ -52,7 +59,37 @@ async def test_the_newest_events_come_one_a_line_and_nothing_raw_reaches_the_ter
     assert all(char.isprintable() or char == "\n" for char in whole)
 
 
-async def test_a_line_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_path: Path) -> None:
+async def test_a_row_has_local_time_short_id_who_what_outcome_and_duration(home: Path) -> None:
+    head, *rows = command(home).stdout.splitlines()
+    assert head.split() == ["time", "id", "who", "what", "outcome", "took"]
+    assert len({row.index("  ") for row in rows}) == 1, "the columns are aligned"
+    events = json.loads(command(home, "--json").stdout)["events"]
+    for row, event in zip(rows, events, strict=True):
+        local = datetime.fromisoformat(event["startedAt"]).astimezone()
+        assert row.startswith(f"{local:%Y-%m-%d %H:%M:%S}  {event['operationId'][-7:]}  {event['client']}")
+    assert "  wrote notes.txt  " in rows[-1] and "  done  " in rows[-1] and rows[-1].endswith("ms")
+    assert "failed: not found" in command(home, "--query", "op:file.read").stdout
+
+
+async def test_refusals_name_their_object_and_the_rule(tmp_path: Path) -> None:
+    """Also where the capability itself is missing, and the request was never parsed."""
+    scope = folder_scope(tmp_path / "root", allowedCommands=["git *"], deniedCommands=["git push *"])
+    blind = {**folder_scope(tmp_path / "root", "blind"), "capabilities": ["history:read"]}
+    async with Road.open(tmp_path, [scope, blind]) as road:
+        await road.call("command.run", input={"command": ["git", "push", "--password=hunter2-Kx9", "origin"]})
+        await road.call("command.run", input={"command": "make it so"})
+        await road.call("file.read", "../outside.txt")
+        await road.call("file.write", "kept.txt", scope="blind", input={"content": "x"})
+        await road.call("command.run", scope="blind", input={"command": ["ls", "-l"]})
+    told = command(tmp_path / "home").stdout
+    assert "ran git push --password=[masked] origin  refused: a denied command" in told
+    assert re.search(r"ran make it so +refused: not an allowed command", told)
+    assert re.search(r"read \.\./outside\.txt +refused: outside the scope", told)
+    assert re.search(r"wrote kept\.txt +refused: ", told) and re.search(r"ran ls -l +refused: ", told)
+    assert not (tmp_path / "root" / "kept.txt").exists() and "hunter2" not in told
+
+
+async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_path: Path) -> None:
     home, root = tmp_path / "home", tmp_path / "root"
     write_config(home, root)
     program = [sys.executable, "-m", "computer_linker"]
@@ -60,36 +97,86 @@ async def test_a_line_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_
     before = json.loads((home / "config.json").read_text())["scopes"]
     for words in (["config", "set", "machineName", "other"], ["scope", "edit", "app", "--deny", "fs:write"]):
         subprocess.run([*program, *words], env=environment, capture_output=True, timeout=60, check=True)
-    edited, renamed = command(home).stdout.splitlines()
-    assert "  config.set  setting=machineName  done  " in renamed
-    assert "  scope.edit  scope=app deny=fs:write  done  " in edited
+    _, edited, renamed = command(home).stdout.splitlines()
+    assert "  owner  changed the config setting=machineName " in renamed
+    assert "  owner  changed the scope scope=app deny=fs:write " in edited
     changed = edited.split("  ")[1]
+    assert len(changed) == 7
     subprocess.run([*program, "undo", changed], env=environment, capture_output=True, timeout=60, check=True)
     assert json.loads((home / "config.json").read_text())["scopes"] == before
-    assert f"  undo  undone={changed}  done  " in command(home, "--limit", "1").stdout
+    assert f"  took a change back {changed}  done  " in command(home, "--limit", "1").stdout
 
 
-async def test_a_command_that_failed_does_not_read_as_plain_done(tmp_path: Path) -> None:
-    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", allowedCommands=["sh *"])]) as road:
-        for code in (0, 3):
+async def test_a_command_that_failed_does_not_read_as_done(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", allowedCommands=["sh *", "git *"])]) as road:
+        for code in (0, 128):
             await road.data("command.run", input={"command": ["sh", "-c", f"exit {code}"]})
-    failed, done = command(tmp_path / "home").stdout.splitlines()
-    assert "  done (exit 3)  " in failed and "  done  " in done
+        await road.data("command.run", input={"command": ["git", "add", "nothing"]})
+    _, added, failed, done = command(tmp_path / "home").stdout.splitlines()
+    assert "  exit 128  " in failed and "done" not in failed and "  done  " in done
+    assert "ran git add nothing" in added and "  exit 128  " in added
 
 
-async def test_no_colour_is_written_where_it_is_not_wanted(home: Path) -> None:
-    """On a real terminal: colour by default, and none with NO_COLOR."""
+@pytest.mark.parametrize("columns", [80, 132])
+async def test_a_terminal_gets_rows_of_its_width_in_colour(home: Path, columns: int) -> None:
     for wanted, given in ((True, {}), (False, {"NO_COLOR": "1"})):
-        environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        leader, follower = pty.openpty()
-        try:
-            command = [sys.executable, "-m", "computer_linker", "history", "--limit", "1"]
-            environment |= {"COMPUTER_LINKER_HOME": str(home), **given}
-            subprocess.run(command, env=environment, stdout=follower, timeout=60, check=True)
-            assert (b"\x1b[" in os.read(leader, 4096)) == wanted
-        finally:
-            os.close(leader)
+        screen = on_terminal(home, ["history"], columns, given)
+        assert ("\x1b[" in screen) == wanted
+        rows = re.sub(r"\x1b\[[0-9;]*m", "", screen).split("\r\n")
+        assert all(len(row) <= columns for row in rows[:-2]), rows
+        today = datetime.now().astimezone()
+        assert rows[1] == f"{today:%A %Y-%m-%d}"
+        assert re.match(r"\d\d:\d\d:\d\d  \w{7}  codex ", rows[2])
+
+
+def on_terminal(home: Path, words: list[str], columns: int, given: dict[str, str]) -> str:
+    """What a command writes to a real terminal of that many columns."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    program = [sys.executable, "-m", "computer_linker", *words]
+    environment |= {"COMPUTER_LINKER_HOME": str(home), "TERM": "xterm", **given}
+    shown = b""
+    try:
+        with subprocess.Popen(program, env=environment, stdin=follower, stdout=follower, stderr=follower) as child:
             os.close(follower)
+            with contextlib.suppress(OSError):  # Linux ends a terminal without a program by EIO
+                while data := os.read(leader, 65536):
+                    shown += data
+            assert child.wait(timeout=60) == 0, shown
+    finally:
+        os.close(leader)
+    return shown.decode()
+
+
+async def test_show_tells_everything_of_one_operation_and_undo_takes_its_id(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        (road.root / "notes.txt").write_text("first\n")
+        await road.data("file.write", "notes.txt", input={"content": "second\n"})
+        (event,) = (await road.data("history.last"))["events"]
+        whole = str(event["operationId"])
+    home = tmp_path / "home"
+    config = {
+        "schemaVersion": 1, "machineId": "test-machine", "machineName": "test", "ownerToken": None,
+        "scopes": [folder_scope(tmp_path / "root")],
+    }  # fmt: skip
+    (home / "config.json").write_text(json.dumps(config))
+    (home / "config.json").chmod(0o600)
+    for given in (whole, whole[-7:].lower(), whole[:25]):
+        told = command(home, "show", given)
+        assert told.returncode == 0, told.stderr
+        lines = told.stdout.splitlines()
+        assert lines[:2] == ["tests: wrote notes.txt", "done"]
+        assert "  -first" in lines and "  +second" in lines
+        assert f"$ computer-linker undo {whole}" in lines
+    details = json.loads(command(home, "show", whole, "--json").stdout)
+    assert details["event"]["machineId"] == "test-machine" and details["undoable"] is True
+    assert command(home, "show", "ZZZZZZZ").returncode == 1
+    program = [sys.executable, "-m", "computer_linker", "undo", "notes.txt"]
+    environment = {**os.environ, "COMPUTER_LINKER_HOME": str(home)}
+    subprocess.run(program, env=environment, capture_output=True, timeout=60, check=True)
+    assert (tmp_path / "root" / "notes.txt").read_text() == "first\n"
+    assert json.loads(command(home, "show", whole, "--json").stdout)["undoable"] is False
 
 
 async def test_views_queries_and_json(home: Path) -> None:
@@ -97,8 +184,13 @@ async def test_views_queries_and_json(home: Path) -> None:
     assert [event["op"] for event in told["events"]] == ["file.write", "file.write"]
     assert "session-a" in command(home, "--view", "sessions").stdout
     refused = command(home, "--query", "ok:perhaps")
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: ")
+    unknown = command(home, "--query", "colour:red")
+    assert unknown.returncode == 2 and "no term `colour:`" in unknown.stderr and "since, until" in unknown.stderr
+    assert "8 operations, " in command(home, "--view", "summary").stdout
+    assert len(command(home, "--view", "sessions", "--limit", "1").stdout.splitlines()) == 2
+    assert json.loads(command(home, "--json", "--view", "timeline", "-n", "8").stdout)["machineId"] == "test-machine"
 
 
 async def test_export_is_one_json_object_a_line_and_a_csv_without_formulas(home: Path, tmp_path: Path) -> None:
@@ -109,6 +201,10 @@ async def test_export_is_one_json_object_a_line_and_a_csv_without_formulas(home:
         rows = list(csv.DictReader(file))
     assert len(rows) == 8
     assert not [value for row in rows for value in row.values() if value.startswith(("=", "+", "@"))]
+    assert (tmp_path / "e.csv").stat().st_mode & 0o777 == 0o600
+    flat = {f"approval.{name}" for name in HistoryApproval.__annotations__}
+    assert set(rows[0]) == {*HistoryEvent.__annotations__, *flat} - {"approval", "machine"}
+    assert {row["machineId"] for row in rows} == {"test-machine"}
 
 
 async def test_verify_says_where_the_history_was_changed(home: Path) -> None:

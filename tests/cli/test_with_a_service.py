@@ -15,6 +15,7 @@ import pytest
 from computer_linker import home as places
 from computer_linker.config.load import load
 from support.service import PROGRAM, Http, end_service, environment, serving
+from support.waiting import wait_for
 
 
 @pytest.fixture
@@ -199,7 +200,7 @@ def test_a_rotated_token_and_an_edited_scope_hold_without_a_restart(tmp_path: Pa
         http.close()
 
 
-def test_a_config_broken_while_serving_stops_every_call_until_corrected(tmp_path: Path) -> None:
+def test_a_config_broken_while_serving_takes_away_what_it_changes_and_no_more(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         (service.root / "notes.txt").write_text("hello\n")
         call = {"scope": "app", "op": "file.read", "target": "notes.txt"}
@@ -207,10 +208,21 @@ def test_a_config_broken_while_serving_stops_every_call_until_corrected(tmp_path
         good = (service.home / "config.json").read_text()
         assert http.control("computer_operation", **call)["ok"] is True
         (service.home / "config.json").write_text(good.replace('"machineName"', '"machineNmae"'))
-        status, body = http.send("POST", "/api/v1/control", {"action": "computer_operation", **call})
-        assert b"hello" not in body and (status != 200 or not json.loads(body)["ok"]), body
-        (service.home / "config.json").write_text(good)
+        shown = run(service.home, "scope", "list")
+        assert "did you mean `machineName`" in shown.stderr
         assert http.control("computer_operation", **call)["ok"] is True
+        changed = json.loads(good)
+        changed["scopes"][0]["capabilities"] = ["fs:read", "fs:everything"]
+        (service.home / "config.json").write_text(json.dumps(changed))
+
+        def asked() -> tuple[int, bytes]:
+            return http.send("POST", "/api/v1/control", {"action": "computer_operation", **call})
+
+        wait_for(lambda: asked()[0] != 200)
+        status, body = asked()
+        assert status == 403 and b"hello" not in body
+        (service.home / "config.json").write_text(good)
+        assert wait_for(lambda: asked()[0] == 200)
         http.close()
 
 

@@ -1,16 +1,21 @@
 """Findings, and the repairs that have one right answer."""
 
+import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from computer_linker.config.diagnose import diagnose
 from computer_linker.config.load import load
-from computer_linker.config.repair import repair
 from computer_linker.config.store import ensure, update
 from computer_linker.errors import ConfigInvalid
+from computer_linker.model.ids import new_ulid
+from computer_linker.service import repairs
+from computer_linker.service.changing_config import undo_config_change
 
 
 @pytest.fixture
@@ -29,6 +34,10 @@ def scope(
 
 def configure(home: Path, *scopes: dict[str, Any], **changes: Any) -> None:
     update(home, lambda value: value.update(scopes=list(scopes), **changes))
+
+
+def repair(home: Path) -> list[str]:
+    return repairs.repair(home, new_ulid())
 
 
 def codes(home: Path) -> list[tuple[str, str]]:
@@ -129,8 +138,73 @@ def test_a_repair_done_twice_changes_nothing_the_second_time(home: Path, tmp_pat
     assert (home / "config.json").read_bytes() == before
 
 
-def test_a_file_that_does_not_load_is_not_repaired(home: Path) -> None:
-    (home / "config.json").write_text('{"machineId": "m", "scopes": 5}')
-    with pytest.raises(ConfigInvalid):
+def test_a_file_that_cannot_be_repaired_is_left_as_it_is(home: Path) -> None:
+    (home / "config.last-good.json").unlink()
+    for text in ('{"machineId": "m", "scopes": 5}', "{"):
+        (home / "config.json").write_text(text)
+        with pytest.raises(ConfigInvalid):
+            repair(home)
+        assert (home / "config.json").read_text() == text
+
+
+BROKEN: list[tuple[str, Callable[[dict[str, Any]], Any], str]] = [
+    ("not JSON", lambda value: json.dumps(value)[:-5], "Put back the last valid config"),
+    ("wrong type", lambda value: {**value, "port": "3939"}, "Set `port`"),
+    ("wrong value", lambda value: {**value, "port": 99999}, "Set `port`"),
+    ("one root", lambda value: {**value, "scopes": [{**value["scopes"][0], "roots": value["scopes"][0]["roots"][0]}]}, "roots"),
+    ("misspelt", lambda value: {**{k: v for k, v in value.items() if k != "host"}, "hots": value["host"]}, "Renamed `hots`"),
+    ("unknown", lambda value: {**value, "colour": "blue"}, "Removed `colour`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("breakage", "broken", "sentence"), BROKEN, ids=[one[0] for one in BROKEN])
+def test_a_usual_breakage_is_repaired_and_can_be_put_back(
+    home: Path, tmp_path: Path, breakage: str, broken: Callable[[dict[str, Any]], Any], sentence: str
+) -> None:
+    configure(home, scope(tmp_path / "a", capabilities=("fs:read",)))
+    good = load(home)
+    value = broken(json.loads((home / "config.json").read_text()))
+    text = value if isinstance(value, str) else json.dumps(value)
+    (home / "config.json").write_text(text)
+    operation = new_ulid()
+    done = repairs.repair(home, operation)
+    assert sentence in done[0] and operation in done[-1]
+    assert load(home) == good, "no right was added"
+    anyio.run(undo_config_change, home, operation)
+    assert (home / "config.json").read_text() == text
+
+
+def test_a_scope_that_stays_invalid_is_not_repaired(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a"))
+    value = json.loads((home / "config.json").read_text())
+    value["scopes"].append({"id": "b", "roots": [str(tmp_path)], "capabilities": ["fs:everything"]})
+    (home / "config.json").write_text(json.dumps({**value, "colour": 1}))
+    before = (home / "config.json").read_bytes()
+    with pytest.raises(ConfigInvalid, match="fs:everything"):
         repair(home)
-    assert (home / "config.json").read_text() == '{"machineId": "m", "scopes": 5}'
+    assert (home / "config.json").read_bytes() == before
+
+
+def test_a_folder_that_was_deleted_is_taken_out_and_an_unplugged_one_stays(home: Path, tmp_path: Path) -> None:
+    kept, gone, drive = scope(tmp_path / "a", "kept"), scope(tmp_path / "b", "gone"), scope(tmp_path / "c", "drive")
+    drive["roots"] = [str(tmp_path / "media" / "drive" / "c")]
+    kept["roots"].append(str(tmp_path / "b"))
+    configure(home, kept, gone, drive)
+    (tmp_path / "b").rmdir()
+    assert "Removed scope gone, which has no folder left." in repair(home)
+    assert {one.id: len(one.roots) for one in load(home).scopes} == {"kept": 1, "drive": 1}
+
+
+def test_a_file_that_others_can_write_is_made_private_only_when_it_is_the_last_one_in_use(
+    home: Path, tmp_path: Path
+) -> None:
+    configure(home, scope(tmp_path / "a"))
+    path = home / "config.json"
+    path.chmod(0o666)
+    home.chmod(0o777)
+    assert repair(home) == ["Made home private (mode 0700).", "Made config.json private (mode 0600)."]
+    path.write_text(path.read_text().replace("fs:read", "fs:write"))
+    path.chmod(0o666)
+    with pytest.raises(ConfigInvalid, match="last in use"):
+        repair(home)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666

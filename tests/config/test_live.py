@@ -1,6 +1,7 @@
 """The config as it is now."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +40,66 @@ def test_an_unchanged_file_is_not_read_again(home: Path) -> None:
     assert live.current() is live.current()
 
 
-def test_a_broken_file_stops_every_call_until_it_is_corrected(home: Path) -> None:
-    live = LiveConfig(home, fresh_for_s=0)
+def put(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Edit the file by hand, without a check."""
+    value = json.loads((home / "config.json").read_text())
+    change(value)
+    (home / "config.json").write_text(json.dumps(value))
+
+
+def test_a_file_that_is_broken_at_the_start_is_refused_until_it_is_corrected(home: Path) -> None:
     good = (home / "config.json").read_text()
-    live.current()
     (home / "config.json").write_text(good.replace('"port": 3939', '"port": "3939"'))
+    live = LiveConfig(home, fresh_for_s=0)
     for _ in range(2):
         with pytest.raises(ConfigInvalid, match="`port`"):
             live.current()
     (home / "config.json").write_text(good)
     assert live.current().port == 3939
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"port": "x"}', '{"scopes": 5}', "[]"])
+def test_the_last_valid_config_stays_in_force_and_has_the_reason(home: Path, tmp_path: Path, text: str) -> None:
+    add_scope(home, tmp_path)
+    live = LiveConfig(home, fresh_for_s=0)
+    good, raw = live.current(), (home / "config.json").read_bytes()
+    assert good.refused == ()
+    (home / "config.json").write_text(text)
+    held = live.current()
+    assert held.refused and held.refused[0].startswith("config.json:")
+    assert (held.machine_id, held.port, [scope.id for scope in held.scopes]) == (good.machine_id, good.port, ["app"])
+    assert live.current() is held
+    assert (home / "config.json").read_text() == text, "the file is the owner's to correct"
+    (home / "config.json").write_bytes(raw)
+    assert live.current().refused == ()
+
+
+def test_a_refused_file_adds_no_right_and_takes_away_what_it_changes(home: Path, tmp_path: Path) -> None:
+    for name in ("kept", "gone", "changed"):
+        (tmp_path / name).mkdir()
+        add_scope(home, tmp_path / name, name)
+    live = LiveConfig(home, fresh_for_s=0)
+    assert all(scope.granted for scope in live.current().scopes)
+
+    def edit(value: dict[str, Any]) -> None:
+        kept, _gone, changed = value["scopes"]
+        changed["capabilities"] = ["fs:read", "fs:write"]
+        value["scopes"] = [kept, changed, {"id": "new", "roots": [str(tmp_path)], "capabilities": ["fs:write"]}]
+        value["porrt"] = 1
+
+    put(home, edit)
+    rights = {scope.id: bool(scope.granted) for scope in live.current().scopes}
+    assert rights == {"kept": True, "gone": False, "changed": False}
+
+
+def test_a_refused_file_that_changes_the_token_lets_neither_in(home: Path) -> None:
+    live = LiveConfig(home, fresh_for_s=0)
+    assert live.current().owner_token == "t" * 32
+    put(home, lambda value: value.update(ownerToken="n" * 32, approvalPage=True, surprise=1))
+    held = live.current()
+    assert held.owner_token not in (None, "t" * 32, "n" * 32) and not held.approval_page
+    put(home, lambda value: value.pop("surprise"))
+    assert live.current().owner_token == "n" * 32
 
 
 def test_a_file_that_becomes_writable_for_others_stops_every_call(home: Path) -> None:

@@ -188,3 +188,48 @@ def test_more_checks_can_refuse_the_file(home: Path, tmp_path: Path) -> None:
     put(home, document(tmp_path / "root"))
     with pytest.raises(ConfigInvalid, match=r"scope app: the rule is unfit"):
         load(home, lambda config: ["scope app: the rule is unfit"])
+
+
+def test_every_problem_is_named_at_once_with_its_line_and_column(home: Path) -> None:
+    put(
+        home,
+        """{
+  "port": "3939",
+  "scpoes": [],
+  "scopes": [
+    {"id": "a", "roots": ["/tmp"], "capabilities": ["fs:raed"],
+     "policy": {"netwrok": true, "confirm": "alll", "allowedCommands": [1]}},
+    {"roots": ["/tmp"]}
+  ]
+}""",
+    )
+    error = refused(home)
+    assert [str(problem) for problem in error.problems] == [
+        "config.json:2:11: `port` should be a valid integer",
+        "config.json:3:3: `scpoes` is not a field of the config; did you mean `scopes`?",
+        "config.json:5:52: `scopes.0.capabilities` unknown capability 'fs:raed' (did you mean `fs:read`?)",
+        "config.json:6:17: `scopes.0.policy.netwrok` is not a field of the config; did you mean `network`?",
+        "config.json:6:45: `scopes.0.policy.confirm` should be 'never', 'act' or 'all'; did you mean `all`?",
+        "config.json:6:73: `scopes.0.policy.allowedCommands.0` should be a valid string",
+        "config.json:7:5: `scopes.1.id` is needed",
+    ]
+    assert error.message == "; ".join(str(problem) for problem in error.problems)
+
+
+def test_every_forbidden_root_is_named_at_once_with_its_place(home: Path) -> None:
+    put(home, '{"scopes": [{"id": "a", "roots": ["/", "/tmp",\n "/tmp/.."]}]}')
+    assert [(p.line, p.column, p.field[-1]) for p in refused(home).problems] == [(1, 35, 0), (2, 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"port": 1,\n "host": }', "config.json:2:10: is not valid JSON: expecting value"),
+        ('{"port": 1,\n "port": 2}', "config.json:2:2: `port` is there twice"),
+        ('{"port": 1', "config.json:1:11: is not valid JSON: expecting ',' delimiter"),
+        ("5", "config.json:1:1: must be an object"),
+    ],
+)
+def test_a_file_that_is_no_json_object_has_its_place_named(home: Path, text: str, problem: str) -> None:
+    put(home, text)
+    assert refused(home).message == problem

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.computer.facets.files import MakeFolder, Move, Remove, Write
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approvals
 from computer_linker.registry import Context, Example, Operation, operation
 from computer_linker.registry.catalog import Catalog
 from support.road import Road, folder_scope
@@ -86,7 +86,7 @@ async def asked(road: Road, op: str, during: Any = lambda: None, **parts: Any) -
     """Call with a person who says yes once `during` has happened; what they saw, and the envelope."""
     shown: list[str] = []
 
-    async def person(question: Asked) -> Answer | None:
+    async def person(question: ApprovalRequest) -> Answer | None:
         assert question.about is not None
         shown.extend(question.about.lines)
         during()

@@ -111,32 +111,6 @@ async def test_without_the_capability_nothing_about_the_request_is_learnt(tmp_pa
         assert envelope["error"]["details"]["missing"] == ["fs:read"]
 
 
-async def test_a_batch_checks_and_records_each_operation_by_itself(road: Road) -> None:
-    (road.root / "a.txt").write_text("a")
-    items = [
-        {"op": "file.stat", "target": "a.txt"},
-        {"op": "file.stat", "target": "../x"},
-        {"op": "batch.walk", "target": "a.txt"},
-        {"op": "file.stat", "target": "a.txt", "scope": "other"},
-    ]
-    data = await road.data("batch.run", input={"operations": items})
-    codes = [result.get("error", {}).get("code") for result in data["results"]]
-    assert codes == [None, "path_out_of_scope", "unknown_operation", "unknown_scope"]
-    assert {"file.stat", "batch.run"} <= {event["op"] for event in await history(road)}
-
-
-async def test_a_batch_stops_at_the_first_failure_when_asked(road: Road) -> None:
-    items = [{"op": "file.stat", "target": "missing"}, {"op": "file.mkdir", "target": "made"}]
-    data = await road.data("batch.run", input={"operations": items}, options={"stopOnError": True})
-    assert len(data["results"]) == 1
-    assert not (road.root / "made").exists()
-
-
-@pytest.mark.parametrize("items", [[{"op": "batch.run"}], [{"op": "batch"}], [{"op": "file.stat"}] * 26])
-async def test_a_batch_is_bounded_and_holds_no_batch(road: Road, items: list[dict[str, str]]) -> None:
-    assert await road.code("batch.run", input={"operations": items}) == "invalid_request"
-
-
 async def test_explain_tells_without_doing(road: Road) -> None:
     allowed = await road.data(
         "computer.explain", input={"op": "file.write", "target": "a.txt", "input": {"content": "x"}}

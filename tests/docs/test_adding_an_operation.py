@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import computer_linker
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.envelope import Call, Reply
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approvals
 from computer_linker.registry.catalog import collect
 from support.road import LOCAL, Road, folder_scope
 from support.service import serving, write_config
@@ -123,7 +123,7 @@ async def sort_with(asked: tuple[Road, Dispatcher], during: Any) -> tuple[str, R
     road, dispatcher = asked
     shown: list[str] = []
 
-    async def person(question: Asked) -> Answer | None:
+    async def person(question: ApprovalRequest) -> Answer | None:
         assert question.about is not None
         shown.extend(question.about.lines)
         during(road.root / "notes.txt")

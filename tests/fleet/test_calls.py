@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.audit.history import every_event
 from computer_linker.audit.query import Filter
 from computer_linker.audit.store import AuditStore
 from computer_linker.errors import NotFound
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.settings import FleetFile
-from computer_linker.providers.approvals import Approvals
 from support.fleet import Fleet, until
 from support.road import LOCAL
 from support.sleepers import running

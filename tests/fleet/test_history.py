@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from computer_linker.approvals.approvals import PERSON, Answerer, Approvals
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.archive import Archive
 from computer_linker.fleet.feed import Visible, cursor_file
-from computer_linker.providers.approvals import PERSON, Answerer, Approvals
 from support.fleet import Fleet, Machine, until
 
 pytestmark = pytest.mark.anyio

@@ -4,13 +4,13 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from computer_linker.audit.history import every_event
 from computer_linker.audit.query import Filter
 from computer_linker.audit.store import AuditStore
+from computer_linker.model.history import HistoryEvent
 from support.fleet import Fleet, Machine, until
 
 pytestmark = pytest.mark.anyio
@@ -100,7 +100,7 @@ async def test_an_act_cut_off_by_a_partition_is_reported_as_not_known(tmp_path: 
         assert envelope["error"]["details"]["effect"] == "unverifiable"
         store = fleet.hub_road.app.services.use(AuditStore)
 
-        def told() -> list[dict[str, Any]]:
+        def told() -> list[HistoryEvent]:
             store.index.catch_up()
             events = every_event(store, Filter())
             return [event for event in events if event["op"] == "command.run" and event["ok"] is not None]

@@ -13,8 +13,9 @@ from typing import Any
 import anyio
 import pytest
 
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approvals
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.store import AllowedClient
 from support.events import owners_history
 from support.oauth import Browser
 from support.pair import events_of
@@ -100,7 +101,7 @@ def test_a_yes_at_the_terminal(service: Service) -> None:
 def test_a_no_at_the_terminal_is_told_from_no_answer(service: Service) -> None:
     with person_at_terminal(service, "n"):
         denied = write(service, "three.txt")
-    assert denied["error"]["code"] == "confirm_required" and denied["error"]["details"]["answer"] == "no"
+    assert denied["error"]["code"] == "denied_by_person" and denied["error"]["details"]["way"] == "terminal"
     event = by_id(service, denied["operationId"])
     assert (event["decision"], event["reason"]) == ("ask", "A person said no to file.write.")
     assert (event["approval"]["said"], event["approval"]["way"]) == ("no", "terminal")
@@ -109,7 +110,11 @@ def test_a_no_at_the_terminal_is_told_from_no_answer(service: Service) -> None:
     absent = write(service, "four.txt")
     assert absent["error"]["details"]["answer"] == "none"
     event = by_id(service, absent["operationId"])
-    assert event["approval"] is None and "nobody is there to be asked" in event["reason"]
+    assert (
+        event["approval"] is None
+        and "no approver is there to be asked" in event["reason"]
+        and event["errorCode"] == "confirm_required"
+    )
     assert not (service.root / "three.txt").exists() and not (service.root / "four.txt").exists()
 
 
@@ -129,7 +134,7 @@ def test_a_yes_on_the_page(service: Service) -> None:
 
 @pytest.mark.anyio
 async def test_no_answer_in_time_is_neither_a_yes_nor_a_no(road: Road) -> None:
-    async def silent(asked: Asked) -> Answer | None:
+    async def silent(asked: ApprovalRequest) -> Answer | None:
         await anyio.sleep_forever()
         return None
 
@@ -140,31 +145,30 @@ async def test_no_answer_in_time_is_neither_a_yes_nor_a_no(road: Road) -> None:
             answer = await road.call(
                 "file.write", "late.txt", input={"content": "x"}, confirm={"token": issued["token"]}
             )
-    assert answer["error"]["message"] == "Nobody answered the question about file.write."
+    assert answer["error"]["code"] == "no_answer"
     assert answer["error"]["details"]["answer"] == "none"
     (event,) = await events_of(road, "file.write")
-    assert (event["approval"], event["reason"]) == (None, "Nobody answered the question about file.write.")
+    assert (event["approval"], event["errorCode"]) == (None, "no_answer") and "No answer came" in event["reason"]
     assert not (road.root / "late.txt").exists()
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("choice", "extents"), [("yes", ["once", "once"]), ("yes_for_session", ["session", "session"])]
-)
-async def test_a_yes_in_the_clients_dialog(road: Road, choice: Answer, extents: list[str]) -> None:
-    asked: list[Asked] = []
+@pytest.mark.parametrize("choice", ["yes", "shape"])
+async def test_a_yes_in_the_dialog_of_an_allowed_client_is_for_one_call(road: Road, choice: Answer) -> None:
+    asked: list[ApprovalRequest] = []
 
-    async def dialog(question: Asked) -> Answer | None:
+    async def dialog(question: ApprovalRequest) -> Answer | None:
         asked.append(question)
         return choice
 
+    road.app.services.use(Approvals).store.add(AllowedClient(name=str(LOCAL.client), allowed_at="now"))
     for name in ("a.txt", "b.txt"):
         value = {"scope": "app", "op": "file.write", "target": name, "input": {"content": "x"}}
         assert (await road.app.dispatcher.call_wire(value, LOCAL, None, dialog)).ok
     answers = {event["operationId"]: event for event in await events_of(road, "approvals.allow")}
-    assert len(answers) == len(asked) == (1 if choice == "yes_for_session" else 2)
+    assert len(answers) == len(asked) == 2
     given = [event["approval"] for event in await events_of(road, "file.write")]
-    assert [one["extent"] for one in given] == extents
+    assert [one["extent"] for one in given] == ["once", "once"]
     for one in given:
         answer = answers[one["answer"]]
         assert (one["by"], one["way"], answer["principal"]) == (LOCAL.id, "dialog", LOCAL.id)
@@ -173,7 +177,7 @@ async def test_a_yes_in_the_clients_dialog(road: Road, choice: Answer, extents: 
 
 @pytest.mark.anyio
 async def test_a_no_in_the_clients_dialog(road: Road) -> None:
-    async def dialog(question: Asked) -> Answer | None:
+    async def dialog(question: ApprovalRequest) -> Answer | None:
         return "no"
 
     value = {"scope": "app", "op": "file.mkdir", "target": "folder"}
@@ -187,7 +191,7 @@ async def test_a_no_in_the_clients_dialog(road: Road) -> None:
 @pytest.mark.anyio
 async def test_a_no_that_a_repeated_call_brings_is_recorded_once(road: Road) -> None:
     """2026-07-28: the call ends with the question, and comes again with the answer."""
-    from computer_linker.errors import ConfirmRequired
+    from computer_linker.errors import ConfirmRequired, DeniedByPerson
     from computer_linker.transports.mcp.dialog import ask_by_result
 
     people, asked = road.app.services.use(Approvals), []
@@ -199,7 +203,7 @@ async def test_a_no_that_a_repeated_call_brings_is_recorded_once(road: Road) -> 
     with pytest.raises(ConfirmRequired):
         await people.take_response(asked[0], replace(LOCAL, connection="elsewhere"), "no")
     assert await events_of(road, "approvals.deny") == []
-    with pytest.raises(ConfirmRequired, match="said no"):
+    with pytest.raises(DeniedByPerson, match="said no"):
         await people.take_response(asked[0], LOCAL, "no")
     (answer,) = await events_of(road, "approvals.deny")
     assert (answer["principal"], answer["summary"]["asked"]) == (LOCAL.id, asked[0])

@@ -118,7 +118,7 @@ def test_a_config_that_is_not_valid_can_be_mended_by_a_command(tmp_path: Path) -
         path = service.home / "config.json"
         good = path.read_bytes()
         path.write_bytes(b"{")
-        assert "config" in run(service.home, "scope", "list").stderr
+        assert "is not valid JSON" in run(service.home, "scope", "list").stderr
         assert run(service.home, "halt").returncode == 0, "what needs no config still works"
         path.write_bytes(good)
         assert run(service.home, "resume").returncode == 0

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from computer_linker.errors import ConfirmRequired, InvalidRequest
-from computer_linker.model.principal import NO_SESSION, Principal
-from computer_linker.policy.confirm import Asked, Ledger
+from computer_linker.approvals.ledger import Ledger
+from computer_linker.approvals.request import ApprovalRequest
+from computer_linker.errors import ConfirmRequired, DeniedByPerson, InvalidRequest
+from computer_linker.model.principal import Principal
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.policy.preview import escaped, preview
+from computer_linker.policy.visible_text import escaped, preview
 
 ME = Principal("local:me", "local_user", "session", "connection")
 
 
-def asked(number: int = 1, digest: str = "d", now: float = 0.0, ttl: float = 60.0) -> Asked:
-    return Asked(
+def asked(number: int = 1, digest: str = "d", now: float = 0.0, ttl: float = 60.0) -> ApprovalRequest:
+    return ApprovalRequest(
         id=f"ask_{number}", op="file.delete", scope="app", digest=digest, preview="", principal=ME.id, session=ME.session,
         connection=ME.connection, client=None, asked_at=now, expires_at=now + ttl,
     )  # fmt: skip
@@ -90,27 +91,19 @@ def test_guessing_costs_the_guesser_what_waits_for_them() -> None:
         ledger.spend_token(token, ME, "d", 1)
 
 
-def test_a_yes_for_the_session_of_callers_without_one_holds_once() -> None:
-    """Every client that comes with the owner token and names no session would share the allowance."""
-    ledger, who = Ledger(), replace(ME, session=NO_SESSION)
-    question = asked()
-    question.session = NO_SESSION
-    ledger.ask(question)
-    ledger.approve("ask_1", 1, for_session=True)
-    assert not ledger.has_standing(who, "app")
-    assert ledger.spend_approval(who, "d", 2)
-    assert not ledger.spend_approval(who, "d", 2)
-
-
-def test_a_yes_for_the_session_holds_for_that_session_and_scope_alone() -> None:
+def test_three_noes_in_a_row_end_the_questions_for_a_while() -> None:
+    """A caller must not wear the owner down; a yes, or a minute, ends it, and others are not concerned."""
     ledger = Ledger()
-    ledger.ask(asked())
-    ledger.approve("ask_1", 1, for_session=True)
-    assert ledger.has_standing(ME, "app")
-    assert not ledger.has_standing(ME, "other")
-    assert not ledger.has_standing(replace(ME, session="other"), "app")
-    assert ledger.revoke_standing() == 1
-    assert not ledger.has_standing(ME, "app")
+    for number in range(3):
+        ledger.ask(asked(number, digest=str(number)))
+        ledger.deny(f"ask_{number}", 1)
+    with pytest.raises(DeniedByPerson):
+        ledger.ask(asked(9, digest="new", now=2))
+    other = asked(10, digest="new", now=2)
+    other.principal = "local:other"
+    ledger.ask(other)
+    ledger.ask(asked(11, digest="late", now=62))
+    assert {one.id for one in ledger.waiting(62)} >= {"ask_11"}
 
 
 def test_the_waiting_list_is_bounded() -> None:

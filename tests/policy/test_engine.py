@@ -10,8 +10,7 @@ from computer_linker.errors import InvalidRequest, PermissionDenied, UnknownScop
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.principal import Principal
-from computer_linker.model.rights import ScopeKind
-from computer_linker.model.scope import Scope, ScopePolicy
+from computer_linker.model.scope import Scope, ScopeKind, ScopePolicy
 from computer_linker.policy.engine import find_scope, judge, refuse
 
 ANYONE = Principal("local:me", "local_user", "s", "c")
@@ -26,6 +25,7 @@ class Wanted:
     needs_any: frozenset[Capability] = frozenset()
     effect: Effect = Effect.CHANGE
     on: ScopeKind = "folder"
+    asked_by: None = None
 
 
 def scope(*capabilities: str, **policy: Any) -> Scope:

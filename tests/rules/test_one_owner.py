@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.approvals.approvals import PERSON
 from computer_linker.model.principal import Principal
-from computer_linker.providers.approvals import PERSON
 
 SOURCE = Path(__file__).parents[2] / "src" / "computer_linker"
 ALLOWED = {"model/principal.py", "serve/owner_calls.py"}

@@ -12,7 +12,7 @@ from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.pause import Pause
 from computer_linker.model.scope import Scope
 from computer_linker.model.times import shown_s
-from computer_linker.service.doctor import diagnostics, readiness
+from computer_linker.service.doctor import diagnosis, status_of
 from computer_linker.service.programs import find_program, tool_readiness
 
 
@@ -28,6 +28,10 @@ def config(root: Path | None, **changes: Any) -> Config:
     scope = {"id": "app", "roots": [str(root)], "capabilities": ["fs:read", *changes.pop("capabilities", [])]}
     value = {"machineId": "m", "machineName": "n", "ownerToken": "t" * 32, "scopes": [scope] if root else [], **changes}
     return Config.from_wire(value)
+
+
+def readiness(known: Config, home: Path, *, serving_http: bool) -> dict[str, Any]:
+    return status_of(known, home, serving_http=serving_http).to_wire()
 
 
 def test_a_plain_config_is_ready(home: Path, tmp_path: Path) -> None:
@@ -48,7 +52,7 @@ def test_a_pause_is_not_ready_and_says_until_when(home: Path, seconds: float | N
     end = "you run: computer-linker unpause" if pausing.until is None else shown_s(pausing.until)
     short, whole = (
         readiness(config(home.parent), home, serving_http=True),
-        diagnostics(config(home.parent), home).to_wire(),
+        diagnosis(config(home.parent), home).to_wire(),
     )
     for answer, actions in ((short, short["nextActions"]), (whole["status"], whole["nextActions"])):
         assert answer["ready"] is False and f"Clients are paused until {end}." in answer["blockingReasons"]
@@ -86,11 +90,11 @@ def test_loopback_without_a_token_is_said_where_http_is_served_and_only_there(ho
 def test_the_token_never_appears_in_a_report(home: Path, tmp_path: Path) -> None:
     known = config(tmp_path, ownerToken="VERY-SECRET-TOKEN-0123456789")
     assert "VERY-SECRET" not in repr(readiness(known, home, serving_http=True))
-    assert "VERY-SECRET" not in repr(diagnostics(known, home).to_wire())
+    assert "VERY-SECRET" not in repr(diagnosis(known, home).to_wire())
 
 
 def standing(home: Path, **changes: Any) -> str:
-    status: str = diagnostics(config(home.parent / "root", **changes), home).release_readiness()["status"]
+    status: str = diagnosis(config(home.parent / "root", **changes), home).release_readiness.status
     return status
 
 
@@ -98,19 +102,17 @@ def test_release_readiness_is_blocked_by_errors_and_held_up_by_warnings(home: Pa
     (tmp_path / "root").mkdir()
     assert standing(home, host="0.0.0.0", ownerToken=None) == "blocked"
     assert standing(home, capabilities=["command:run"]) == "needs_attention"
-    checks = {
-        c["name"]: c["passed"] for c in diagnostics(config(tmp_path / "root"), home).release_readiness()["checks"]
-    }
+    checks = {c.name: c.passed for c in diagnosis(config(tmp_path / "root"), home).release_readiness.checks}
     tools = checks.pop("tools")
     assert all(checks.values())
-    assert tools == all(tool["available"] for tool in tool_readiness().values() if tool["need"] == "recommended")
+    assert tools == all(tool.available for tool in tool_readiness().values() if tool.need == "recommended")
 
 
 def test_each_program_says_where_it_is_or_how_to_get_it() -> None:
     for name, tool in tool_readiness().items():
-        assert tool["need"] in ("required", "recommended", "optional")
-        assert bool(tool["path"]) == tool["available"] == (tool["remedy"] is None), name
-    assert tool_readiness()["python"]["version"]
+        assert tool.need in ("required", "recommended", "optional")
+        assert bool(tool.path) == tool.available == (tool.remedy is None), name
+    assert tool_readiness()["python"].version
 
 
 def test_a_program_is_asked_its_version_again_when_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,11 +124,11 @@ def test_a_program_is_asked_its_version_again_when_it_changed(tmp_path: Path, mo
 
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     install("9.1.0")
-    assert tool_readiness()["pnpm"]["version"] == "9.1.0"
+    assert tool_readiness()["pnpm"].version == "9.1.0"
     before = program.stat().st_mtime_ns
     install("9.2.0")
     os.utime(program, ns=(before + 1, before + 1))
-    assert tool_readiness()["pnpm"]["version"] == "9.2.0"
+    assert tool_readiness()["pnpm"].version == "9.2.0"
 
 
 def test_a_program_that_cannot_tell_its_version_is_still_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +136,7 @@ def test_a_program_that_cannot_tell_its_version_is_still_there(tmp_path: Path, m
     program.write_text("#!/bin/sh\nexit 3\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert tool_readiness()["yarn"] | {"purpose": ""} == {
+    assert tool_readiness()["yarn"].to_wire() | {"purpose": ""} == {
         "available": True, "path": str(program), "version": None, "need": "optional", "purpose": "", "remedy": None,
     }  # fmt: skip
 
@@ -150,6 +152,6 @@ def test_an_allow_list_that_limits_nothing_is_named(tmp_path: Path) -> None:
     policy = {"sandbox": "off", "allowedCommands": ["npm *", "env *", "git *"]}
     scope = Scope.from_wire({"id": "app", "roots": [str(tmp_path)], "capabilities": ["command:run"], "policy": policy})
     config = Config(machine_id="m", machine_name="m", scopes=[scope])
-    found = [finding for finding in diagnostics(config, tmp_path).findings if finding.code == "wide_commands"]
+    found = [finding for finding in diagnosis(config, tmp_path).findings if finding.code == "wide_commands"]
     assert len(found) == 1
     assert "env" in found[0].message

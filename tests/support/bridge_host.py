@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.computer.base import Computer
 from computer_linker.config.schema import Config
-from computer_linker.providers.approvals import Approvals
 from computer_linker.service.app import App, open_app
 from computer_linker.transports.bridge.listener import BridgeListener
 from support.bridge import BridgeClient

@@ -61,7 +61,9 @@ async def refusals(of: Road, count: int = 0) -> list[str]:
         store.index.catch_up()
         events = every_event(store, Filter())
         return [
-            str(e["reason"] or e["errorCode"]) for e in events if e["principal"].startswith("fleet:") and not e["op"]
+            str(e["reason"] or e["errorCode"])
+            for e in events
+            if str(e["principal"]).startswith("fleet:") and not e["op"]
         ]
 
     await until(lambda: len(told()) >= count)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from support.service import PROGRAM, Service, environment, wait_for
 
-_QUESTION = b"Allow? [y/s/n]"
+_QUESTION = b"  y  once:"
 
 
 class TerminalPerson:

@@ -95,8 +95,8 @@ def test_a_batch_of_older_operations_is_checked_one_by_one(tool: Any, service: S
         {"operation": "write", "path": "not.txt", "content": "x"},
     ]
     answer, _ = tool("workspace_operation", workspace="look", operation="batch", operations=operations)
-    assert [result["ok"] for result in answer["results"]] == [True, False]
-    assert answer["results"][1]["error"]["code"] == "permission_denied"
+    assert [result["ok"] for result in answer["data"]["results"]] == [True, False]
+    assert answer["data"]["results"][1]["error"]["code"] == "permission_denied"
     assert not (service.root / "not.txt").exists()
 
 

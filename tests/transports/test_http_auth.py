@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.service import META, TOKEN, Http, Service, modern_headers, rpc, serving, write_config
+from support.waiting import wait_for
 
 LIST = rpc(1, "tools/list", {"_meta": META})
 
@@ -95,16 +96,23 @@ def test_a_rotated_token_holds_from_the_next_request_on(tmp_path: Path) -> None:
         link.close()
 
 
-def test_while_the_config_is_broken_nothing_is_answered_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_while_the_config_is_broken_the_last_valid_one_is_in_force(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN) as service:
         link = service.http()
         config = service.home / "config.json"
         kept = config.read_text()
         config.write_text(kept[:-3])
-        status, body = link.send("POST", "/api/v1/control", {"action": "get_computer_info"})
-        assert status == 503, body
-        assert "config" in json.loads(body)["error"]
+        answer = wait_for(
+            lambda: (seen := link.control("get_computer_info", include=["status"]))["status"]["warnings"] and seen
+        )
+        assert any("config.json:1:" in warning for warning in answer["status"]["warnings"])
         assert config.read_text() == kept[:-3]
+        config.chmod(0o666)
+        asking = ("POST", "/api/v1/control", {"action": "get_computer_info"})
+        wait_for(lambda: link.send(*asking)[0] != 200)
+        status, body = link.send(*asking)
+        assert status == 503 and "other users" in json.loads(body)["error"]
+        config.chmod(0o600)
         config.write_text(kept)
         assert link.control("get_computer_info", include=["identity"])["machineName"] == "test"
         link.close()

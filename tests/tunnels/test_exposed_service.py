@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from computer_linker.client.socket_client import ask_service
+from computer_linker.tunnels.catalog import NAMES
 from computer_linker.tunnels.record import read
 from support import nginx
 from support.service import PROGRAM, TOKEN, Http, Service, environment, is_alive, rpc, serving, wait_for, write_config
@@ -267,10 +268,10 @@ def test_doctor_says_that_a_wish_without_a_token_is_an_error(tmp_path: Path) -> 
     seen = told(home, "doctor")
     assert "tunnel_without_token" in [found["code"] for found in seen["security"]]
     assert seen["releaseReadiness"]["status"] == "blocked"
-    assert seen["tunnels"]["tunnel"]["state"] == "stopped" and len(seen["tunnels"]["providers"]) == 5
+    assert seen["tunnels"]["tunnel"]["state"] == "stopped" and len(seen["tunnels"]["providers"]) == len(NAMES)
 
 
-@pytest.mark.parametrize("name", ["cloudflare", "tailscale", "openai", "ngrok", "--yes", "manual", "../x"])
+@pytest.mark.parametrize("name", ["cloudflare", "tailscale-serve", "openai", "ssh", "ngrok", "--yes", "manual"])
 def test_a_tunnel_that_cannot_be_had_starts_nothing(tmp_path: Path, name: str) -> None:
     home = tmp_path / "home"
     write_config(home, tmp_path / "root", token=TOKEN)

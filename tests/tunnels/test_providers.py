@@ -24,6 +24,21 @@ def test_every_provider_says_what_it_runs_and_where_its_address_comes_from() -> 
     assert all(told["lifecycle"] == ["detect", "status", "expose", "getPublicUrl", "stop"] for told in contracts())
 
 
+def test_every_contract_names_its_modes_and_who_reaches_them() -> None:
+    """001-104."""
+    modes = {told["name"]: [(mode["name"], mode["reach"]) for mode in told["modes"]] for told in contracts()}
+    assert modes == {
+        "cloudflare": [("quick", "internet")],
+        "cloudflare-named": [("named", "internet")],
+        "tailscale": [("funnel", "internet")],
+        "tailscale-serve": [("serve", "tailnet")],
+        "openai": [("secure-mcp-tunnel", "provider")],
+        "ssh": [("reverse", "server")],
+        "manual": [("proxy", "internet")],
+    }
+    assert all(mode["command"] and mode["publicUrlSource"] for told in contracts() for mode in told["modes"])
+
+
 async def test_a_quick_tunnel_gets_the_address_that_cloudflare_made_up(bench: Bench) -> None:
     program = bench.program("cloudflared")
     assert make("cloudflare", bench.around).detect().program == str(program)
@@ -107,6 +122,25 @@ async def test_a_funnel_has_the_address_of_the_machine_in_its_tailnet(bench: Ben
         assert (await bench.until("running")).public_url == "https://desktop.tail1234.ts.net"
     assert bench.starts()[0]["argv"] == ["funnel", "--yes", "39399"]
     assert not bench.running()
+
+
+async def test_serve_has_the_same_address_inside_the_tailnet_alone(bench: Bench) -> None:
+    """001-103."""
+    bench.program("tailscale")
+    async with bench.supervised("tailscale-serve"):
+        assert (await bench.until("running")).public_url == "https://desktop.tail1234.ts.net"
+    assert bench.starts()[0]["argv"] == ["serve", "--yes", "39399"]
+    assert not bench.running()
+
+
+async def test_serve_that_turns_out_public_is_not_called_open(bench: Bench) -> None:
+    bench.program("tailscale")
+    bench.misbehave("funnel_on")
+    bench.connect_s = 1.0
+    tunnel = make("tailscale-serve", bench.around)
+    with pytest.raises(ExecutionFailed):
+        await tunnel.expose(39_399)
+    assert tunnel.public_url() is None and not bench.running()
 
 
 @pytest.mark.parametrize("mode", ["not_enabled", "serve_only"])

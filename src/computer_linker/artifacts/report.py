@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from computer_linker.model.artifact import Artifact
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.visible_text import escaped
 
 MAX_EMBEDDED = 8_000_000
 """Bytes of one picture or video; a larger one is listed with its digest."""
@@ -19,6 +19,7 @@ MAX_TEXT = 60_000
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 _VIDEOS = frozenset({"video/webm", "video/mp4"})
 _TEXTS = frozenset({"text/plain", "application/json"})
+_REFUSED = ("permission_denied", "confirm_required", "denied_by_person", "no_answer")
 _EFFECTS = {
     "confirmed": "done, and read back", "partial": "done in part", "unverifiable": "done; its effect cannot be read back",
     "suspected_noop": "delivered, but nothing was seen to change",
@@ -213,7 +214,7 @@ def _footer(report: Report) -> str:
 
 
 def _outcome(event: Mapping[str, Any]) -> str:
-    if event.get("decision") == "deny" or event.get("errorCode") in ("permission_denied", "confirm_required"):
+    if event.get("decision") == "deny" or event.get("errorCode") in _REFUSED:
         return "refused"
     match event.get("ok"):
         case True:

@@ -11,7 +11,8 @@ MAX_KINDS = 50
 
 REFUSED = frozenset(
     """
-    invalid_request unknown_scope unknown_operation permission_denied path_out_of_scope confirm_required process_not_found
+    invalid_request unknown_scope unknown_operation permission_denied path_out_of_scope
+    confirm_required denied_by_person no_answer process_not_found
     """.split()
 )
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from computer_linker.audit.index import Index
 from computer_linker.audit.pages import page
 from computer_linker.audit.query import Filter
 from computer_linker.audit.secret import Key, load_key
+from computer_linker.model.history import HistoryEvent
 
 
 class History(Protocol):
@@ -42,7 +43,7 @@ class HistoryFolder:
         return False
 
 
-def every_event(history: History, found: Filter, after: int = 0) -> Iterator[dict[str, Any]]:
+def every_event(history: History, found: Filter, after: int = 0) -> Iterator[HistoryEvent]:
     """All events after this number that fit, oldest first, a page at a time."""
     cursor: str | None = f"e{after}"
     while True:

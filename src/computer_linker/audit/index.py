@@ -1,6 +1,7 @@
 """The index: a SQLite database made from the journal, for finding events. It can be deleted and rebuilt."""
 
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.audit.layout import PRIVATE, Head, read_head
+from computer_linker.audit.query import define_holds
 from computer_linker.audit.reading import BrokenLink, JournalPosition, Line, lines_after
 from computer_linker.audit.reserve import Anchor, kept_lines, read_anchor
 from computer_linker.audit.secret import Key
 
-SCHEMA = 3
+SCHEMA = 4
+HANDLE = re.compile(r"(?:proc|codex|claude)_[0-9a-f]{24}\Z")
 _CHUNK = 4000
 _NOTHING = (-1, -1, -1)
 
@@ -62,6 +65,7 @@ class Index:
             self.catch_up()
             database = self._open()
         with closing(database):
+            define_holds(database)
             database.execute("BEGIN")
             yield database
 
@@ -71,7 +75,7 @@ class Index:
             anchor = read_anchor(self.folder, self.key)
             mark = self._mark(database)
             rows = database.execute("SELECT * FROM events ORDER BY number")
-            ends: dict[str, tuple[int, tuple[Any, ...]]] = {}
+            ends: dict[str, tuple[int, tuple[Any, ...], str | None]] = {}
             whole = lines_after(self.folder, self.key, anchor.place, (mark.segment, mark.offset))
             for line in chain(kept_lines(self.folder, self.key, anchor), whole):
                 if line.fields["kind"] in ("intent", "record"):
@@ -79,13 +83,15 @@ class Index:
                     if stored is None or not _agree(row, stored):
                         return line.after.number
                     if line.fields["kind"] == "intent":
-                        ends[line.fields["operationId"]] = (line.after.number, (stored[5], stored[6], *stored[15:20]))
+                        known = (stored[5], stored[6], *stored[15:20], stored[23])
+                        ends[line.fields["operationId"]] = (line.after.number, known, row[23])
                 elif line.fields["kind"] == "outcome" and line.fields["operationId"] in ends:
-                    number, end = ends.pop(line.fields["operationId"])
-                    if end != _ending(line):
+                    number, end, handle = ends.pop(line.fields["operationId"])
+                    *rest, last = _ending(line)
+                    if end != (*rest, handle or last):
                         return number
             extra = rows.fetchone()
-            invented = [number for number, end in ends.values() if end[2] is not None]
+            invented = [number for number, end, _ in ends.values() if end[2] is not None]
             return invented[0] if invented else (extra[0] if extra else None)
 
     def rebuild(self) -> None:
@@ -258,29 +264,34 @@ def _insert(database: sqlite3.Connection, batch: list[Line]) -> None:
                 if row is None:
                     ends.append((*end, fields["operationId"]))
                 elif row[15] is None:
-                    row[5], row[6], row[15:20] = end[0], end[1], end[2:]
+                    row[5], row[6], row[15:20], row[23] = end[0], end[1], end[2:7], row[23] or end[7]
     database.executemany(
-        "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows.values()
+        "INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows.values()
     )
     database.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", ((row[0], row[20]) for row in rows.values()))
     database.executemany(
         "UPDATE events SET ok = ?, code = ?, end_number = ?, end_segment = ?, end_offset = ?, end_length = ?,"
-        " end_previous = ? WHERE id = ? AND ok IS NULL",
+        " end_previous = ?, handle = COALESCE(handle, ?) WHERE id = ? AND ok IS NULL",
         ends,
     )
 
 
 def _agree(row: list[Any], stored: tuple[Any, ...]) -> bool:
-    # An intent's columns 5, 6 and 15 to 19 are filled by its outcome; the caller compares those.
-    if row[5] is not None and (row[5], row[6]) != stored[5:7]:
+    # An intent's columns 5, 6, 15 to 19 and 23 are filled by its outcome; the caller compares those.
+    if row[5] is not None and (row[5], row[6], row[23]) != (*stored[5:7], stored[23]):
         return False
-    return tuple(row[:5]) == stored[:5] and tuple(row[7:15]) == stored[7:15] and tuple(row[20:]) == stored[20:]
+    return (
+        tuple(row[:5]) == stored[:5]
+        and tuple(row[7:15]) == stored[7:15]
+        and tuple(row[20:23]) == stored[20:23]
+        and row[24] == stored[24]
+    )
 
 
 def _ending(line: Line) -> tuple[Any, ...]:
     fields = line.fields
     place = (line.after.number, line.segment, line.offset, line.length, line.previous)
-    return (fields["ok"], fields.get("errorCode"), *place)
+    return (fields["ok"], fields.get("errorCode"), *place, _handle(fields))
 
 
 def _row(line: Line) -> list[Any]:
@@ -308,4 +319,13 @@ def _row(line: Line) -> list[Any]:
         " ".join(word for word in words if word),
         yes.get("way"),
         yes.get("by"),
+        _handle(fields),
+        fields.get("request"),
     ]
+
+
+def _handle(fields: dict[str, Any]) -> str | None:
+    """The process or agent session that an event is about."""
+    summary = fields.get("summary") or {}
+    known = (summary.get("processId"), summary.get("sessionId"), summary.get("process"), fields.get("target"))
+    return next((one for one in known if isinstance(one, str) and HANDLE.match(one)), None)

@@ -5,21 +5,24 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
-from typing import Any
+
+from computer_linker.audit.wording import described
+from computer_linker.model.history import HistoryEvent
 
 MAX_EVENTS = 20_000
 """More would make the page slow; the newest are shown, with a note."""
 
 
 def timeline_page(
-    events: Iterable[dict[str, Any]], *, title: str, left_out: int = 0, pictures: Mapping[str, list[str]] | None = None
+    events: Iterable[HistoryEvent], *, title: str, left_out: int = 0, pictures: Mapping[str, list[str]] | None = None
 ) -> str:
     """Return the page. Every text in it is data: the script sets it as text, it is never parsed as markup.
 
     `pictures` maps operation ids to data URLs of their screenshots.
     """
     style, script, body = (_part(name) for name in ("page.css", "page.js", "page.html"))
-    whole = {"title": title, "leftOut": left_out, "events": list(events), "pictures": pictures or {}}
+    shown = [{**event, "words": described(event)._asdict()} for event in events]
+    whole = {"title": title, "leftOut": left_out, "events": shown, "pictures": pictures or {}}
     data = json.dumps(whole, separators=(",", ":"))
     allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:"
     policy = f"default-src 'none'; {allowed}; base-uri 'none'"

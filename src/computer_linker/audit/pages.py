@@ -6,14 +6,19 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from computer_linker.audit.index import Index
-from computer_linker.audit.layout import PRIVATE, segment_path
+from computer_linker.audit.layout import MAX_LINE, PRIVATE, SEAL, list_segments, segment_path
 from computer_linker.audit.query import Filter
 from computer_linker.audit.reading import read_line
 from computer_linker.audit.secret import Key
+from computer_linker.config.load import CONFIG_NAME
 from computer_linker.errors import InvalidRequest
+from computer_linker.model.history import HistoryEvent
 
 _SEALED = re.compile(r"s([0-9a-f]{16})([0-9a-f]{16})([0-9a-f]{16})\Z")
 _PLAIN = re.compile(r"e([0-9]{1,18})\Z")
@@ -58,7 +63,7 @@ _COLUMNS = (
 class Page:
     """Events in the requested order, and the cursor of the next page; None at the end."""
 
-    events: list[dict[str, Any]]
+    events: list[HistoryEvent]
     next_cursor: str | None
 
 
@@ -84,7 +89,7 @@ def page(
                 rows = _rows(database, found, newest_first=newest_first, limit=limit + 1, after=after)
             events = [segments.event(row, running) for row in rows[:limit]]
     if found.reader is not None:
-        events = [event | {"number": None} for event in events]
+        events = [{**event, "number": None} for event in events]
     return Page(events, to_cursor(rows[limit - 1][0], found.reader, index.key) if len(rows) > limit else None)
 
 
@@ -94,7 +99,7 @@ def _rows(
     where, values = list(found.where), list(found.values)
     order = "DESC" if newest_first else "ASC"
     sign = "<" if newest_first else ">"
-    if found.words is None:
+    if not found.words:
         if after is not None:
             where.append(f"number {sign} ?")
             values.append(after)
@@ -109,7 +114,7 @@ def _rows(
         f"SELECT {_COLUMNS} FROM {joined} WHERE words MATCH ?{bound} AND {conditions}"  # noqa: S608 - constant text
         f" ORDER BY words.rowid {order} LIMIT ?"
     )
-    return database.execute(query, (found.words, *values, limit)).fetchall()
+    return database.execute(query, (" ".join(found.words), *values, limit)).fetchall()
 
 
 class _Segments:
@@ -118,6 +123,7 @@ class _Segments:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._handles: dict[int, int] = {}
+        self._machines: dict[int, str | None] = {}
         self.is_behind = False
         """True once a file was missing that the index names."""
 
@@ -128,20 +134,28 @@ class _Segments:
         for handle in self._handles.values():
             os.close(handle)
 
-    def event(self, row: tuple[Any, ...], running: Callable[[str], bool]) -> dict[str, Any]:
+    def event(self, row: tuple[Any, ...], running: Callable[[str], bool]) -> HistoryEvent:
         number, operation_id, at, scope, op = row[:5]
         opening = self._line(*row[5:9])
         closing = self._line(*row[9:13]) if row[9] is not None else None
         if opening is None or (row[9] is not None and closing is None):
             # The index has the event, but its record fails verification: report that and nothing else.
-            return event_of(
-                {"n": number, "operationId": operation_id, "startedAt": at, "scope": scope, "op": op}, "changed"
+            opening, outcome = (
+                {"n": number, "operationId": operation_id, "startedAt": at, "scope": scope, "op": op},
+                "changed",
             )
-        if opening["kind"] == "record":
-            return event_of(opening, _how(opening))
-        if closing is None:
-            return event_of(opening, "running" if running(operation_id) else "unknown")
-        return event_of({**opening, **closing, "n": number}, _how(closing))
+        elif opening["kind"] == "record":
+            outcome = _how(opening)
+        elif closing is None:
+            outcome = "running" if running(operation_id) else "unknown"
+        else:
+            opening, outcome = {**opening, **closing, "n": number}, _how(closing)
+        return event_of({"machine": self._machine(row[5]), **opening}, outcome)
+
+    def _machine(self, segment: int) -> str | None:
+        if segment not in self._machines:
+            self._machines[segment] = machine_of(self._index.folder, segment)
+        return self._machines[segment]
 
     def _line(self, segment: int, offset: int, length: int, previous: bytes) -> dict[str, Any] | None:
         handle = self._handles.get(segment)
@@ -155,11 +169,33 @@ class _Segments:
         return read_line(handle, self._index.key, offset, length, previous)
 
 
-def event_of(fields: dict[str, Any], outcome: str) -> dict[str, Any]:
+def machine_of(folder: Path, segment: int = -1) -> str | None:
+    """The machine id at the head of a segment, of the newest for the reserve; the config's where that has none."""
+    head: Any = None
+    if segment < 0:
+        segment = next(reversed(list_segments(folder)), 0)
+    try:
+        with segment_path(folder, segment).open("rb") as file:
+            head = from_json(file.readline(MAX_LINE)[SEAL + 1 :])
+    except (FileNotFoundError, ValueError):
+        pass  # Nothing is recorded yet, or the head was changed: `verify` reports that.
+    machine = head.get("machine") if isinstance(head, dict) else None
+    if isinstance(machine, str) and machine:
+        return machine
+    try:
+        config = from_json((folder.parent / CONFIG_NAME).read_bytes())
+    except (OSError, ValueError):
+        return None
+    machine = config.get("machineId") if isinstance(config, dict) else None
+    return machine if isinstance(machine, str) else None
+
+
+def event_of(fields: dict[str, Any], outcome: str) -> HistoryEvent:
     """Return an event as every view shows it."""
     return {
         "number": fields["n"],
         "operationId": fields["operationId"],
+        "machineId": fields.get("machine"),
         "startedAt": fields["startedAt"],
         "durationMs": fields.get("durationMs"),
         "scope": fields["scope"],
@@ -178,6 +214,7 @@ def event_of(fields: dict[str, Any], outcome: str) -> dict[str, Any]:
         "session": fields.get("session"),
         "connection": fields.get("connection"),
         "client": fields.get("client"),
+        "request": fields.get("request"),
         "boundary": fields.get("boundary"),
         "parent": fields.get("parent"),
         "summary": fields.get("summary", {}),

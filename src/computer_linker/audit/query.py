@@ -1,15 +1,23 @@
-"""The query language of the history: words, and terms such as `op:file.read ok:false since:2026-11-01`."""
+"""The query language of the history: text, "quoted text", and terms such as `op:file.read ok:false since:2026-11-01`.
+
+Every text is a valid query. The full-text index keeps no positions, so it narrows by whole tokens, and what holds other signs
+(a path, a phrase, a name with an underscore) is then looked for in the event's text as it is.
+"""
 
 import re
+import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 
 from computer_linker.errors import InvalidRequest
 
 MAX_QUERY = 1000
-_COLUMNS = ("scope", "client", "session", "connection", "principal", "code", "id", "approved-by", "approved")
-_TERM = re.compile(rf'(?:({"|".join(_COLUMNS)}|op|ok|since|until):)?(?:"([^"]*)"?|(\S+))')
-_TOKEN = re.compile(r"\w+")
+MAX_WORDS = 16
+_COLUMNS = ("scope", "client", "session", "connection", "principal", "code", "id", "approved-by", "approved", "handle")
+TERMS = (*_COLUMNS, "op", "ok", "since", "until")
+_TERM = re.compile(rf'(?:({"|".join(TERMS)}):|([A-Za-z][A-Za-z_-]{{1,30}}):(?=[^\s:/\\\d]))?(?:"([^"]*)"?|(\S+))')
+"""A name before a colon is a term; an address (`http://…`), a drive and a port number are text."""
+_WORD = re.compile(r"[A-Za-z0-9]+")
 _TIME = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:T\d\d(?::\d\d(?::\d\d(?:\.\d{1,3})?)?)?Z?)?)?)?\Z")
 
 
@@ -29,11 +37,14 @@ class Visible:
 
 @dataclass(slots=True)
 class Filter:
-    """Conditions in SQL with their values; `words` is for the full-text index."""
+    """Conditions in SQL with their values; `words` is for the full-text index.
+
+    A condition may use `holds(text, part)`, which `Index.reading` defines.
+    """
 
     where: list[str] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
-    words: str | None = None
+    words: list[str] = field(default_factory=list)
     nothing: bool = False
     """True when no event can fit."""
     reader: str | None = None
@@ -45,25 +56,50 @@ class Filter:
 
 
 def parse(query: str | None) -> Filter:
-    """Parse a query. Words of three letters and more match prefixes of words."""
+    """Parse a query. Tokens of three letters and more match as prefixes."""
     found = Filter()
     if query is None or not query.strip():
         return found
     if len(query) > MAX_QUERY:
         raise InvalidRequest(f"A history query has at most {MAX_QUERY} characters.")
-    tokens: list[str] = []
-    for name, in_quotes, bare in _TERM.findall(query):
+    for name, unknown, in_quotes, bare in _TERM.findall(query):
         value = in_quotes or bare
+        if unknown:
+            raise InvalidRequest(
+                f"A history query has no term `{unknown}:`. The terms are {', '.join(TERMS)}; text with a colon goes in quotes.",
+                terms=list(TERMS),
+            )
         if name:
             _term(found, name, value)
-        else:
-            words = _TOKEN.findall(value)
-            found.nothing = found.nothing or not words
-            tokens += words
-    if tokens:
-        # A prefix of one or two letters would match too many words.
-        found.words = " ".join(f'"{token}"*' if len(token) > 2 else f'"{token}"' for token in tokens[:16])
+        elif value.strip():
+            _text(found, value.strip())
     return found
+
+
+def _text(found: Filter, value: str) -> None:
+    """Tokens of three letters and more match as prefixes; a shorter prefix would match too many."""
+    words = _WORD.findall(value)
+    is_plain = words == [value]
+    if value.isascii() and words:
+        # Beyond ASCII the index divides words by tables of its own, so there the text itself is searched.
+        *whole, last = words
+        needed = [f'"{word}"' for word in whole]
+        if len(last) > 2:
+            needed.append(f'"{last}"*')
+        elif is_plain:
+            needed.append(f'"{last}"')
+        found.words += needed[: max(0, MAX_WORDS - len(found.words))]
+    if not is_plain:
+        found.add("holds(events.text, ?)", value.casefold())
+
+
+def define_holds(database: sqlite3.Connection) -> None:
+    """Define `holds(text, part)` for the conditions of a filter: whether the text has this part, in any case of letters."""
+    database.create_function("holds", 2, _holds, deterministic=True)
+
+
+def _holds(text: str, part: str) -> bool:
+    return part in text.casefold()
 
 
 def within(found: Filter, visible: Visible | None, scope: str | None) -> Filter:

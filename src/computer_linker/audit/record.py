@@ -6,13 +6,24 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from computer_linker.audit.command_line import MAX_PREVIEW
-from computer_linker.audit.redact import digest_of, fact, label, preview, reason, unknown_operation
+from computer_linker.audit.redact import (
+    client_name,
+    digest_of,
+    escaped,
+    fact,
+    label,
+    preview,
+    reason,
+    unknown_operation,
+)
 from computer_linker.audit.secret import Key
 from computer_linker.errors import UnknownOperation, UnknownScope
 from computer_linker.model.event import Approval, Event
 
 _LARGEST = 1 << 62
 _DIGEST = re.compile(r"\[\d{1,9} characters, [0-9a-f]{16}\]\Z")
+_REQUEST = re.compile(r"[0-9a-f]{16}(?:-[A-Z]{3})?\Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+"""A ray id of Cloudflare, or a UUID."""
 MAX_SUMMARY = 16
 """Most facts kept per operation; more would let operations store contents in the history."""
 
@@ -36,6 +47,8 @@ def opening(event: Event, kind: str, key: Key) -> str:
     ]
     if event.parent is not None:
         parts.append(f',"parent":{quoted(event.parent[:64])}')
+    if event.request is not None and _REQUEST.match(event.request):
+        parts.append(f',"request":"{event.request}"')
     if event.target is not None:
         parts.append(f',"target":{quoted(preview(event.op, event.target, key))}')
     if event.approval is not None:
@@ -63,7 +76,7 @@ def _names(
         f',"session":{quoted(label(session, key))},"connection":{quoted(label(connection, key))}'
     )
     if client is not None:
-        text += f',"client":{quoted(label(client, key))}'
+        text += f',"client":{quoted(client_name(client, key))}'
     if capability is not None:
         text += f',"capability":{quoted(capability[:200])}'
     return text
@@ -93,7 +106,8 @@ def closing(event: Event, key: Key) -> str:
     if event.effect is not None:
         parts.append(f',"effect":{quoted(event.effect[:40])}')
     if event.boundary is not None:
-        parts.append(f',"boundary":{quoted(label(event.boundary, key))}')
+        # The service's own text, so it is kept as it is.
+        parts.append(f',"boundary":{quoted(escaped(event.boundary)[:MAX_PREVIEW])}')
     if event.summary:
         parts.append(f',"summary":{_facts(event.summary, key)}')
     return "".join(parts)

@@ -9,6 +9,7 @@ from computer_linker.audit.secret import Key
 MAX_PREVIEW = 200
 """A path preview is cut here; the digest that follows distinguishes two long ones."""
 
+MAX_NAME = 80
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:@/()+,-]{0,79}\Z")
 _HANDLE = re.compile(r"[a-z]{2,12}_[0-9a-f]{24}\Z")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
@@ -37,6 +38,12 @@ def label(text: str, key: Key) -> str:
     if _ULID.match(text) or _HANDLE.match(text):
         return text
     return text if _LABEL.match(text) and not looks_secret(text) else digest_of(text, key)
+
+
+@lru_cache(maxsize=1024)
+def client_name(text: str, key: Key) -> str:
+    """The name that a client gives itself, for people to recognise it by: kept unless it is shaped like a credential."""
+    return digest_of(text, key) if looks_secret(text) else escaped(text[:MAX_NAME])
 
 
 @lru_cache(maxsize=1024)

@@ -1,37 +1,46 @@
 """Failed operations as templates to try again, and what to do next. What was not kept is requested, never guessed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from computer_linker.audit.pages import Page
+from computer_linker.model.history import HistoryEvent, ReplayTemplate, Suggestion
 
-_WITHOUT_INPUT = frozenset(
-    [
-        *(
-            "file.stat",
-            "file.list",
-            "file.tree",
-            "file.read",
-            "file.mkdir",
-            "file.delete",
-            "code.context",
-            "code.outline",
-        ),
-        *("git.status", "git.changes", "git.diff", "git.log", "git.worktree_list", "package.list", "command.list"),
-        *("command.read", "command.stop", "codex.list", "codex.read", "codex.stop", "screen.list", "ui.tree"),
-        *("window.list", "app.list", "clipboard.read", "confirm.list", "artifact.list", "artifact.read"),
-        *("backend.status", "history.last", "history.timeline", "history.sessions", "history.connections"),
-        *("history.failed_replay", "history.debug_bundle", "history.verify"),
-    ]
+WITHOUT_INPUT = frozenset(
+    """
+    app.close app.focus app.list app.open artifact.attach artifact.capture artifact.ingest artifact.list artifact.read
+    backend.status browser.check browser.click browser.close browser.console browser.dialog browser.har browser.open browser.pdf
+    browser.record browser.screenshot browser.snapshot browser.text browser.trace clipboard.read code.context code.outline
+    codex.list codex.read codex.stop command.list command.read command.stop confirm.list desktop.abort desktop.click desktop.move
+    desktop.observe file.delete file.list file.mkdir file.read file.stat file.tree git.diff git.log git.status git.worktree_list
+    history.connections history.debug_bundle history.failed_replay history.last history.sessions history.summary history.timeline
+    history.verify package.list screen.capture screen.capture_process screen.capture_window screen.list screen.ocr screen.record
+    ui.tree window.close window.focus window.list
+    """.split()
 )
-_LIVE = ("screen.", "desktop.", "clipboard.", "window.", "app.", "ui.")
+"""Operations that can be sent without an input. A test compares both lists with the operations themselves."""
+NEEDS_TARGET = frozenset(
+    """
+    app.close app.focus app.open artifact.read browser.check browser.click browser.date browser.dialog browser.fill browser.har
+    browser.open browser.press browser.record browser.select browser.trace browser.upload code.outline codex.read codex.stop
+    command.read command.send command.stop file.copy file.create file.delete file.mkdir file.move file.read file.stat file.write
+    screen.capture_process screen.capture_window screen.record window.close window.focus window.move
+    """.split()
+)
+_LIVE = ("screen.", "desktop.", "clipboard.", "window.", "app.", "ui.", "browser.")
+_SCRIPTS = ("package.run", "package.start")
+_OBSERVE = "Observe again: the desktop has changed since."
+_SNAPSHOT = "Take a new browser.snapshot: the page has changed since."
 _NEXT = {
     "permission_denied": "It is not allowed: computer.explain says by what, and the owner can change it.",
     "path_out_of_scope": "Use a path relative to the scope's root; get_computer_info lists the scopes.",
-    "not_found": "Look at what is there with file.list or file.find.",
-    "already_exists": "Use file.write to replace it, or another name.",
-    "conflict": "Read the file again: it has changed since.",
-    "timeout": "Try again with a longer timeout, or start it with command.start and read it as it goes.",
+    "already_exists": "Choose another name, or look at what is there first.",
+    "conflict": "Look at what is there now: it has changed since.",
+    "timeout": "Ask for less at a time, or try again later.",
     "confirm_required": "A person has to approve this: issue a confirmation and repeat the call with its token.",
+    "denied_by_person": "The owner said no: ask the owner before anything like it is tried again.",
+    "no_answer": "The owner did not answer: ask the owner, then try again.",
+    "paused": "The owner has paused every client: wait until the owner ends it.",
     "invalid_request": "See the operation's schema in get_computer_info with include operations.",
     "unknown_operation": "get_computer_info with include operations lists the operations.",
     "unknown_scope": "get_computer_info lists the scopes.",
@@ -39,6 +48,36 @@ _NEXT = {
     "stale_reference": "Observe again and use the new reference.",
     "element_not_found": "Observe again: the element may have a new name.",
     "process_not_found": "command.list shows the processes that are there.",
+}
+_LIST = {
+    "file": "file.list or file.find",
+    "code": "file.list or file.find",
+    "git": "git.status",
+    "package": "package.list",
+    "command": "command.list",
+    "codex": "codex.list",
+    "artifact": "artifact.list",
+    "window": "window.list",
+    "app": "app.list",
+    "screen": "screen.list",
+    "browser": "browser.snapshot",
+}
+"""What shows the things that an operation can be about."""
+_NEXT_OF = {
+    ("file", "conflict"): "Read the file again: it has changed since.",
+    ("git", "conflict"): "Look at git.status: the repository has changed since.",
+    ("desktop", "conflict"): _OBSERVE,
+    ("ui", "conflict"): _OBSERVE,
+    ("window", "conflict"): "Look at window.list again: the windows have changed since.",
+    ("app", "conflict"): "Look at app.list again: the applications have changed since.",
+    ("browser", "conflict"): _SNAPSHOT,
+    ("browser", "stale_reference"): _SNAPSHOT,
+    ("browser", "element_not_found"): _SNAPSHOT,
+    ("file", "already_exists"): "Use file.write to replace it, or another name.",
+    ("command", "timeout"): "Try again with a longer timeout, or start it with command.start and read it as it goes.",
+    ("package", "timeout"): "Try again with a longer timeout, or start it with package.start and read it as it goes.",
+    ("codex", "timeout"): "Try again with a longer timeout, or start it with codex.start and read it as it goes.",
+    ("codex", "process_not_found"): "codex.list shows the sessions that are there.",
 }
 
 
@@ -51,7 +90,7 @@ def answer(found: Page) -> dict[str, Any]:
     }
 
 
-def template(event: dict[str, Any]) -> dict[str, Any]:
+def template(event: HistoryEvent) -> ReplayTemplate:
     """A request to try again; `requiresInput` names what the history did not keep."""
     op = event["op"]
     request: dict[str, Any] = {"scope": event["scope"], "op": op}
@@ -59,11 +98,14 @@ def template(event: dict[str, Any]) -> dict[str, Any]:
     target = event["target"]
     if target is not None and _is_whole(target):
         request["target"] = target
-    elif target is not None:
+    elif target is not None or op in NEEDS_TARGET:
         missing.append("target")
-    if op not in _WITHOUT_INPUT:
+    script = _script(event)
+    if script is not None:
+        request["input"] = {"script": script}
+    elif op not in WITHOUT_INPUT:
         missing.append("input")
-    known = not op.startswith("[") and not event["scope"].startswith("[")
+    known = bool(op and event["scope"]) and not op.startswith("[") and not event["scope"].startswith("[")
     live = op.startswith(_LIVE)
     return {
         "operationId": event["operationId"],
@@ -74,23 +116,38 @@ def template(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def suggestions(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def suggestions(events: Sequence[HistoryEvent]) -> list[Suggestion]:
     """What to do next, from the newest events."""
-    found: list[dict[str, Any]] = []
+    found: list[Suggestion] = []
     for event in events[:5]:
-        if event["outcome"] == "unknown":
-            advice = "The service ended before the outcome was known: look at the target before doing it again."
-        elif event["op"] and event["scope"] and event["errorCode"] in _NEXT:
-            # Without a scope it is no operation: a tool call, or a refused connection.
-            advice = _NEXT[event["errorCode"]]
-        else:
-            continue
-        found.append({"operationId": event["operationId"], "op": event["op"], "advice": advice})
+        advice = advice_on(event)
+        if advice is not None:
+            found.append({"operationId": event["operationId"], "op": event["op"], "advice": advice})
     if events and events[0]["ok"] and events[0]["effect"] is not None and events[0]["op"].startswith("file."):
         undo = {"scope": events[0]["scope"], "op": "file.undo", "input": {"operationId": events[0]["operationId"]}}
         advice = "This change can be taken back."
         found.append({"operationId": events[0]["operationId"], "op": "file.undo", "advice": advice, "request": undo})
     return found
+
+
+def advice_on(event: HistoryEvent) -> str | None:
+    """What to do about one event; None when there is nothing to say."""
+    if event["outcome"] == "unknown":
+        return "The service ended before the outcome was known: look at the target before doing it again."
+    code, noun = event["errorCode"], event["op"].partition(".")[0]
+    if code is None or not event["op"] or not event["scope"]:
+        # Without a scope it is no operation: a tool call, or a refused connection.
+        return None
+    if code == "not_found" and noun in _LIST:
+        return f"Look at what is there with {_LIST[noun]}."
+    return _NEXT_OF.get((noun, code)) or _NEXT.get(code)
+
+
+def _script(event: HistoryEvent) -> str | None:
+    """The script of a package operation, when it was sent without arguments of its own and its name was kept."""
+    script, count = event["summary"].get("script"), event["summary"].get("scriptArguments")
+    is_kept = event["op"] in _SCRIPTS and isinstance(script, str) and not script.startswith("[") and count == 0
+    return script if is_kept else None
 
 
 def _is_whole(target: str) -> bool:

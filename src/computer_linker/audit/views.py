@@ -7,58 +7,17 @@ from typing import Any, Literal, get_args
 
 import anyio.to_thread
 
-from computer_linker.audit import bundle, replay
+from computer_linker.audit import bundle, groups, replay
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.history import History
-from computer_linker.audit.index import Index
-from computer_linker.audit.pages import Page, page
+from computer_linker.audit.pages import Page, machine_of, page
 from computer_linker.audit.query import Filter, Visible, parse, within
 from computer_linker.audit.redact import label
 from computer_linker.audit.verify import verify
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest
 
-NEWEST = 20_000
-"""Groups are made of this many events at most, so that the time does not grow with the history."""
-MAX_GROUPS = 200
-
-
-def grouped(index: Index, found: Filter, view: str) -> dict[str, Any]:
-    """The groups, the most recently used first. Words in the query narrow the events, not the groups."""
-    column = "session" if view == "sessions" else "connection"
-    if found.nothing:
-        return {view: [], "groupedEvents": 0}
-    conditions = " AND ".join(found.where) or "1"
-    newest = f"SELECT * FROM events WHERE {conditions} ORDER BY number DESC LIMIT {NEWEST:d}"  # noqa: S608 - constant text
-    ask = (
-        f"SELECT {column}, MIN(at), MAX(at), COUNT(*), SUM(ok = 0), SUM(ok IS NULL), MAX(client), MAX(principal),"  # noqa: S608
-        f" GROUP_CONCAT(DISTINCT scope), GROUP_CONCAT(DISTINCT op), GROUP_CONCAT(DISTINCT session)"
-        f" FROM ({newest}) GROUP BY {column} ORDER BY MAX(number) DESC LIMIT {MAX_GROUPS:d}"
-    )
-    with index.reading() as database:
-        rows = database.execute(ask, found.values).fetchall()
-    return {view: [_group(column, row) for row in rows], "groupedEvents": sum(row[3] for row in rows)}
-
-
-def _group(column: str, row: tuple[Any, ...]) -> dict[str, Any]:
-    group: dict[str, Any] = {
-        column: row[0],
-        "firstAt": row[1],
-        "lastAt": row[2],
-        "events": row[3],
-        "failed": row[4] or 0,
-        "unfinished": row[5],
-        "client": row[6],
-        "principal": row[7],
-        "scopes": sorted(row[8].split(",")),
-        "operations": sorted(row[9].split(","))[:50],
-    }
-    if column == "connection":
-        group["sessions"] = sorted(row[10].split(","))[:50]
-    return group
-
-
-View = Literal["last", "timeline", "sessions", "connections", "failed_replay", "debug_bundle", "verify"]
+View = Literal["last", "timeline", "summary", "sessions", "connections", "failed_replay", "debug_bundle", "verify"]
 VIEWS: tuple[str, ...] = get_args(View)
 DEFAULT_LIMIT = 50
 _DAMAGED = "The history was changed outside the service; `computer-linker history verify` tells the owner where."
@@ -121,8 +80,12 @@ def _answer(store: History, question: Question, config: Config | None) -> dict[s
         case "failed_replay":
             found = replay.answer(_page(store, question, newest_first=True, only_failed=True))
         case "sessions" | "connections":
+            group = groups.sessions if question.view == "sessions" else groups.connections
             listed = _page(store, question, newest_first=True)
-            found = _to_object(listed) | grouped(store.index, _filter(store, question), question.view)
+            found = _to_object(listed) | group(store.index, _filter(store, question), question.limit)
+        case "summary":
+            listed = _page(store, question, newest_first=True)
+            found = _to_object(listed) | {"summary": groups.summary(store.index, _filter(store, question))}
         case "debug_bundle":
             recent = _page(store, question, newest_first=True)
             every = _filter(store, Question(question.view, question.visible, question.scope))
@@ -134,7 +97,7 @@ def _answer(store: History, question: Question, config: Config | None) -> dict[s
         broken = store.index.broken
         where = f"The history stops at record {broken.number}: {broken.problem}. Ask for view verify."
         found["warnings"] = [where if question.visible is None else _DAMAGED]
-    return {"view": question.view, **found}
+    return {"view": question.view, "machineId": machine_of(store.folder), **found}
 
 
 def _page(store: History, question: Question, *, newest_first: bool, only_failed: bool = False) -> Page:

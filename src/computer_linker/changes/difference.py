@@ -3,7 +3,7 @@
 import time
 from hashlib import sha256
 
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.visible_text import escaped
 
 MAX_BYTES = 200_000
 _MAX_LINES = 5000
@@ -25,6 +25,19 @@ def diff_lines(name: str, before: bytes | None, after: bytes | None, *, until: f
     if lines is None:
         return [head, f"  too different to compare in time; becomes {_digest(after)}"]
     return [head, *_bounded([_line(line) for line in lines])]
+
+
+def unified(name: str, before: bytes | None, after: bytes | None, until: float) -> list[str] | None:
+    """The change of a text file as a unified diff; None for one that is no text, or takes too long to compare."""
+    old, new = _text(before), _text(after)
+    if old is None or new is None:
+        return None
+    lines = _difference(split_lines(old), split_lines(new), until)
+    if lines is None:
+        return None
+    head = ("/dev/null" if before is None else f"a/{name}", "/dev/null" if after is None else f"b/{name}")
+    body = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return [f"--- {head[0]}\n", f"+++ {head[1]}\n", *body]
 
 
 def split_lines(text: str) -> list[str]:

@@ -8,12 +8,12 @@ from hashlib import sha256
 
 from anyio.to_thread import run_sync
 
+from computer_linker.approvals.request import Preview
 from computer_linker.changes.difference import diff_lines
 from computer_linker.changes.fingerprints import MISSING, Fingerprints
 from computer_linker.computer.facets.files import Change, Copy, Files, MakeFolder, Move, Remove, Restore, Write
 from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.paths import RootedPath
-from computer_linker.policy.confirm import About
 from computer_linker.policy.digest import digest_of_parts
 
 _MAX_READ = 20_000_000
@@ -23,7 +23,7 @@ _COMPARE_S = 1.0
 _VERBS = {MakeFolder: "makes the folder", Move: "moves", Copy: "copies", Restore: "restores", Remove: "removes"}
 
 
-async def preview(files: Files, changes: Sequence[Change]) -> About:
+async def preview(files: Files, changes: Sequence[Change]) -> Preview:
     """Show each path with its change: text as a diff, other removed or replaced files by digest.
 
     An approval is bound to every path's state now together with what it would become.
@@ -31,7 +31,7 @@ async def preview(files: Files, changes: Sequence[Change]) -> About:
     seen = _Preview(files)
     for change in changes:
         await seen.add(change)
-    return About(tuple(seen.prints.lines) or ("It changes no file.",), seen.holds)
+    return Preview(tuple(seen.prints.lines) or ("It changes no file.",), seen.holds, paths=tuple(seen.holds))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from computer_linker.cli.output import CliError, fail
 from computer_linker.client.socket_client import ServiceUnreachable
-from computer_linker.errors import LinkError
+from computer_linker.errors import ConfigInvalid, LinkError
 
 if TYPE_CHECKING:
     import typer
@@ -21,7 +21,7 @@ _FIRST = ("start", "setup", "status", "doctor", "scope", "client")
 """Commands in the short help: those a first run needs."""
 _REST = (
     "hub", "approvals", "diagnose", "profile", "service", "proof",
-    "serve", "stdio", "op", "history", "process", "config", "screen", "self_test", "sandbox", "completion",
+    "serve", "stdio", "op", "history", "process", "self_test", "sandbox", "completion",
 )  # fmt: skip
 
 _SHORT_HELP = """Controlled use of this computer for any MCP client.
@@ -45,7 +45,8 @@ def main(argv: list[str]) -> int:
         fail(error.message, error.hint)
         return error.exit_code
     except LinkError as error:
-        fail(error.message, str(error.details.get("hint") or ""))
+        problems = error.problems if isinstance(error, ConfigInvalid) else ()
+        fail(error.message, str(error.details.get("hint") or ""), [str(problem) for problem in problems])
         return 1
     except BrokenPipeError:
         # The reader closed the pipe (`| head`); this is not an error.

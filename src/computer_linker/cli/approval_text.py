@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from unicodedata import combining, east_asian_width
 
-from computer_linker.service.approvals import WaitingRequest
+from computer_linker.approvals.terminal import WaitingRequest
 
 _MARKS = {"+": "green", "-": "red", "@": "cyan"}
 _LEAST = 30

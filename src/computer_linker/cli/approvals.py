@@ -5,22 +5,25 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from computer_linker.cli.countdown import ask_until
 from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.owner import ask
 
 if TYPE_CHECKING:
-    from computer_linker.service.approvals import WaitingRequest
+    from computer_linker.approvals.terminal import Listed, WaitingRequest
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 _STAY_S = 1.0
 _CHUNK = 4096
+_KEYS = {"e": "same", "s": "shape"}
 _PROGRAMS = ("WezTerm", "ghostty")
 
 
@@ -42,11 +45,11 @@ def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
         _list(as_json=as_json)
         return
     # First: from the moment that this is said, calls wait.
-    _waiting(stays=True)
-    note("Waiting for requests. y allows once, s for this session and scope, n refuses, Enter skips. Ctrl-C ends.")
+    _listed(stays=True)
+    note("Waiting for requests. Each is shown with the answers it can get; Enter skips it. Ctrl-C ends.")
     known: list[str] = []
     while True:
-        waiting = _waiting(known=known)
+        waiting = _listed(known=known).waiting
         for item in waiting:
             if item.id not in known:
                 _decide(item)
@@ -54,31 +57,63 @@ def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
         known = [item.id for item in waiting]
 
 
-def _waiting(*, known: list[str] | None = None, stays: bool = False) -> "list[WaitingRequest]":
+def _listed(*, known: list[str] | None = None, stays: bool = False) -> "Listed":
+    from computer_linker.approvals.terminal import Listed
     from computer_linker.owner.approvals.list import ListInput, approvals_list
-    from computer_linker.service.approvals import Waiting
 
-    return ask(approvals_list, ListInput(known=known, stays=stays), Waiting).waiting
+    return ask(approvals_list, ListInput(known=known, stays=stays), Listed)
 
 
 def _decide(item: "WaitingRequest") -> None:
-    from computer_linker.owner.approvals.allow import Allowed, AllowInput, approvals_allow
     from computer_linker.owner.approvals.deny import DenyInput, Refused, approvals_deny
 
-    with _staying():
-        key = _page_through(item) or _prompt("Allow? [y/s/n]")
+    deadline = time.monotonic() + item.seconds_left
+    with _staying(item.id) as is_gone:
+        key = _page_through(item) or _answer(item, deadline, is_gone)
+    if key is None:
+        note("It was answered elsewhere, withdrawn, or its time ran out.")
+        return
     try:
-        match key:
-            case "y" | "s":
-                allowed = ask(approvals_allow, AllowInput(asked=item.id, session=key == "s"), Allowed)
-                note("Allowed once." if allowed.extent == "once" else "Allowed for this session and scope.")
-            case "n":
+        match key.split():
+            case ["y"]:
+                note(_allow(item))
+            case [("e" | "s") as extent, *minutes] if _KEYS[extent] in {choice.answer for choice in item.choices}:
+                note(_allow(item, _KEYS[extent], *minutes[:1]))
+            case ["n"]:
                 ask(approvals_deny, DenyInput(asked=item.id), Refused)
                 note("Refused.")
             case _:
                 note("Skipped; it still waits.")
     except CliError as error:
         note(error.message)
+
+
+def _answer(item: "WaitingRequest", deadline: float, is_gone: Callable[[], bool]) -> str | None:
+    """Show what each answer covers, and read one."""
+    offered = {key: choice for key, answer in _KEYS.items() for choice in item.choices if choice.answer == answer}
+    say("  y  once: this request, exactly as it is shown")
+    for key, choice in offered.items():
+        say(f"  {key}  for 60 minutes ({key} 10: for 10, {key} 0: until revoked): {choice.text}")
+    say("  n  no")
+    return ask_until(f"Allow? [{'/'.join(['y', *offered, 'n'])}]", deadline, is_gone)
+
+
+def _allow(item: "WaitingRequest", extent: str = "", minutes: str = "60") -> str:
+    from computer_linker.owner.approvals.allow import Allowed, AllowInput, approvals_allow
+
+    if not minutes.isdecimal():
+        raise CliError(f"{minutes!r} is no number of minutes; it still waits.")
+    given = AllowInput(
+        asked=item.id,
+        same=extent == "same",
+        shape=extent == "shape",
+        minutes=min(int(minutes) or 1, 525_600),
+        until_revoked=minutes == "0",
+    )
+    allowed = ask(approvals_allow, given, Allowed)
+    if allowed.standing is None:
+        return "Allowed once."
+    return f"Allowed, and from now on: {allowed.covers}. Take it back with: computer-linker approvals revoke {allowed.standing}"
 
 
 def _page_through(item: "WaitingRequest") -> str | None:
@@ -107,23 +142,30 @@ def _prompt(text: str) -> str:
 
 
 def _list(as_json: AsJson = False) -> None:
-    """What waits for an answer now."""
-    waiting = _waiting()
+    """What waits for an answer now, and what you allowed beyond one request."""
+    listed = _listed()
     if as_json:
-        print_json({"waiting": [item.to_wire() for item in waiting]})
+        print_json(listed.to_wire())
         return
-    for number, item in enumerate(waiting):
+    for number, item in enumerate(listed.waiting):
         if number:
             say()
         _show(item)
-    if not waiting:
+    if not listed.waiting:
         note("Nothing waits for your answer.")
+    for one in listed.standing:
+        until = "until it is revoked" if one.expires_at is None else f"until {one.expires_at}"
+        say(f"allowed {until}: {one.covers}; by {one.by} ({one.way}); {one.id}")
+    for name in listed.clients:
+        say(f"the dialog of {name} may approve its own requests")
 
 
 def _show(item: "WaitingRequest") -> None:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
     for line in _styled(item, columns):
         say(line)
+    for choice in item.choices:
+        say(f"  --{choice.answer} would allow {choice.text}")
     _draw_picture(item)
 
 
@@ -145,19 +187,23 @@ def _draw_picture(item: "WaitingRequest") -> None:
 
 
 @contextmanager
-def _staying() -> Iterator[None]:
-    """Remain registered as approver while a question is on the screen, so that other calls wait too instead of being refused."""
-    over = threading.Event()
+def _staying(item_id: str) -> Iterator[Callable[[], bool]]:
+    """Remain registered as approver while a request is on the screen, so that other calls wait too instead of being refused.
+
+    Yields whether the request is gone: answered elsewhere, or withdrawn.
+    """
+    over, gone = threading.Event(), threading.Event()
 
     def stay() -> None:
         while not over.wait(_STAY_S):
             with suppress(CliError):
-                _waiting(stays=True)
+                if item_id not in {item.id for item in _listed(stays=True).waiting}:
+                    gone.set()
 
     thread = threading.Thread(target=stay, daemon=True)
     thread.start()
     try:
-        yield
+        yield gone.is_set
     finally:
         over.set()
         thread.join(5)

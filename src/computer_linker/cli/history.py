@@ -1,12 +1,19 @@
 """history: who did what on this computer."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from computer_linker.cli.output import CliError, note, print_json
 from computer_linker.cli.places import state_home
+from computer_linker.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from computer_linker.audit.history import HistoryFolder
+    from computer_linker.model.history import HistoryEvent
 
 _Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 _Scope = Annotated[str | None, typer.Option(help="Only this scope.")]
@@ -14,7 +21,8 @@ _Since = Annotated[
     str | None, typer.Option(help="Only from this time on: 2026-11-01, 2026-11-01T08:30Z, or 3d, 12h, 30m.")
 ]
 _Query = Annotated[
-    str | None, typer.Option(help="Words, and terms such as op:file.read ok:false client:x approved:terminal.")
+    str | None,
+    typer.Option(help='Words, "text in quotes", and terms such as op:file.read ok:false client:x approved:terminal.'),
 ]
 
 
@@ -30,34 +38,38 @@ def register(app: typer.Typer) -> None:
 def _show(
     ctx: typer.Context,
     view: Annotated[
-        str, typer.Option(help="last, timeline, sessions, connections, failed_replay, debug_bundle.")
+        str, typer.Option(help="last, timeline, summary, sessions, connections, failed_replay, debug_bundle.")
     ] = "last",
     scope: _Scope = None,
     since: _Since = None,
     query: _Query = None,
-    limit: Annotated[int, typer.Option(help="Events to print_view at most.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on telling events as they come.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Write the answer to this file.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Rows to show at most.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing events as they come.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Write the answer to this file, as JSON.")] = None,
     as_json: _Json = False,
 ) -> None:
-    """Tell the history of this computer, the newest first."""
+    """Show the history of this computer, the newest first."""
     if ctx.invoked_subcommand is not None:
         return
-    from computer_linker.audit.views import Question, answer_now
     from computer_linker.cli.history_text import follow_events, print_view
-    from computer_linker.cli.places import current_config
+    from computer_linker.cli.owner import ask
+    from computer_linker.owner.history.list import HistoryView, ListInput, history_list, query_of
+    from computer_linker.registry.validation import explain_validation
 
-    history = _history()
     if follow:
-        follow_events(history, scope=scope, query=_query(query, since), as_json=as_json)
+        follow_events(_history(), scope=scope, query=query_of(query, since), as_json=as_json)
         return
-    question = Question(view, None, scope, limit, _query(query, since))
-    config = current_config(state_home()) if view == "debug_bundle" else None
-    found = answer_now(history, question, config)
+    try:
+        with explain_validation("history"):
+            wanted = {"view": view, "scope": scope, "since": since, "query": query, "limit": limit}
+            given = ListInput.from_wire(wanted)
+    except InvalidRequest as error:
+        raise CliError(error.message, "computer-linker history --help", 2) from None
+    found = ask(history_list, given, HistoryView)
     if output is not None:
-        _write(output, _pretty(found))
-    elif as_json or view in ("debug_bundle", "failed_replay"):
-        print_json(found)
+        _write(output, _pretty(found.to_wire()))
+    elif as_json or view in ("debug_bundle", "verify"):
+        print_json(found.to_wire())
     else:
         print_view(found)
 
@@ -84,13 +96,13 @@ def _timeline(
     since: _Since = None,
     query: _Query = None,
 ) -> None:
-    """Draw the history: the sessions as lanes, each event a mark, with filters."""
+    """Draw the history: a row for each client, each event a mark, with filters and details."""
     from collections import deque
 
     from computer_linker.audit.page import MAX_EVENTS, timeline_page
     from computer_linker.cli.thumbnails import thumbnails
 
-    kept: deque[dict[str, Any]] = deque(maxlen=MAX_EVENTS)
+    kept: deque[HistoryEvent] = deque(maxlen=MAX_EVENTS)
     count = 0
     for event in _events(scope, since, query):
         kept.append(event)
@@ -100,7 +112,7 @@ def _timeline(
     note(f"{len(kept)} events drawn in {html}.")
 
 
-def _history() -> Any:
+def _history() -> "HistoryFolder":
     from computer_linker.audit.history import HistoryFolder
 
     folder = state_home() / "audit"
@@ -109,30 +121,28 @@ def _history() -> Any:
     return HistoryFolder(folder)
 
 
-def _events(scope: str | None, since: str | None, query: str | None) -> Any:
+def _events(scope: str | None, since: str | None, query: str | None) -> "Iterator[HistoryEvent]":
     from computer_linker.audit.history import every_event
     from computer_linker.audit.query import parse, within
+    from computer_linker.owner.history.list import query_of
 
     history = _history()
     history.index.catch_up()
-    return every_event(history, within(parse(_query(query, since)), None, scope))
+    return every_event(history, within(parse(query_of(query, since)), None, scope))
 
 
-def _query(query: str | None, since: str | None) -> str | None:
-    from computer_linker.audit.prune import time_of
-
-    terms = [query or ""] + ([f"since:{time_of(since)}"] if since else [])
-    return " ".join(terms).strip() or None
-
-
-def _pretty(value: Any) -> str:
+def _pretty(value: object) -> str:
     import json
 
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def _write(path: Path, text: str) -> None:
+    """Write a file that only its owner can read: it holds names of files and commands."""
+    from computer_linker.cli.history_text import private_file
+
     try:
-        path.write_text(text, "utf-8")
+        with private_file(path) as file:
+            file.write(text)
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror}", "choose another file") from error

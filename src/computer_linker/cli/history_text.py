@@ -1,88 +1,92 @@
-"""The history as text: for people, for spreadsheets, and as a live feed."""
+"""The views of the history as text for people, its export for spreadsheets and scripts, and its live feed."""
 
 import csv
 import json
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from computer_linker.audit.history import History, every_event
 from computer_linker.audit.query import Filter, parse, within
-from computer_linker.audit.redact import escaped
-from computer_linker.cli.output import say, table
+from computer_linker.audit.wording import described
+from computer_linker.cli.history_table import Rows, group_rows, print_events
+from computer_linker.cli.output import note, say, table
+from computer_linker.model.history import HistoryCount, HistoryEvent, HistoryGroup, HistorySummary
+from computer_linker.owner.history.list import HistoryView
 
-_COLOURS = {"done": "32", "failed": "31", "refused": "33", "unknown": "35", "running": "36", "changed": "41"}
 _POLL_S = 0.3
-_DIGESTS = ("digest", "key_sha256", "hub_sha256")
-_MAX_FACT = 80
 COLUMNS = (
-    "number", "operationId", "startedAt", "durationMs", "scope", "op", "target", "commandPreview", "capability",
-    "decision", "ok", "outcome",
-    "errorCode", "effect", "principal", "session", "connection", "client", "boundary", "parent",
-    "approval.said", "approval.by", "approval.way", "approval.extent", "approval.answer",
+    "number", "operationId", "machineId", "startedAt", "durationMs", "scope", "op", "target", "commandPreview", "capability",
+    "decision", "reason", "ok", "outcome", "errorCode", "effect", "principal", "session", "connection", "client", "request",
+    "boundary", "parent", "approval.said", "approval.by", "approval.way", "approval.extent", "approval.answer", "summary",
 )  # fmt: skip
+"""Every field of an event; a test compares them."""
 
 
-def print_view(view: dict[str, Any]) -> None:
-    """Print a view as a table. Invisible characters were escaped when the text was recorded, and are again here."""
-    groups = view.get("sessions") or view.get("connections")
-    if groups:
-        name = "session" if "sessions" in view else "connection"
-        rows = [
-            [_plain(group[name]), group["firstAt"], group["lastAt"], str(group["events"]), str(group["failed"])]
-            for group in groups
-        ]
-        table(rows, [name, "first", "last", "events", "failed"])
-        return
-    if not view["events"]:
-        say("Nothing fits.")
-        return
-    for event in view["events"]:
-        say(line(event))
-    for advice in dict.fromkeys(f"next: {each['op']}: {each['advice']}" for each in view.get("suggestions", [])):
-        say(advice)
-    for warning in view.get("warnings", []):
+def print_view(view: HistoryView) -> None:
+    """Print a view for a person."""
+    match view.view:
+        case "sessions":
+            _print_groups(view.sessions, "session", "No session yet.")
+            for title, name, groups in (
+                ("Processes", "processId", view.processes),
+                ("Agent sessions", "sessionId", view.codex_sessions),
+            ):
+                if groups:
+                    say(f"\n{title}")
+                    _print_groups(groups, name, "")
+        case "connections":
+            _print_groups(view.connections, "connection", "No connection yet.")
+        case "summary" if view.summary is not None:
+            _print_summary(view.summary)
+        case "failed_replay":
+            _print_templates(view)
+        case _ if view.events:
+            print_events(view.events)
+            if sys.stdout.isatty():
+                note("computer-linker history show ID has all of one; computer-linker undo ID takes a change back")
+        case _:
+            say("Nothing fits.")
+    for warning in view.warnings:
         say(f"warning: {warning}")
 
 
-def line(event: dict[str, Any]) -> str:
-    """One event on one line; in colour on a terminal, unless NO_COLOR is set."""
-    exit_code = event["summary"].get("exitCode")
-    why = event["errorCode"] or (f"exit {exit_code}" if exit_code else None)
-    how = event["outcome"] if why is None else f"{event['outcome']} ({why})"
-    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        how = f"\x1b[{_COLOURS.get(event['outcome'], '0')}m{how}\x1b[0m"
-    took = "" if event["durationMs"] is None else f"{event['durationMs']:.1f} ms"
-    parts = (
-        event["startedAt"],
-        event["operationId"],
-        event["scope"],
-        event["op"],
-        event.get("commandPreview") or event["target"] or _about(event),
-        how,
-        took,
-        event["client"],
-        _answer(event),
-    )
-    return "  ".join(part if part is how else _plain(part) for part in parts if part)
+def _print_groups(groups: Sequence[HistoryGroup], name: str, none: str) -> None:
+    if not groups:
+        say(none)
+        return
+    plain = cast(Sequence[dict[str, object]], groups)
+    table(list(group_rows(plain, name)), [name, "client", "first", "last", "events", "failed"])
 
 
-def _about(event: dict[str, Any]) -> str:
-    """What an owner's act, which has no scope and no target, was about."""
-    if event["scope"]:
-        return ""
-    facts = {name: value for name, value in event["summary"].items() if value is not None and name not in _DIGESTS}
-    return " ".join(f"{name}={str(value)[:_MAX_FACT]}" for name, value in facts.items())
+def _print_summary(summary: HistorySummary) -> None:
+    say(f"{summary['events']} operations, {summary['failed']} failed ({summary['refused']} refused).")
+    for title, counts in (
+        ("operation", summary["operations"]), ("client", summary["clients"]), ("scope", summary["scopes"]),
+        ("error", summary["errors"]),
+    ):  # fmt: skip
+        if counts:
+            say()
+            table([_counted(one) for one in counts], [title, "events", "failed"])
 
 
-def _answer(event: dict[str, Any]) -> str:
-    given = event["approval"]
-    if given is None:
-        return ""
-    return f"{'approved' if given['said'] == 'yes' else 'denied'} by {given['by']} ({given['way']})"
+def _counted(one: HistoryCount) -> list[str]:
+    return [one["name"], str(one["events"]), str(one["failed"])]
+
+
+def _print_templates(view: HistoryView) -> None:
+    if not view.templates:
+        say("Nothing failed.")
+        return
+    rows = []
+    for event, template in zip(view.events, view.templates, strict=True):
+        plain = described(event)
+        again = "yes" if template["replayable"] else "no"
+        rows.append([plain.id, plain.who, plain.what, plain.outcome, again, template["reason"]])
+    table(rows, ["id", "who", "what", "outcome", "again", "why"])
 
 
 def follow_events(history: History, *, scope: str | None, query: str | None, as_json: bool) -> None:
@@ -91,41 +95,57 @@ def follow_events(history: History, *, scope: str | None, query: str | None, as_
     with history.index.reading() as database:
         newest = database.execute("SELECT COALESCE(MAX(number), 0) FROM events").fetchone()[0]
     printed: set[int] = set()
+    rows = None if as_json else Rows()
+    if rows is not None:
+        rows.head()
+        sys.stdout.flush()
     head = b""
     while True:
         now = (history.folder / "head").read_bytes()
         if now != head:
             head = now
             history.index.catch_up()
-            newest = _print_new(history, within(parse(query), None, scope), newest, printed, as_json=as_json)
+            newest = _print_new(history, within(parse(query), None, scope), newest, printed, rows)
         time.sleep(_POLL_S)
 
 
-def _print_new(history: History, found: Filter, after: int, printed: set[int], *, as_json: bool) -> int:
+def _print_new(history: History, found: Filter, after: int, printed: set[int], rows: Rows | None) -> int:
     """Print ended events; return the number to continue after, which stays before the first running one."""
     unfinished: int | None = None
     for event in every_event(history, found, after):
-        number = event["number"]
+        number = event["number"] or 0
         if event["outcome"] == "unknown":
             unfinished = unfinished or number
         elif number not in printed:
             printed.add(number)
-            say(json.dumps(event, ensure_ascii=False) if as_json else line(event))
+            if rows is None:
+                say(json.dumps(event, ensure_ascii=False))
+            else:
+                rows.add(event)
         after = number if unfinished is None else after
     sys.stdout.flush()
     printed.difference_update([number for number in printed if number <= after])
     return after
 
 
-def export(events: Iterable[dict[str, Any]], format: str, output: Path | None) -> int:
-    """Write events as JSON lines or CSV; return how many there were."""
+def export(events: Iterable[HistoryEvent], format: str, output: Path | None) -> int:
+    """Write events as JSON lines or CSV; return how many there were. A file is for its owner alone."""
     if output is None:
         return _export_to(sys.stdout, events, format)
-    with output.open("w", encoding="utf-8", newline="") as file:
+    with private_file(output) as file:
         return _export_to(file, events, format)
 
 
-def _export_to(file: Any, events: Iterable[dict[str, Any]], format: str) -> int:
+def private_file(path: Path) -> TextIO:
+    """Open a file to write that only its owner can read, also where it was there already."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    file = os.fdopen(handle, "w", encoding="utf-8", newline="")
+    if hasattr(os, "fchmod") and path.is_file():
+        os.fchmod(handle, 0o600)
+    return file
+
+
+def _export_to(file: TextIO, events: Iterable[HistoryEvent], format: str) -> int:
     count = 0
     writer = csv.writer(file, lineterminator="\r\n")
     if format == "csv":
@@ -133,7 +153,8 @@ def _export_to(file: Any, events: Iterable[dict[str, Any]], format: str) -> int:
     for event in events:
         count += 1
         if format == "csv":
-            flat = {**event, **{f"approval.{name}": value for name, value in (event["approval"] or {}).items()}}
+            flat: dict[str, Any] = {**event, "summary": json.dumps(event["summary"]) if event["summary"] else ""}
+            flat |= {f"approval.{name}": value for name, value in (event["approval"] or {}).items()}
             writer.writerow([_cell(flat.get(name)) for name in COLUMNS])
         else:
             file.write(json.dumps(event, ensure_ascii=True) + "\n")
@@ -143,7 +164,3 @@ def _export_to(file: Any, events: Iterable[dict[str, Any]], format: str) -> int:
 def _cell(value: Any) -> Any:
     # A spreadsheet executes a cell that begins like a formula.
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-
-
-def _plain(text: str) -> str:
-    return escaped(text)

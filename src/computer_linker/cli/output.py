@@ -32,11 +32,15 @@ def note(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def fail(message: str, hint: str = "") -> None:
-    """Print the error on one line, the hint on another. Its text may be foreign, so control characters are escaped."""
-    from computer_linker.policy.preview import escaped
+def fail(message: str, hint: str = "", problems: Sequence[str] = ()) -> None:
+    """Print the error on one line, or each of its problems, then the hint.
 
-    sys.stderr.write(f"error: {escaped(' '.join(message.split()))}\n")
+    The text may be foreign, so control characters are escaped.
+    """
+    from computer_linker.policy.visible_text import escaped
+
+    for sentence in problems or [message]:
+        sys.stderr.write(f"error: {escaped(' '.join(sentence.split()))}\n")
     if hint:
         sys.stderr.write(f"hint: {escaped(' '.join(hint.split()))}\n")
 
@@ -90,6 +94,6 @@ _STYLES = {"ready": "green", "ok": "green", "error": "red", "blocked": "red", "w
 
 
 def _styled(cell: str, text: Any) -> Any:
-    from computer_linker.policy.preview import escaped
+    from computer_linker.policy.visible_text import escaped
 
     return text(escaped(cell), style=_STYLES.get(cell, ""))

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -125,7 +126,17 @@ def _checked(op: Operation, given: dict[str, Any], model: type[Model] | None) ->
         op.parse(None, wire, None)
     except InvalidRequest as error:
         raise CliError(error.message, f"computer-linker {_words(op)} --help", 2) from None
+    if model is not None and op.command is not None and op.command.cautions is not None:
+        warn_first(op.command.cautions(model.from_wire(wire), state_home()))
     return _data(op, wire)
+
+
+def warn_first(cautions: list[str]) -> None:
+    """Show what a person should know first, and ask at a terminal whether to go on. Raises CliError for a no."""
+    for sentence in cautions:
+        note(f"warning: {sentence}")
+    if cautions and sys.stdin.isatty() and sys.stderr.isatty() and not typer.confirm("Go on?", err=True):
+        raise CliError("nothing was changed")
 
 
 def _data(op: Operation, given: dict[str, Any], where: Where | None = None) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _wire(one: "Artifact") -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    from computer_linker.policy.preview import escaped
+    from computer_linker.policy.visible_text import escaped
 
     return escaped(text)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from computer_linker.artifacts.report import Piece
     from computer_linker.artifacts.store import ArtifactStore
     from computer_linker.model.artifact import Artifact
+    from computer_linker.model.history import HistoryEvent
 
 _MAX_EVENTS = 300
 _ENDINGS = {
@@ -109,7 +110,7 @@ def _pieces(store: "ArtifactStore", found: "Iterable[Artifact]") -> "list[Piece]
     return pieces
 
 
-def _events(found: "Sequence[Artifact]", *, whole_session: bool) -> tuple[list[dict[str, Any]], int]:
+def _events(found: "Sequence[Artifact]", *, whole_session: bool) -> "tuple[list[HistoryEvent], int]":
     """Return the operations that produced this evidence, and with `whole_session` those between them."""
     from computer_linker.audit.history import HistoryFolder, every_event
     from computer_linker.audit.query import parse, within
@@ -121,7 +122,7 @@ def _events(found: "Sequence[Artifact]", *, whole_session: bool) -> tuple[list[d
     history = HistoryFolder(folder)
     history.index.catch_up()
     made = {one.operation for one in found}
-    events: list[dict[str, Any]] = []
+    events: list[HistoryEvent] = []
     for session in sorted({one.session for one in found}):
         candidates = every_event(history, within(parse(f'session:"{session}"'), None, None))
         # Clients without their own session share one: its other events may be unrelated.

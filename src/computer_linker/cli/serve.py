@@ -13,6 +13,7 @@ from computer_linker.home import LOG_NAME
 
 if TYPE_CHECKING:
     from computer_linker.serve.run import Reach
+    from computer_linker.service.listeners import Listener
     from computer_linker.tunnels.record import TunnelRecord
 
 Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on, for this run.")]
@@ -36,7 +37,7 @@ def register(app: typer.Typer) -> None:
         """Serve what is configured over HTTP and the private socket."""
         from computer_linker.serve.run import Reach
 
-        reach = Reach(host, port, lambda url: note(f"serving {url}"), announce=announced)
+        reach = Reach(host, port, lambda url: note(f"serving {url}"), announce=announced, listening=list_listeners)
         try:
             serving(state_home(), reach, log_to_file=log)
         except (CliError, LinkError) as error:
@@ -72,6 +73,13 @@ def _keep_failure(home: Path, error: CliError | LinkError) -> None:
     hint = error.hint if isinstance(error, CliError) else error.details.get("hint", "")
     with contextlib.suppress(OSError), (home / LOG_NAME).open("a", encoding="utf-8") as file:
         file.write(f"error: {error.message}\nhint: {hint}\n")
+
+
+def list_listeners(found: "list[Listener]") -> None:
+    """Print what listens beside the private sockets and the HTTP address, which is printed already."""
+    for one in found:
+        if one.reach != "user" and one.kind not in ("http", "tunnel"):
+            note(f"{one.kind} listens on {one.address} for {one.who}. Close it with: {one.close}")
 
 
 def announced(record: "TunnelRecord") -> None:

@@ -70,7 +70,7 @@ def _logs(
     as_json: Json = False,
 ) -> None:
     """Show the service's log. It holds no contents and no secrets."""
-    from computer_linker.policy.preview import escaped
+    from computer_linker.policy.visible_text import escaped
     from computer_linker.service.install.logs import Log
 
     log = Log(state_home())

@@ -10,13 +10,13 @@ import typer
 
 from computer_linker import __version__
 from computer_linker.cli.output import CliError, note, say
-from computer_linker.cli.owner import ask, show
+from computer_linker.cli.owner import ask, show, warn_first
 from computer_linker.cli.places import current_config, running_service, state_home
-from computer_linker.cli.serve import Host, Port, announced, serving
+from computer_linker.cli.serve import Host, Port, announced, list_listeners, serving
 from computer_linker.config.schema import Config
 from computer_linker.config.store import exists
 from computer_linker.model.scope import Scope
-from computer_linker.owner.setup import SetUp, SetupInput, setup
+from computer_linker.owner.setup import SetUp, SetupInput, setup, setup_cautions
 from computer_linker.owner.tunnel.start import StartInput, tunnel_start
 from computer_linker.service.tunnels import TunnelState, check_can_open, surroundings_without_service
 
@@ -29,6 +29,7 @@ Write = Annotated[bool | None, typer.Option("--write/--read-only", help="Whether
 Shell = Annotated[bool, typer.Option("--shell", help="Allow commands from the default list, inside the sandbox.")]
 Codex = Annotated[bool, typer.Option("--codex", help="Allow the local Codex CLI.")]
 Screen = Annotated[bool, typer.Option("--screen", help="Allow screenshots.")]
+Git = Annotated[bool, typer.Option("--git", help="Allow staging, commits and worktrees.")]
 Tunnel = Annotated[
     str | None,
     typer.Option(
@@ -49,13 +50,14 @@ def register(app: typer.Typer) -> None:
         shell: Shell = False,
         codex: Codex = False,
         screen: Screen = False,
+        git: Git = False,
         host: Host = None,
         port: Port = None,
         tunnel: Tunnel = None,
     ) -> None:
         """Expose a folder to AI clients: set up what is missing, then serve."""
         named = None if folder is None else str(folder.expanduser().absolute())
-        choices = SetupInput(folder=named, write=write, shell=shell, codex=codex, screen=screen)
+        choices = SetupInput(folder=named, write=write, shell=shell, codex=codex, screen=screen, git=git)
         _run(choices, host, port, tunnel)
 
     @app.command()
@@ -69,10 +71,12 @@ def register(app: typer.Typer) -> None:
 def _run(choices: SetupInput, host: str | None, port: int | None, tunnel: str | None = None) -> None:
     """Set up, say what is exposed once the service listens, and serve until it is stopped."""
     from computer_linker.serve.run import Reach
+    from computer_linker.transports.http.own_address import for_this_machine
 
     home = state_home()
     # First: when the tunnel cannot be opened, nothing is set up, served or changed.
     requested = _checked_tunnel(home, tunnel) if exists(home) else None
+    warn_first(setup_cautions(choices, home))
     made = ask(setup, choices, SetUp)
     config = current_config(home)
     for sentence in made.done:
@@ -87,7 +91,7 @@ def _run(choices: SetupInput, host: str | None, port: int | None, tunnel: str | 
         return
 
     def ready(url: str) -> None:
-        for line in welcome(config, home, url, host or config.host):
+        for line in welcome(config, home, for_this_machine(url), host or config.host):
             say(line)
         sys.stdout.flush()
 
@@ -97,7 +101,7 @@ def _run(choices: SetupInput, host: str | None, port: int | None, tunnel: str | 
             say(line)
         sys.stdout.flush()
 
-    serving(home, Reach(host, port, ready, requested, announce))
+    serving(home, Reach(host, port, ready, requested, announce, list_listeners))
 
 
 def _checked_tunnel(home: Path, name: str | None) -> "TunnelName | None":
@@ -175,6 +179,10 @@ def reachable(record: "TunnelRecord") -> list[str]:
     more = f"{shlex.join(program())} client chatgpt"
     if record.public_url is None:
         return [f"ChatGPT: make a connector, choose Tunnel and {record.tunnel_id}. All its fields: {more}"]
+    reach = "" if record.public_url.startswith("https:") and record.provider != "tailscale-serve" else record.provider
+    if reach:
+        where = "On your server alone" if reach == "ssh" else "From your tailnet alone"
+        return [f"{where}: {record.public_url}/mcp (with the owner token)"]
     return [
         f"From anywhere, MCP alone: {record.public_url}/mcp",
         f"ChatGPT: make a connector with that URL and OAuth; approve it with the owner token. All its fields: {more}",

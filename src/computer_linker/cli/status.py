@@ -1,12 +1,14 @@
-"""status: ready or not, why, and what to do next."""
+"""status: ready or not, why, what listens, and what to do next."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from computer_linker.cli.output import print_json, say, table
-from computer_linker.cli.places import current_config, running_service, state_home
-from computer_linker.config.schema import Config
+from computer_linker.cli.owner import ask
+from computer_linker.owner.status import status as status_operation
+from computer_linker.service.listeners import Listener
+from computer_linker.service.reports import ServiceState, StatusReport, StatusTunnel
 
 _NEXT = 3
 
@@ -19,91 +21,82 @@ def register(app: typer.Typer) -> None:
         details: Annotated[bool, typer.Option("--details", help="Show every row.")] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
     ) -> None:
-        """Show whether clients can use this computer, and what to do next."""
-        home = state_home()
-        config = current_config(home)
-        answer = report(config)
+        """Show whether clients can use this computer, and what listens."""
+        answer = ask(status_operation, None, StatusReport)
         if as_json:
-            print_json(answer)
+            print_json(answer.to_wire())
         else:
             show(answer, details=details)
-        raise typer.Exit(0 if answer["status"]["ready"] else 1)
+        raise typer.Exit(0 if answer.status.ready else 1)
 
 
-def report(config: Config) -> dict[str, Any]:
-    """Return the object of `status --json`."""
-    from computer_linker.service.doctor import readiness
-    from computer_linker.tunnels.record import read, shown
-
-    home = state_home()
-    service = running_service(home)
-    url = (service or {}).get("localUrl")
-    return {
-        "machineId": config.machine_id,
-        "machineName": config.machine_name,
-        "home": str(home),
-        "service": {"running": service is not None, "localUrl": url, "publicUrl": config.public_base_url},
-        "tunnel": shown(read(home)) | {"wished": config.tunnel.provider},
-        "configuredUrl": f"http://{config.host}:{config.port}/mcp",
-        "scopes": [
-            {"id": s.id, "type": s.type, "roots": s.roots, "capabilities": s.capabilities} for s in config.scopes
-        ],
-        # The address is checked as if it were served, as `start` would do.
-        "status": readiness(config, home, serving_http=True),
-    }
-
-
-def show(answer: dict[str, Any], *, details: bool) -> None:
+def show(answer: StatusReport, *, details: bool) -> None:
     """The short view; `details` adds every scope, warning and action."""
-    state, service = answer["status"], answer["service"]
+    state, service = answer.status, answer.service
     rows = [
-        ("status", "ready" if state["ready"] else "not ready"),
+        ("status", "ready" if state.ready else "not ready"),
         ("service", _service_text(service)),
-        *_tunnel_rows(answer["tunnel"], details=details),
-        ("token", f"owner token {state['ownerToken']}"),
-        ("scopes", ", ".join(scope["id"] for scope in answer["scopes"]) or "none"),
+        *_tunnel_rows(answer.tunnel, details=details),
+        ("token", f"owner token {state.owner_token}"),
+        ("scopes", ", ".join(scope.id for scope in answer.scopes) or "none"),
     ]
-    rows += [("why not", reason) for reason in state["blockingReasons"]]
+    rows += [("why not", reason) for reason in state.blocking_reasons]
     # Next actions need the findings they refer to.
-    rows += [] if details else [("warning", sentence) for sentence in state["warnings"][:_NEXT]]
+    rows += [] if details else [("warning", sentence) for sentence in state.warnings[:_NEXT]]
     table(rows)
+    if answer.listeners:
+        say()
+        show_listeners(answer.listeners, details=details)
     if details:
         _details(answer)
-    actions = state["nextActions"] if details else state["nextActions"][:_NEXT]
-    if not service["running"]:
+    actions = state.next_actions if details else state.next_actions[:_NEXT]
+    if not service.running:
         actions = [*actions, "Run: computer-linker start"]
     for action in actions:
         say(f"next: {action}")
 
 
-def _tunnel_rows(tunnel: dict[str, Any], *, details: bool) -> list[tuple[str, str]]:
+def show_listeners(listening: list[Listener], *, details: bool = True) -> None:
+    """One row for each; in short form only what programs of other users or machines can reach."""
+    rows = [
+        (one.kind, one.address, one.who, one.since or "", one.close)
+        for one in listening
+        if details or one.reach != "user"
+    ]
+    if rows:
+        table(rows, ("listens", "address", "who gets an answer", "since", "close it with"))
+    else:
+        say("Nothing listens but your own private sockets.")
+
+
+def _tunnel_rows(tunnel: StatusTunnel, *, details: bool) -> list[tuple[str, str]]:
     """Rows for the tunnel if there is or should be one, with its error."""
-    if tunnel["state"] == "stopped" and tunnel["wished"] is None and not details:
+    if tunnel.state == "stopped" and tunnel.requested is None and not details:
         return []
-    if tunnel["provider"] is None:
-        return [("tunnel", f"{tunnel['wished']}, not opened yet" if tunnel["wished"] else "none")]
-    where = tunnel["publicUrl"] or tunnel.get("tunnelId")
-    rows = [("tunnel", f"{tunnel['provider']} {tunnel['state']}" + (f" at {where}" if where else ""))]
-    if tunnel["state"] != "stopped" and tunnel.get("lastError"):
-        rows.append(("tunnel says", tunnel["lastError"]))
-    if details and tunnel.get("since"):
-        rows.append(("tunnel since", f"{tunnel['since']}, {tunnel['restarts']} restarts"))
+    if tunnel.provider is None:
+        return [("tunnel", f"{tunnel.requested}, not opened yet" if tunnel.requested else "none")]
+    where = tunnel.public_url or tunnel.tunnel_id
+    rows = [("tunnel", f"{tunnel.provider} {tunnel.state}" + (f" at {where}" if where else ""))]
+    if tunnel.state != "stopped" and tunnel.last_error:
+        rows.append(("tunnel error", tunnel.last_error))
+    if details and tunnel.since:
+        rows.append(("tunnel since", f"{tunnel.since}, {tunnel.restarts} restarts"))
     return rows
 
 
-def _service_text(service: dict[str, Any]) -> str:
-    if not service["running"]:
+def _service_text(service: ServiceState) -> str:
+    if not service.running:
         return "not running"
-    return service["localUrl"] or "running for local clients (no HTTP)"
+    return service.local_url or "running for local clients (no HTTP)"
 
 
-def _details(answer: dict[str, Any]) -> None:
+def _details(answer: StatusReport) -> None:
     say()
-    table([("state folder", answer["home"]), ("machine", f"{answer['machineName']} ({answer['machineId']})")])
-    if answer["scopes"]:
+    table([("state folder", answer.home), ("machine", f"{answer.machine_name} ({answer.machine_id})")])
+    if answer.scopes:
         say()
-        rows = [(s["id"], s["type"], " ".join(s["roots"]), " ".join(s["capabilities"])) for s in answer["scopes"]]
+        rows = [(s.id, s.type, " ".join(s.roots), " ".join(s.capabilities)) for s in answer.scopes]
         table(rows, ("scope", "type", "roots", "capabilities"))
-    if answer["status"]["warnings"]:
+    if answer.status.warnings:
         say()
-        table([("warning", sentence) for sentence in answer["status"]["warnings"]])
+        table([("warning", sentence) for sentence in answer.status.warnings])

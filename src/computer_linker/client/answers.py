@@ -80,11 +80,13 @@ def answer_of(result: dict[str, Any]) -> Answer:
 
 
 def raise_failure(envelope: dict[str, Any]) -> None:
-    """Raise the error of a failed envelope; the operation's id is among the details."""
+    """Raise the error of a failed envelope; among the details are the operation's id and, of a batch, its `data`."""
     if envelope.get("ok", True):
         return
     error = envelope["error"]
     details = {**error["details"], "operationId": envelope.get("operationId")}
+    if "data" in envelope:
+        details["data"] = envelope["data"]
     raise _classes().get(error["code"], UnknownFailure)(error["message"], **details)
 
 

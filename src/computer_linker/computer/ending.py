@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from computer_linker.computer.facets.processes import Ended
+from computer_linker.computer.facets.processes import Echo, Ended
 
 
 class Ending:
@@ -27,6 +27,14 @@ class Ending:
             call(self.ended)
         else:
             self._waiters.append(call)
+
+    def echo(self) -> Echo:
+        """Who echoes typed text; none, where the platform does not show it."""
+        return "none"
+
+    def waits_for_input(self) -> bool | None:
+        """Unknown, where the platform does not show it."""
+        return None
 
     def has_ended(self, ended: Ended) -> None:
         """Notify every waiter; only the first call has an effect."""

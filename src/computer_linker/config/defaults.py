@@ -4,6 +4,7 @@ from typing import Any
 
 READ = ("fs:read", "search:read", "git:read", "history:read", "artifact:read")
 WRITE = ("fs:write", "artifact:write")
+GIT = ("git:write",)
 SHELL = ("command:run", "process:manage", "package:run")
 CODEX = ("codex:run",)
 SCREEN = ("screen:capture",)

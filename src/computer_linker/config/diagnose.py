@@ -7,15 +7,16 @@ A `warning` is worth a look. What is refused outright (`/` as a root, a root in 
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from computer_linker.config.defaults import BOOTSTRAP_SCOPE, EXECUTES
 from computer_linker.config.load import CONFIG_NAME
 from computer_linker.config.private import READABLE_BY_OTHERS
+from computer_linker.config.roots import is_deleted
 from computer_linker.config.runtime import state_inside
 from computer_linker.config.schema import Config
+from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
 
@@ -23,8 +24,7 @@ Severity = Literal["error", "warning", "info"]
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Model):
     """One problem found, with its remedy."""
 
     severity: Severity
@@ -34,15 +34,11 @@ class Finding:
     scope: str | None = None
     fixable: bool = False
 
-    def to_wire(self) -> dict[str, Any]:
-        return {
-            "severity": self.severity,
-            "code": self.code,
-            "message": self.message,
-            "remedy": self.remedy,
-            "scope": self.scope,
-            "fixable": self.fixable,
-        }
+
+def _finding(
+    severity: Severity, code: str, message: str, remedy: str, scope: str | None = None, *, fixable: bool = False
+) -> Finding:
+    return Finding(severity=severity, code=code, message=message, remedy=remedy, scope=scope, fixable=fixable)
 
 
 def is_loopback(host: str) -> bool:
@@ -52,9 +48,19 @@ def is_loopback(host: str) -> bool:
 
 def diagnose(config: Config, home: Path) -> list[Finding]:
     """Every finding, errors first."""
-    found = [*_private(home), *_exposure(config), *_scopes(config, home), *_overlaps(config)]
+    found = [*_refused(config), *_private(home), *_exposure(config), *_scopes(config, home), *_overlaps(config)]
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(found, key=lambda finding: order[finding.severity])
+
+
+def _refused(config: Config) -> Iterator[Finding]:
+    for sentence in config.refused:
+        yield _finding(
+            "warning",
+            "config_refused",
+            f"config.json is not valid, so what was valid before and is unchanged stays in force. {sentence}",
+            "Run: computer-linker doctor --fix",
+        )
 
 
 def _private(home: Path) -> Iterator[Finding]:
@@ -63,7 +69,7 @@ def _private(home: Path) -> Iterator[Finding]:
     for path, mode in ((home, "700"), (home / CONFIG_NAME, "600")):
         if path.exists() and path.stat().st_mode & READABLE_BY_OTHERS:
             what = "The state folder" if path == home else CONFIG_NAME
-            yield Finding(
+            yield _finding(
                 "warning",
                 "state_readable",
                 f"{what} can be read by other users of this computer.",
@@ -75,7 +81,7 @@ def _private(home: Path) -> Iterator[Finding]:
 def _exposure(config: Config) -> Iterator[Finding]:
     if config.owner_token is None:
         severity: Severity = "warning" if is_loopback(config.host) else "error"
-        yield Finding(
+        yield _finding(
             severity,
             "no_owner_token",
             "HTTP clients need no token: every program on this computer can use the scopes."
@@ -84,31 +90,31 @@ def _exposure(config: Config) -> Iterator[Finding]:
             "Run: computer-linker token rotate",
         )
     elif not is_loopback(config.host):
-        yield Finding(
+        yield _finding(
             "warning",
             "not_loopback",
             f"The service listens on {config.host}; other machines can reach it with the token.",
             "Run: computer-linker config set host 127.0.0.1, unless you mean it",
         )
     if config.tunnel.provider is not None and config.owner_token is None:
-        yield Finding(
+        yield _finding(
             "error",
             "tunnel_without_token",
-            f"A {config.tunnel.provider} tunnel is wished for, and without an owner token none is opened.",
+            f"The config asks for a {config.tunnel.provider} tunnel, and without an owner token none is opened.",
             "Run: computer-linker token rotate, or: computer-linker tunnel stop",
         )
     if config.public_base_url is not None and config.public_base_url.startswith("http://"):
-        yield Finding(
+        yield _finding(
             "warning",
             "public_url_not_https",
             "publicBaseUrl is not https; tokens would travel in clear.",
-            "Use an https address.",
+            "Run: computer-linker config set publicBaseUrl https://NAME",
         )
 
 
 def _scopes(config: Config, home: Path) -> Iterator[Finding]:
     if not config.scopes:
-        yield Finding(
+        yield _finding(
             "error",
             "no_scopes",
             "No scope is configured, so clients can do nothing.",
@@ -120,7 +126,7 @@ def _scopes(config: Config, home: Path) -> Iterator[Finding]:
             yield from _root(scope, root, state)
         yield from _execution(scope)
         if scope.id == BOOTSTRAP_SCOPE and len(config.scopes) > 1:
-            yield Finding(
+            yield _finding(
                 "warning",
                 "bootstrap_scope",
                 "The first-run scope `current` is still there beside the scopes you chose.",
@@ -133,7 +139,7 @@ def _scopes(config: Config, home: Path) -> Iterator[Finding]:
 def _root(scope: Scope, root: str, state: Path) -> Iterator[Finding]:
     if root in scope.refused:
         sentence = scope.refused[root].partition(" If that is meant")[0]
-        yield Finding(
+        yield _finding(
             "error",
             "root_changed",
             sentence,
@@ -143,30 +149,47 @@ def _root(scope: Scope, root: str, state: Path) -> Iterator[Finding]:
     try:
         mode = Path(root).stat().st_mode
     except OSError:
-        yield Finding(
+        yield _finding(
             "warning",
             "root_missing",
             f"The folder {root} does not exist or cannot be opened.",
-            "Make the folder, or run: computer-linker scope edit " + scope.id,
+            "Run: computer-linker doctor --fix, which takes it out of the scope; or put the folder back"
+            if is_deleted(root)
+            else "Put the folder back, or mount its drive",
             scope.id,
+            fixable=is_deleted(root),
         )
         return
     if not stat.S_ISDIR(mode):
-        yield Finding("error", "root_not_a_folder", f"{root} is not a folder.", "Name a folder.", scope.id)
+        yield _finding(
+            "error",
+            "root_not_a_folder",
+            f"{root} is not a folder.",
+            f"Run: computer-linker scope edit {scope.id} --root FOLDER",
+            scope.id,
+        )
     elif mode & stat.S_IWOTH:
-        yield Finding(
+        yield _finding(
             "warning",
             "root_writable_by_all",
             f"Any user of this computer can change {root}.",
             f"Run: chmod o-w {root}",
             scope.id,
         )
+    if Path.home().resolve().is_relative_to(os.path.realpath(root)):
+        yield _finding(
+            "warning",
+            "root_is_home",
+            f"Scope {scope.id} has your whole home folder.",
+            f"Run: computer-linker scope edit {scope.id} --root FOLDER, with a narrower folder",
+            scope.id,
+        )
     if state_inside(root, state) is not None:
-        yield Finding(
+        yield _finding(
             "warning",
             "root_contains_state",
             f"{root} contains the service's own state folder, which is kept out of the scope.",
-            "Choose a narrower folder.",
+            f"Run: computer-linker scope edit {scope.id} --root FOLDER, with a narrower folder",
             scope.id,
         )
 
@@ -175,7 +198,7 @@ def _execution(scope: Scope) -> Iterator[Finding]:
     if not EXECUTES & set(scope.capabilities):
         return
     if scope.policy.allowed_commands is None:
-        yield Finding(
+        yield _finding(
             "warning",
             "no_command_policy",
             f"Scope {scope.id} can start programs and has no list of allowed commands.",
@@ -184,11 +207,11 @@ def _execution(scope: Scope) -> Iterator[Finding]:
             fixable=True,
         )
     if scope.policy.sandbox == "off":
-        yield Finding(
+        yield _finding(
             "warning",
             "sandbox_off",
             f"Programs started in scope {scope.id} are not held inside its folders.",
-            'Set the scope\'s policy `sandbox` to "auto" or "required".',
+            f"Run: computer-linker scope edit {scope.id} --policy sandbox=auto",
             scope.id,
         )
 
@@ -200,7 +223,7 @@ def _overlaps(config: Config) -> Iterator[Finding]:
             if _real_roots(earlier) == _real_roots(later):
                 yield _same_folder(earlier, later)
             elif Capability.FS_WRITE in earlier.granted ^ later.granted and _nested(earlier, later):
-                yield Finding(
+                yield _finding(
                     "info",
                     "overlap",
                     f"Scopes {earlier.id} and {later.id} overlap; the narrower read-only one holds for its folder.",
@@ -211,7 +234,7 @@ def _overlaps(config: Config) -> Iterator[Finding]:
 
 def _same_folder(earlier: Scope, later: Scope) -> Finding:
     alike = same_rights(earlier, later)
-    return Finding(
+    return _finding(
         "warning",
         "duplicate_scope" if alike else "same_folder",
         f"Scopes {earlier.id} and {later.id} are the same folder with {'the same' if alike else 'different'} rights.",

@@ -1,21 +1,29 @@
-"""The live config: read again when the file changed, refusing while it is invalid."""
+"""The live config: read again when the file changed; while it is invalid, what the last valid one and the file both leave."""
 
+import logging
 import os
 import time
 from pathlib import Path
 
-from computer_linker.config.load import CONFIG_NAME, Check, read_document, stamp_of, validated
+from computer_linker.config.last_good import in_force
+from computer_linker.config.load import CONFIG_NAME, Check, Document, document_of, read_file, stamp_of, validated
 from computer_linker.config.roots import remembered
 from computer_linker.config.runtime import effective
 from computer_linker.config.schema import Config
+from computer_linker.config.store import keep_last_good
 from computer_linker.errors import ConfigInvalid
 
+log = logging.getLogger(__name__)
 FRESH_FOR_S = 0.001
 """How long one stat of the file is valid: long enough for the several reads of one call, too short to notice."""
 
 
 class LiveConfig:
-    """One state folder's config. A new token or scope applies from the next call; an invalid file stops every call."""
+    """One state folder's config. A new token or scope applies from the next call.
+
+    A file that is not valid when it is first read is refused. One that becomes so later leaves the last valid config in force,
+    without what the file changes (`last_good`). A file that is gone, or that others could have written, stops every call.
+    """
 
     def __init__(self, home: Path, check: Check | None = None, fresh_for_s: float = FRESH_FOR_S) -> None:
         self.home = home
@@ -23,6 +31,7 @@ class LiveConfig:
         self._path = os.fspath(home / CONFIG_NAME)
         self._stamp: tuple[int, ...] = ()
         self._config: Config | None = None
+        self._good: tuple[Config, Document] | None = None
         self._refusal: ConfigInvalid | None = None
         self._fresh_for_s = fresh_for_s
         self._fresh_until = 0.0
@@ -63,15 +72,32 @@ class LiveConfig:
 
     def _reload(self) -> None:
         self._config, self._refusal, self._stamp = None, None, ()
+        document: Document | None = None
         try:
-            document = read_document(self.home)
-            self._stamp = document.stamp
+            raw, self._stamp = read_file(self.home)
+            document = document_of(raw, self._stamp)
             config = validated(document, self.home, self._check)
-            self._config = effective(config, self.home, identities=remembered(self.home, config))
+            self._config = self._effective(config, document)
+            self._good = self._config, document
+            keep_last_good(self.home, raw)
         except ConfigInvalid as error:
             self._refusal = error
+            if self._good is not None and error.problems:
+                log.warning("config.json is refused, the last valid one stays in force: %s", error.message)
+                self._config = in_force(*self._good, document, error)
+
+    def _effective(self, config: Config, document: Document) -> Config:
+        try:
+            return effective(config, self.home, identities=remembered(self.home, config))
+        except ConfigInvalid as error:
+            positions = document.positions
+            if positions is None or not error.problems:
+                raise
+            raise ConfigInvalid.of(map(positions.located, error.problems), error.hint) from None
 
     def _refused(self) -> ConfigInvalid:
         # A fresh exception each time: one that is raised twice grows its traceback.
         refusal = self._refusal
-        return ConfigInvalid(refusal.message, refusal.hint) if refusal is not None else ConfigInvalid("no config")
+        if refusal is None:
+            return ConfigInvalid("no config")
+        return ConfigInvalid(refusal.message, refusal.hint, refusal.problems)

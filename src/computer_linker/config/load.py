@@ -14,9 +14,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from computer_linker.config.migrate import is_legacy, modernised
+from computer_linker.config.positions import Positions, line_and_column, scan, syntax_problem
 from computer_linker.config.private import check_folder, check_owner
 from computer_linker.config.schema import SCHEMA_VERSION, Config
-from computer_linker.errors import ConfigInvalid, InvalidRequest
+from computer_linker.errors import ConfigInvalid, InvalidRequest, Problem
 from computer_linker.model.json_text import read_json
 
 _ID_FILE = "machine-id"
@@ -94,6 +95,11 @@ class Document:
     raw: bytes
     stamp: tuple[int, ...]
 
+    @property
+    def positions(self) -> Positions | None:
+        """Where each field is; None for the older form, whose fields have other names."""
+        return None if self.legacy else scan(_text_of(self.raw))
+
 
 def load(home: Path, check: Check | None = None) -> Config:
     """The config of this state folder. Raises ConfigInvalid with one sentence that names the field."""
@@ -102,43 +108,62 @@ def load(home: Path, check: Check | None = None) -> Config:
 
 def read_document(home: Path) -> Document:
     """The file's JSON, from a file that only its owner can have written."""
+    return document_of(*read_file(home))
+
+
+def read_file(home: Path) -> tuple[bytes, tuple[int, ...]]:
+    """The file's bytes and version stamp. Raises ConfigInvalid unless it is the owner's alone."""
     check_folder(home)
-    raw, stamp = _read_private(home / CONFIG_NAME)
+    return read_private(home / CONFIG_NAME)
+
+
+def document_of(raw: bytes, stamp: tuple[int, ...] = ()) -> Document:
+    """The file's JSON. Raises ConfigInvalid with the place where it is not JSON."""
     try:
         value = read_json(raw.removeprefix(b"\xef\xbb\xbf"))
     except InvalidRequest as error:
-        reason = error.message.replace("The message", "the file").rstrip(".")
-        raise ConfigInvalid(f"config.json cannot be read: {reason}", _CORRECT) from None
+        raise ConfigInvalid.of(_unreadable(raw, error.message), CORRECT) from None
     if not isinstance(value, dict):
-        raise ConfigInvalid("config.json must be an object", _CORRECT)
+        raise ConfigInvalid.of([Problem((), "must be an object", "syntax", 1, 1)], CORRECT)
     return Document(modernised(value), is_legacy(value), raw, stamp)
+
+
+def _unreadable(raw: bytes, reason: str) -> list[Problem]:
+    text = _text_of(raw)
+    syntax = syntax_problem(text)
+    if syntax is not None:
+        return [syntax]
+    doubled = [Problem(path, "is there twice", "syntax", *line_and_column(text, at)) for path, at in scan(text).doubled]
+    sentence = reason.replace("The message", "the file").rstrip(".")
+    return doubled or [Problem((), f"cannot be read: {sentence}", "syntax")]
+
+
+def _text_of(raw: bytes) -> str:
+    return raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
 
 
 def validated(document: Document, home: Path, check: Check | None = None) -> Config:
     """The document as a Config."""
     version = document.value.get("schemaVersion", SCHEMA_VERSION)
     if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise ConfigInvalid(
-            f"config.json: `schemaVersion` {version} is newer than this program knows", "update Computer Linker"
-        )
-    config = parse(with_identity(document.value, home))
+        newer = f"`schemaVersion` {version} is newer than this program supports"
+        raise ConfigInvalid(f"config.json: {newer}", "update Computer Linker")
+    config = parse(with_identity(document.value, home), document)
     problems = check(config) if check is not None else []
     if problems:
-        raise ConfigInvalid(f"config.json: {problems[0].rstrip('.')}", _CORRECT)
+        raise ConfigInvalid.of([Problem((), problem.rstrip("."), "check") for problem in problems], CORRECT)
     return config
 
 
-def parse(value: dict[str, Any]) -> Config:
-    """The typed config. Raises ConfigInvalid naming the first field that does not fit; values are never repeated."""
+def parse(value: dict[str, Any], document: Document | None = None) -> Config:
+    """The typed config. Raises ConfigInvalid naming every field that does not fit, with its place in the `document`."""
     try:
         return Config.from_wire(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        problem = _problem(first["type"], first["msg"])
-        raise ConfigInvalid(
-            f"config.json: `{field}` {problem}" if field else f"config.json: {problem}", _CORRECT
-        ) from None
+        from computer_linker.config.problems import problems_in
+
+        positions = document.positions if document is not None else None
+        raise ConfigInvalid.of(problems_in(error, value, positions), CORRECT) from None
 
 
 def stamp_of(found: os.stat_result) -> tuple[int, ...]:
@@ -146,10 +171,12 @@ def stamp_of(found: os.stat_result) -> tuple[int, ...]:
     return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode, found.st_uid)
 
 
-_CORRECT = "correct the file; nothing was changed. computer-linker config validate checks it again"
+CORRECT = "computer-linker doctor --fix repairs what it can; else correct the file, which was not changed"
+BY_HAND = "correct the file, which was not changed; computer-linker config validate checks it again"
 
 
-def _read_private(path: Path) -> tuple[bytes, tuple[int, ...]]:
+def read_private(path: Path) -> tuple[bytes, tuple[int, ...]]:
+    """The bytes and version stamp of a file of the owner's own. Raises ConfigInvalid for any other."""
     # Opened once, without following a link, and judged by its descriptor: what was checked is what is read.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -174,12 +201,3 @@ def _read_private(path: Path) -> tuple[bytes, tuple[int, ...]]:
     if len(raw) > MAX_BYTES:
         raise ConfigInvalid(f"config.json is larger than {MAX_BYTES} bytes", f"look at {path}")
     return raw, stamp_of(found)
-
-
-def _problem(kind: str, message: str) -> str:
-    if kind == "extra_forbidden":
-        return "is not a field of the config"
-    if kind == "missing":
-        return "is needed"
-    text = message.removeprefix("Value error, ").rstrip(".")
-    return text[:1].lower() + text[1:]

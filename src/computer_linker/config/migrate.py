@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from computer_linker.errors import ConfigInvalid
+from computer_linker.errors import ConfigInvalid, Problem
 
 _FLAGS: dict[str, tuple[str, ...]] = {
     "read": ("fs:read", "search:read", "git:read", "history:read"),
@@ -105,4 +105,5 @@ def _slug(text: str) -> str:
 
 
 def _invalid(field: str, problem: str) -> ConfigInvalid:
-    return ConfigInvalid(f"config.json: `{field}` {problem}", "correct that field; nothing was changed")
+    parts = tuple(int(part) if part.isdigit() else part for part in field.split("."))
+    return ConfigInvalid.of([Problem(parts, problem, "older")], "correct that field; nothing was changed")

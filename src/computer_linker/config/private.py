@@ -8,7 +8,7 @@ from computer_linker.errors import ConfigInvalid
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 READABLE_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -49,7 +49,7 @@ def check_owner(found: os.stat_result, what: str, remedy: str) -> None:
         return
     if found.st_uid not in (os.geteuid(), 0):
         raise ConfigInvalid(f"{what} belongs to another user (uid {found.st_uid})", "use a state folder of your own")
-    if found.st_mode & _WRITABLE_BY_OTHERS:
+    if found.st_mode & WRITABLE_BY_OTHERS:
         mode = stat.S_IMODE(found.st_mode)
         raise ConfigInvalid(f"{what} can be written by other users (mode {mode:04o})", f"run: {remedy}")
 

@@ -48,6 +48,12 @@ def identity_of(root: str) -> Identity | None:
     return Identity(real, found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 
+def is_deleted(root: str) -> bool:
+    """True for a folder that is gone from a place that is still there; an unplugged drive has neither."""
+    place = Path(root)
+    return not os.path.lexists(place) and place.parent.is_dir() and not os.path.ismount(place.parent)
+
+
 def _missing(root: str) -> Identity:
     return Identity(os.path.realpath(root), 0, 0)
 

@@ -9,7 +9,7 @@ from computer_linker.config import roots
 from computer_linker.config.load import parse
 from computer_linker.config.roots import Identities
 from computer_linker.config.schema import Config
-from computer_linker.errors import ConfigInvalid
+from computer_linker.errors import ConfigInvalid, Problem
 from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
 
@@ -25,8 +25,9 @@ def effective(
     A root whose identity differs from `identities` (by default those on record) is marked as refused.
     """
     state = Path(os.path.realpath(home))
+    _refuse_forbidden(config, state)
     known = roots.read(home) if identities is None else identities
-    scopes = [_held(index, scope, state, config, known) for index, scope in enumerate(config.scopes)]
+    scopes = [_held(scope, state, config, known) for scope in config.scopes]
     changes: dict[str, object] = {"scopes": scopes}
     given = environment if environment is not None else os.environ
     address = next((given[name] for name in _PUBLIC_URL_NAMES if given.get(name, "").strip()), None)
@@ -53,6 +54,17 @@ def state_inside(root: str, state: Path) -> str | None:
     return str(state.relative_to(resolved)) if state.is_relative_to(resolved) else None
 
 
+def _refuse_forbidden(config: Config, state: Path) -> None:
+    wrong = [
+        Problem(("scopes", index, "roots", number), problem, "root")
+        for index, scope in enumerate(config.scopes)
+        for number, root in enumerate(scope.roots)
+        if (problem := forbidden_root(root, state)) is not None
+    ]
+    if wrong:
+        raise ConfigInvalid.of(wrong, "correct that root; nothing was changed")
+
+
 def work_folder(state: Path) -> Path:
     """Where computer scopes without roots have their working folders: beside the state folder, which no program may see."""
     return state.with_name(f"{state.name}-work")
@@ -74,15 +86,10 @@ def _with_working_folder(scope: Scope, state: Path) -> Scope:
     return scope.model_copy(update={"roots": [str(folder)]})
 
 
-def _held(index: int, scope: Scope, state: Path, config: Config, known: Identities) -> Scope:
+def _held(scope: Scope, state: Path, config: Config, known: Identities) -> Scope:
     scope = _with_working_folder(scope, state)
     denied = list(scope.policy.denied_paths)
-    for number, root in enumerate(scope.roots):
-        problem = forbidden_root(root, state)
-        if problem is not None:
-            raise ConfigInvalid(
-                f"config.json: `scopes.{index}.roots.{number}` {problem}", "correct that root; nothing was changed"
-            )
+    for root in scope.roots:
         inside = state_inside(root, state)
         if inside is not None:
             denied.append(glob.escape(inside.replace(os.sep, "/")))

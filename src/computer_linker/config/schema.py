@@ -3,15 +3,16 @@
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
 
 SCHEMA_VERSION = 1
 DEFAULT_PORT = 3939
-TunnelName = Literal["cloudflare", "cloudflare-named", "tailscale", "openai", "manual"]
+TunnelName = Literal["cloudflare", "cloudflare-named", "tailscale", "tailscale-serve", "openai", "ssh", "manual"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Hostname = Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$", max_length=253)]
 
 
 def _is_absolute(value: str | None) -> str | None:
@@ -38,7 +39,7 @@ class CloudflareSettings(Model):
 
     program: str | None = None
     sha256: Sha256 | None = None
-    hostname: Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$", max_length=253)] | None = None
+    hostname: Hostname | None = None
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_. -]*$", max_length=100)] | None = None
     token_file: str | None = None
 
@@ -46,7 +47,7 @@ class CloudflareSettings(Model):
 
 
 class TailscaleSettings(Model):
-    """The tailscale program; the machine must be in a tailnet that allows Funnel."""
+    """The tailscale program, for Funnel (a tailnet that allows it) and Serve (inside the tailnet)."""
 
     program: str | None = None
     sha256: Sha256 | None = None
@@ -65,6 +66,24 @@ class OpenAiSettings(Model):
     _absolute = field_validator("program", "api_key_file")(_is_absolute)
 
 
+class SshSettings(Model):
+    """A server of the owner's own, reached by the system's ssh, and the port on its loopback that leads here."""
+
+    program: str | None = None
+    sha256: Sha256 | None = None
+    destination: (
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}@[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$")] | None
+    ) = None
+    port: Annotated[int, Field(ge=1, le=65535)] = 22
+    remote_port: Annotated[int, Field(ge=1, le=65535)] = 3941
+    hostname: Hostname | None = None
+    """The name under which a TLS proxy on that server leads to the remote port."""
+    identity_file: str | None = None
+    known_hosts: str | None = None
+
+    _absolute = field_validator("program", "identity_file", "known_hosts")(_is_absolute)
+
+
 class TunnelSettings(Model):
     """How this computer is exposed when its owner wants it to be; `provider` is what the service opens by itself."""
 
@@ -74,6 +93,7 @@ class TunnelSettings(Model):
     cloudflare: CloudflareSettings = CloudflareSettings()
     tailscale: TailscaleSettings = TailscaleSettings()
     openai: OpenAiSettings = OpenAiSettings()
+    ssh: SshSettings = SshSettings()
 
 
 class Config(Model):
@@ -91,6 +111,7 @@ class Config(Model):
     tunnel: TunnelSettings = TunnelSettings()
     approval_page: bool = False
     """A page on this service where a phone on the same network can answer, by a one-time link."""
+    _refused: tuple[str, ...] = PrivateAttr(default=())
 
     @field_validator("owner_token")
     @classmethod
@@ -123,6 +144,17 @@ class Config(Model):
                 raise ValueError(f"two scopes have the id {scope.id!r}")
             seen.add(scope.id.casefold())
         return self
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What is wrong with config.json now, while this earlier config is in force; empty when this is the file's."""
+        return self._refused
+
+    def in_place_of(self, refused: tuple[str, ...]) -> "Config":
+        """This config, in force while the file's present content is refused for these reasons."""
+        made = self.model_copy()
+        made._refused = refused
+        return made
 
     def scope(self, scope_id: str) -> Scope | None:
         """The scope of exactly this id; never a match by path or name."""

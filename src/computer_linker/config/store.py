@@ -2,6 +2,7 @@
 
 import copy
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from computer_linker.config.load import (
     new_machine_id,
     parse,
     read_document,
+    read_private,
     validated,
     with_identity,
 )
@@ -24,8 +26,10 @@ from computer_linker.config.private import FILE_MODE, check_folder, make_folder
 from computer_linker.config.schema import SCHEMA_VERSION, Config
 from computer_linker.errors import ConfigInvalid
 
+log = logging.getLogger(__name__)
 _LOCK_NAME = "config.lock"
 _LEGACY_COPY = "config.legacy.json"
+LAST_GOOD = "config.last-good.json"
 Edit = Callable[[dict[str, Any]], None]
 Beside = Callable[[dict[str, Any], dict[str, Any]], None]
 """Writes what belongs to a change, given the document before and after it."""
@@ -106,7 +110,7 @@ def locked(home: Path) -> Iterator[None]:
 
 def _sweep(home: Path) -> None:
     """Remove temporary files of a killed writer; with the lock held, there is no other writer."""
-    for name in (CONFIG_NAME, _LEGACY_COPY, "roots.json"):
+    for name in (CONFIG_NAME, LAST_GOOD, _LEGACY_COPY, "roots.json"):
         for left in home.glob(f".{name}-*"):
             left.unlink(missing_ok=True)
 
@@ -123,8 +127,31 @@ def _wait_for_lock(fd: int) -> None:
 
 
 def _replace(home: Path, value: dict[str, Any]) -> None:
-    raw = json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8") + b"\n"
+    raw = as_text(value)
     write_whole(home, CONFIG_NAME, raw)
+    keep_last_good(home, raw)
+
+
+def as_text(value: dict[str, Any]) -> bytes:
+    """The document as the file has it."""
+    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+def keep_last_good(home: Path, raw: bytes) -> None:
+    """Keep these bytes, which were valid, for `doctor --fix`. Best effort: the state folder may be read-only."""
+    try:
+        if last_good(home) != raw:
+            write_whole(home, LAST_GOOD, raw)
+    except ConfigInvalid as error:
+        log.warning("the last valid config could not be kept: %s", error.message)
+
+
+def last_good(home: Path) -> bytes | None:
+    """The last valid config.json that this program read or wrote; None when there is none of the owner's own."""
+    try:
+        return read_private(home / LAST_GOOD)[0]
+    except ConfigInvalid:
+        return None
 
 
 def _keep_legacy(home: Path, document: Document) -> None:

@@ -15,16 +15,18 @@ from typing import Any, Protocol
 
 import anyio
 
+from computer_linker.approvals.approvals import Approvals, Approver, Yes
+from computer_linker.approvals.request import NeedsInput
 from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.device_queues import DeviceQueues
-from computer_linker.dispatch.events import mark_failed, new_event
+from computer_linker.dispatch.events import mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
 from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
 from computer_linker.dispatch.person import PersonWatch
-from computer_linker.dispatch.race_guard import Consent, hold_to, hold_to_policy
+from computer_linker.dispatch.race_guard import hold_to, hold_to_policy
 from computer_linker.errors import (
     Aborted,
     ConfigInvalid,
@@ -35,12 +37,11 @@ from computer_linker.errors import (
     TimedOut,
 )
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call, Reply, failure_of, parse_call
+from computer_linker.model.envelope import Call, Reply, error_object, parse_call, wire_call
 from computer_linker.model.event import Event
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import find_scope, judge, refuse
-from computer_linker.providers.approvals import Approvals, Approver, NeedsInput
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
@@ -103,12 +104,14 @@ class Dispatcher:
             return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
         return await self.call(call, principal, report, ask)
 
-    async def refuse(self, value: dict[str, Any], principal: Principal, error: LinkError) -> Reply:
+    async def refuse(
+        self, value: dict[str, Any], principal: Principal, error: LinkError, parent: str | None = None
+    ) -> Reply:
         """Audit and answer a request that a surface or the envelope's form already rules out."""
         # Only existing names are recorded: anything else may be arbitrary input of the caller.
         scope = next((known.id for known in self.services.config.scopes if known.id == value.get("scope")), "")
         op = next((name for name in self.catalog.by_name if name == value.get("op")), "")
-        event = new_event(scope, op, principal, None)
+        event = new_event(scope, op, principal, parent)
         return await self._failed(event, time.perf_counter(), error)
 
     async def introspect(self, name: str, principal: Principal, work: Callable[[], Awaitable[dict[str, Any]]]) -> Reply:
@@ -192,26 +195,26 @@ class Dispatcher:
         event.decision = verdict.decision
         if verdict.decision != "allow":
             event.reason = verdict.reason
+            name_object(event, op, call)
         refuse(verdict, op)
         arguments = op.parse(call.target, call.input, call.options)
         if type(call.target) is str:
             event.target = call.target
-        if op.runs is not None:
-            event.command_preview = command_preview(op.runs(arguments["input"]))
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent, call)
-        consent: Consent = "none"
+        if op.runs is not None and (line := await op.command_line(ctx, arguments)) is not None:
+            event.command_preview = command_preview(line)
+        yes: Yes | None = None
         if verdict.decision == "ask":
             seen = self._context(op, scope, caller, event, None, call)
             preview = partial(op.preview, seen, arguments)
             yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, preview)
             event.approval = yes.approval
-            consent = "session" if yes.asked is None else "once"
-            self._hold(ctx, op, consent)
-            if yes.asked is not None and yes.asked.about is not None:
+            self._hold(ctx, op, yes)
+            if yes.asked.about is not None:
                 hold_to(ctx, yes.asked, seen, preview)
-        result = await self._within_limits(ctx, op, arguments, intent, consent)
-        return await self._succeeded(ctx, event, started, result)
+        result = await self._within_limits(ctx, op, arguments, intent, yes)
+        return await self._answered(ctx, event, started, result)
 
     async def _forward(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
         """Send the call to the computer its scope names. That computer decides; this one records it."""
@@ -240,6 +243,9 @@ class Dispatcher:
         async def dispatch(inner: Call) -> Reply:
             return await self.call(inner, caller.principal, caller.report, caller.ask, parent=event.operation_id)
 
+        async def refuse_inner(inner: Call, error: LinkError) -> Reply:
+            return await self.refuse(wire_call(inner), caller.principal, error, parent=event.operation_id)
+
         return Context(
             operation_id=event.operation_id,
             op=op.name,
@@ -248,6 +254,7 @@ class Dispatcher:
             computer=self.computer,
             services=self.services,
             dispatch=dispatch,
+            refuse=refuse_inner,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             sync_with_intent=None if intent is None else intent.sync_with,
             report=caller.report,
@@ -282,21 +289,21 @@ class Dispatcher:
         await self.person.aclose()
 
     async def _within_limits(
-        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None, consent: Consent
+        self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None, yes: Yes | None
     ) -> Any:
         """Run it in its device queue, if it has one, and within its deadline; waiting for the queue does not count."""
         if op.device_queue is None:
             return await self._within_time(ctx, op, arguments, intent)
         self.person.wake()
         async with self.queues.hold(op.device_queue, ctx.principal):
-            self._hold(ctx, op, consent)
+            self._hold(ctx, op, yes)
             return await self._within_time(ctx, op, arguments, intent)
         raise AssertionError("a device queue that ends its body raises")
 
-    def _hold(self, ctx: Context, op: Operation, consent: Consent) -> None:
+    def _hold(self, ctx: Context, op: Operation, yes: Yes | None) -> None:
         """Refuse what the owner has forbidden while the call waited, for a person or for its turn."""
         self.pause.check(ctx.principal)
-        hold_to_policy(ctx, op, consent)
+        hold_to_policy(ctx, op, yes)
 
     async def _within_time(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
         limit = ctx.scope.policy.max_runtime_seconds
@@ -324,13 +331,14 @@ class Dispatcher:
             await ctx.durable_intent()
         return await op.run(ctx, **arguments)
 
-    async def _succeeded(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
-        event.ok = True
-        event.effect = ctx.effect
-        event.boundary = ctx.boundary
+    async def _answered(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
+        error = ctx.failure
+        event.ok = error is None
+        event.error_code = None if error is None else error.code
+        event.effect, event.boundary = ctx.effect, ctx.boundary
         await self._close_effect(ctx, event, started)
         envelope: dict[str, Any] = {
-            "ok": True,
+            "ok": event.ok,
             "operationId": event.operation_id,
             "scope": event.scope,
             "op": event.op,
@@ -341,6 +349,10 @@ class Dispatcher:
         }
         if ctx.effect is not None:
             envelope["effect"] = ctx.effect
+        if (given := event.approval) is not None:
+            envelope["approval"] = {"by": given.by, "way": given.way, "extent": given.extent}
+        if error is not None:
+            envelope["error"] = error_object(error)
         return Reply(envelope, ctx.attachments)
 
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
@@ -354,7 +366,7 @@ class Dispatcher:
                 "op": event.op,
                 "startedAt": event.started_at,
                 "durationMs": event.duration_ms,
-                "error": failure_of(error.code, error.message, retryable=error.retryable, details=error.details),
+                "error": error_object(error),
             }
         )
 

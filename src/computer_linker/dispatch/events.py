@@ -1,14 +1,18 @@
 """Events of the dispatcher: the start of one operation, and the fields of a failure."""
 
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from computer_linker.errors import ConfirmRequired, LinkError
+from computer_linker.approvals.request import Denied
+from computer_linker.audit.command_line import command_preview
+from computer_linker.errors import ConfirmRequired, DeniedByPerson, InvalidRequest, LinkError, NoAnswer
+from computer_linker.model.envelope import Call
 from computer_linker.model.event import Event
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
-from computer_linker.policy.confirm import Denied
+from computer_linker.registry.operation import Operation
 
 
 def new_event(scope: str, op: str, principal: Principal, parent: str | None) -> Event:
@@ -22,6 +26,7 @@ def new_event(scope: str, op: str, principal: Principal, parent: str | None) -> 
         session=principal.session,
         connection=principal.connection,
         client=principal.client,
+        request=principal.request,
         parent=parent,
     )
 
@@ -44,10 +49,19 @@ def mark_failed(event: Event, error: LinkError) -> None:
     if error.details.get("effect") == "unverifiable":
         # Sent to another computer and not answered: the history must not read as if nothing had happened.
         event.effect = "unverifiable"
-    if isinstance(error, ConfirmRequired):
-        # Denied, not answered in time, and no approver available are three different outcomes.
+    if isinstance(error, ConfirmRequired | DeniedByPerson | NoAnswer):
+        # Denied, not answered in time, and no approver available are three different outcomes, each with its code.
         event.decision, event.reason = "ask", error.message
         event.approval = error.approval if isinstance(error, Denied) else None
     elif event.decision == "allow" and error.code in ("permission_denied", "path_out_of_scope", "paused"):
         event.decision = "deny"
         event.reason = str(error.details.get("rule") or error.code)
+
+
+def name_object(event: Event, op: Operation, call: Call) -> None:
+    """Record what a refused request was about: its target and command line, as far as they can be read."""
+    if type(call.target) is str:
+        event.target = call.target
+    if op.runs is not None:
+        with suppress(InvalidRequest):
+            event.command_preview = command_preview(op.runs(op.parse(call.target, call.input, call.options)["input"]))

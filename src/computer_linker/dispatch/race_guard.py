@@ -1,33 +1,30 @@
 """Checks that state and policy are unchanged between the approval of a call and its effect."""
 
-from typing import Literal
-
+from computer_linker.approvals.approvals import Approvals, Describe, Yes
+from computer_linker.approvals.request import ApprovalRequest, check_unchanged
+from computer_linker.approvals.standing import policy_of
 from computer_linker.errors import ConfirmRequired
 from computer_linker.model.rights import Rights
-from computer_linker.policy.confirm import Asked, check_unchanged
 from computer_linker.policy.engine import find_scope, judge, refuse
-from computer_linker.providers.approvals import Approvals, Describe
 from computer_linker.registry.context import Context
 
-Consent = Literal["none", "once", "session"]
-"""A person's answer to a call: none (not asked), approval of this call, or of its whole session."""
 
-
-def hold_to_policy(ctx: Context, rights: Rights, consent: Consent) -> None:
+def hold_to_policy(ctx: Context, rights: Rights, yes: Yes | None) -> None:
     """Judge the call by the present policy: the owner may have changed it while the call waited for approval or its turn."""
     scope = ctx.scope = find_scope(ctx.services.current_config, ctx.scope.id, ctx.principal)
     verdict = judge(scope, rights, ctx.principal)
     refuse(verdict, rights)
-    if verdict.decision != "ask" or consent == "once":
+    if verdict.decision != "ask" or (yes is not None and yes.standing is None):
         return
-    if consent == "none" or not ctx.use(Approvals).ledger.has_standing(ctx.principal, scope.id):
+    rules = policy_of(scope, ctx.principal)
+    if yes is None or yes.standing is None or not ctx.use(Approvals).store.has(yes.standing, rules):
         raise ConfirmRequired(
             f"{verdict.reason} The owner decided this while the call waited for its turn, so nothing was done. "
             "Send the request again to ask."
         )
 
 
-def hold_to(ctx: Context, yes: Asked, seen: Context, preview: Describe) -> None:
+def hold_to(ctx: Context, yes: ApprovalRequest, seen: Context, preview: Describe) -> None:
     """Compare with what the person saw, at the last moment before the effect: where the intent is made durable.
 
     `seen` is the context of the preview. File changes are compared as they are about to be made, not planned once more.

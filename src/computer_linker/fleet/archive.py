@@ -73,6 +73,7 @@ _SCHEMA = ("history.sql", "history-2.sql")
 _MAX_LINE = 64 * 1024
 _MAX_PROBLEMS = 100
 _EVERY = ("operationId", "startedAt", "scope", "op", "principal", "session", "connection")
+_WORDS = ("target", "commandPreview", "errorCode", "client")
 _KINDS = ("intent", "record", "outcome")
 _MISSING = {
     "pruned": "records were pruned on the machine before the fleet had them",
@@ -288,7 +289,7 @@ def _fields(line: bytes) -> dict[str, Any]:
     needed = ("operationId",) if fields["kind"] == "outcome" else _EVERY
     if not all(type(fields.get(name)) is str for name in needed):
         raise ValueError("a record lacks what every record has")
-    if not all(type(fields.get(name)) in (str, NoneType) for name in ("target", "errorCode", "client")):
+    if not all(type(fields.get(name)) in (str, NoneType) for name in _WORDS):
         raise ValueError("a record's words are words")
     if type(fields.get("ok")) not in ((bool,) if fields["kind"] == "outcome" else (bool, NoneType)):
         raise ValueError("a record was done or not")
@@ -318,7 +319,7 @@ def _index(database: sqlite3.Connection, machine: str, number: int, line: bytes)
             (fields["ok"], fields.get("errorCode"), line, machine, fields["operationId"]),
         )
         return
-    words = (fields["op"], fields.get("target"), fields.get("errorCode"), fields.get("client"), fields["scope"])
+    words = (fields["op"], *(fields.get(name) for name in _WORDS), fields["scope"])
     text = " ".join(word for word in words if word)
     row = database.execute(
         "INSERT INTO events (machine, n, id, at, scope, op, ok, code, client, session, connection, principal, opening, text)"

@@ -38,7 +38,11 @@ _LOOK_S = 30.0
 _MAX_TRIES = 20
 _CONSUMER = "hub"
 _APPROVED = "json_extract(opening, '$.approval.said') = 'yes' AND json_extract(opening, '$.approval.{}') = ?"
-_OF_APPROVAL = {"approved = ?": _APPROVED.format("way"), "approved_by = ?": _APPROVED.format("by")}
+_OF_RECORD = {
+    "approved = ?": _APPROVED.format("way"),
+    "approved_by = ?": _APPROVED.format("by"),
+    "handle = ?": "? IN (json_extract(opening, '$.target'), json_extract(closing, '$.summary.processId'))",
+}
 """The archive has no columns for these: they are in the records."""
 _KEEP_BYTES = 256 << 20
 """The stream is a transport, not the archive: what it drops before a hub has it, the machine sends again."""
@@ -97,12 +101,13 @@ class FleetHistory:
     ) -> tuple[list[dict[str, Any]], str | None]:  # fmt: skip
         found = query.within(query.parse(terms), None, scope)
         known = {machine.known.fingerprint: machine for machine in machines}
-        found.where = [_OF_APPROVAL.get(condition, condition) for condition in found.where]
+        found.where = [_OF_RECORD.get(condition, condition) for condition in found.where]
         found.add(f"machine IN ({','.join('?' * len(known))})", *known)
         if found.nothing or not known:
             return [], None
         limit = max(1, min(limit, MAX_LIMIT))
         with self._archive.reading() as database:
+            query.define_holds(database)
             _after(database, found, cursor, newest_first=newest_first)
             rows = _rows(database, found, newest_first=newest_first, limit=limit + 1)
         events = [_event(known[row[1]], row) for row in rows[:limit]]
@@ -216,9 +221,9 @@ def _rows(
 ) -> list[tuple[Any, ...]]:
     order = "DESC" if newest_first else "ASC"
     where, values = list(found.where), list(found.values)
-    if found.words is not None:
+    if found.words:
         where.append("number IN (SELECT rowid FROM words WHERE words MATCH ?)")
-        values.append(found.words)
+        values.append(" ".join(found.words))
     return database.execute(
         f"SELECT number, machine, n, opening, closing FROM events WHERE {' AND '.join(where)}"  # noqa: S608 - our words
         f" ORDER BY at {order}, number {order} LIMIT ?",

@@ -6,6 +6,10 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
+class Older:
+    """Marks a field that only older clients send: it is accepted, and signatures leave it out."""
+
+
 class Model(BaseModel):
     """A frozen value. Fields are snake_case in Python and camelCase on the wire; unknown fields are refused."""
 

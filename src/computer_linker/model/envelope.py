@@ -102,6 +102,11 @@ def failure_of(code: str, message: str, *, retryable: bool, details: dict[str, A
     return {"code": code, "message": message, "retryable": retryable, "details": details}
 
 
+def error_object(error: LinkError) -> dict[str, Any]:
+    """The `error` object of a failure."""
+    return failure_of(error.code, error.message, retryable=error.retryable, details=error.details)
+
+
 def is_envelope(value: Any) -> bool:
     """True for a valid envelope: the form of another computer's answers is not trusted."""
     if type(value) is not dict or type(value.get("ok")) is not bool or type(value.get("operationId")) is not str:

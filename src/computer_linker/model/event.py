@@ -7,6 +7,9 @@ Decision = Literal["allow", "ask", "deny"]
 Way = Literal["terminal", "notification", "page", "dialog"]
 """How a person answered: the owner's command line, a desktop notification, the approval page, the client's own dialog."""
 
+Extent = Literal["once", "same", "shape"]
+"""What a yes covers: this call, this exact request again, or requests of its shape."""
+
 
 @dataclass(frozen=True, slots=True)
 class Approval:
@@ -17,7 +20,7 @@ class Approval:
     way: Way
     answer: str
     """The operation id of the answer's own event."""
-    extent: Literal["once", "session"] = "once"
+    extent: Extent = "once"
 
 
 @dataclass(slots=True)
@@ -32,6 +35,8 @@ class Event:
     session: str
     connection: str
     client: str | None
+    request: str | None = None
+    """The id that a tunnel or proxy gave the request."""
     target: str | None = None
     """A preview that is safe to keep; see audit/redact.py."""
     command_preview: str | None = None

@@ -24,6 +24,9 @@ class Principal:
     is_forwarded: bool = False
     """The request came under a public name, through a proxy or tunnel, or from another machine, whatever its proof."""
 
+    request: str | None = None
+    """The id that a tunnel or proxy gave the request, for the history; no proof of anything."""
+
     @property
     def is_remote(self) -> bool:
         """True for a caller not proven to be at this machine: it neither approves requests here nor manages the service."""

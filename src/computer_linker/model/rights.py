@@ -1,11 +1,11 @@
 """What policy needs of an operation, so that policy does not import the registry."""
 
-from typing import Literal, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-
-ScopeKind = Literal["folder", "computer", "any", "service"]
+from computer_linker.model.scope import ScopeKind, ScopePolicy
 
 
 class Rights(Protocol):
@@ -21,3 +21,5 @@ class Rights(Protocol):
     def effect(self) -> Effect: ...
     @property
     def on(self) -> ScopeKind: ...
+    @property
+    def asked_by(self) -> Callable[[ScopePolicy], bool] | None: ...

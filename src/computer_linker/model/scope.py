@@ -8,10 +8,11 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability, with_implied
-from computer_linker.model.rights import ScopeKind
 
 SandboxMode = Literal["required", "auto", "off"]
+ScopeKind = Literal["folder", "computer", "any", "service"]
 ConfirmMode = Literal["never", "act", "all"]
+OutcomeMode = Literal["direct", "view", "ask"]
 
 
 class CommandRule(Model):
@@ -43,6 +44,12 @@ class ScopePolicy(Model):
     network: bool = False
     environment: list[str] = []
     confirm: ConfirmMode = "never"
+    outcome: Annotated[
+        OutcomeMode,
+        Field(
+            description="Where changes of commands go: the folder, a view that the client keeps or drops, or one that you keep."
+        ),
+    ] = "direct"
     allow_protected: bool = False
     allow_sensitive: bool = False
     denied_paths: list[str] = []
@@ -62,6 +69,13 @@ class ScopePolicy(Model):
     ] = []
 
 
+def _unknown(name: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"unknown capability {name!r}" + (f" (did you mean `{near[0]}`?)" if near else "")
+
+
 class Scope(Model):
     """A named permission boundary: folders, or this computer's screen and desktop."""
 
@@ -76,10 +90,10 @@ class Scope(Model):
     @field_validator("capabilities")
     @classmethod
     def _known_capabilities(cls, value: list[str]) -> list[str]:
-        known = {capability.value for capability in Capability}
-        for name in value:
-            if name not in known:
-                raise ValueError(f"unknown capability {name!r}")
+        known = [capability.value for capability in Capability]
+        unknown = [_unknown(name, known) for name in value if name not in known]
+        if unknown:
+            raise ValueError(", ".join(unknown))
         return value
 
     @model_validator(mode="after")

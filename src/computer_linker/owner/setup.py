@@ -19,6 +19,7 @@ from computer_linker.registry.owner import (
     Shown,
     owner_operation,
 )
+from computer_linker.service.cautions import cautions
 from computer_linker.service.lifetime import Lifetime
 from computer_linker.service.setup import SetupChoices, set_up
 
@@ -36,6 +37,7 @@ class SetupInput(Model):
     shell: Annotated[bool, Field(description="Allow commands from the default list, inside the sandbox.")] = False
     codex: Annotated[bool, Field(description="Allow the local Codex CLI.")] = False
     screen: Annotated[bool, Field(description="Allow screenshots.")] = False
+    git: Annotated[bool, Field(description="Allow staging, commits and worktrees.")] = False
 
 
 class SetUp(Model):
@@ -52,13 +54,22 @@ def _text(result: SetUp) -> Iterator[Shown]:
     yield f"The service at {url} uses it from now on." if url else "Serve with: computer-linker start"
 
 
+def setup_cautions(input: SetupInput, home: Path) -> list[str]:
+    """What to know before this folder is exposed."""
+    return cautions([input.folder] if input.folder else [], home, merges=True)
+
+
 @owner_operation(
-    "setup", effect=Effect.CHANGE, text=_text, examples=[Example("A demo folder to try things in.", {}, runs=False)]
+    "setup",
+    effect=Effect.CHANGE,
+    text=_text,
+    cautions=setup_cautions,
+    examples=[Example("A demo folder to try things in.", {}, runs=False)],
 )
 async def setup(ctx: Context, input: SetupInput = SetupInput()) -> SetUp:
     """Set up what is missing, as `start` does, without serving."""
     folder = None if input.folder is None else Path(input.folder)
-    choices = SetupChoices(folder, input.write, input.shell, input.codex, input.screen)
+    choices = SetupChoices(folder, input.write, input.shell, input.codex, input.screen, git=input.git)
     made = await to_thread.run_sync(set_up, ctx.services.home, choices, ctx.operation_id)
     ctx.effect = "confirmed"
     ctx.note(changes=len(made.done), scopes=len(made.config.scopes))

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from computer_linker.errors import NotFound
+from computer_linker.audit.lookup import matching
+from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.model.envelope import Call
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
 from computer_linker.service.changing_config import kept_config_changes, newest_config_change, undo_config_change
@@ -19,8 +20,11 @@ _LAST = "last"
 class UndoInput(Model):
     operation: Annotated[
         str,
-        Field(description="The operation's id, as the history shows it; `last` is the newest change, of any client."),
-        Positional(),
+        Field(
+            description="The operation's id, short as the history shows it or whole; a path, for the newest change of it; "
+            "or `last`, for the newest change of any client."
+        ),
+        Positional("ID|PATH|last"),
     ]
 
 
@@ -49,7 +53,10 @@ def _text(result: Undone) -> Iterator[Shown]:
     effect=Effect.CHANGE,
     needs_setup=True,
     text=_text,
-    examples=[Example("Take back a change.", {"input": {"operation": "01KA00000000000000000000AA"}}, runs=False)],
+    examples=[
+        Example("Take back a change.", {"input": {"operation": "01KA00000000000000000000AA"}}, runs=False),
+        Example("Take back the newest change of a file.", {"input": {"operation": "notes.txt"}}, runs=False),
+    ],
 )
 async def undo(ctx: Context, input: UndoInput) -> Undone:
     """Take back a change: the config or the files are again what they were. Refused when they were changed since."""
@@ -61,7 +68,7 @@ async def undo(ctx: Context, input: UndoInput) -> Undone:
         await recover(ctx.use(UndoJournal), ctx.computer.files)
     config = kept_config_changes(ctx.services.home)
     files = {record.operation_id: record for record in ctx.use(UndoJournal).undoable()}
-    wanted = await _newest(ctx, files) if input.operation == _LAST else input.operation
+    wanted = await _newest(ctx, files) if input.operation == _LAST else _meant(input.operation, files, config)
     ctx.note(undone=wanted)
     if wanted in files:
         return await _undo_files(ctx, wanted, files[wanted].scope_id)
@@ -75,6 +82,34 @@ async def undo(ctx: Context, input: UndoInput) -> Undone:
     await undo_config_change(ctx.services.home, wanted)
     ctx.effect = "confirmed"
     return Undone(undone=wanted)
+
+
+def _meant(given: str, files: dict[str, "Record"], config: list[str]) -> str:
+    """The operation that is meant: by its id, or as the newest change of a path."""
+    found = matching(given, [*files, *config])
+    if len(found) > 1:
+        raise InvalidRequest(
+            f"Several changes have the id {given[:40]!r}: {', '.join(found[:8])}.", hint="name one in full"
+        )
+    if found:
+        return found[0]
+    places = {place: key for key, record in files.items() for place in _places(record) if _is_meant(given, place)}
+    if len(places) > 1:
+        raise InvalidRequest(
+            f"Several files were changed of that name: {', '.join(sorted(places)[:8])}.", hint="give its path"
+        )
+    return next(iter(places.values()), given)
+
+
+def _places(record: "Record") -> list[str]:
+    paths = [(step["root"], step["path"]) for step in record.steps]
+    paths += [(step["toRoot"], step["to"]) for step in record.steps if "to" in step]
+    return ["/".join((root.rstrip("/"), *parts)) for root, parts in paths]
+
+
+def _is_meant(given: str, place: str) -> bool:
+    path = given.removeprefix("./")
+    return place == path or (not path.startswith("/") and place.endswith(f"/{path}"))
 
 
 async def _newest(ctx: Context, files: dict[str, "Record"]) -> str:

@@ -56,7 +56,7 @@ def _judged(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
         return Verdict("deny", f"Scope {scope.id} does not allow {', '.join(missing)}.", needs, missing)
     if not scope.serves(rights.on):
         return Verdict("deny", f"{rights.name} needs a {rights.on} scope; {scope.id} is a {scope.type} scope.", needs)
-    if needs_confirmation(scope, rights.effect):
+    if needs_confirmation(scope, rights.effect) or (rights.asked_by is not None and rights.asked_by(scope.policy)):
         return Verdict("ask", f"Scope {scope.id} asks a person before {rights.name}.", needs)
     if principal.proof == "bridge" and rights.effect is Effect.ACT:
         # The bridge's own rule for every scope: no act without a confirmation.

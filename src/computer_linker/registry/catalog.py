@@ -53,8 +53,8 @@ class Catalog:
         found = self.by_name.get(name)
         if found is None:
             raise UnknownOperation(
-                f'There is no operation {name[:80]!r}. get_computer_info with include=["operations"] lists them.',
-                similar=_similar(name, self.by_name),
+                f"There is no operation {name[:80]!r}. get_computer_info lists those you can use.",
+                similar=similar(name, self.by_name),
             )
         return found
 
@@ -120,7 +120,8 @@ def check_types(op: Operation) -> None:
         raise CatalogError(f"{op.name}: the result must be a Model")
 
 
-def _similar(name: str, known: dict[str, Operation]) -> list[str]:
+def similar(name: str, known: dict[str, Operation]) -> list[str]:
+    """Up to three known names that resemble this one."""
     import difflib
 
     return difflib.get_close_matches(name[:80], known, n=3, cutoff=0.6)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.files import Change, Changed
+from computer_linker.errors import LinkError
 from computer_linker.model.effect import Known
 from computer_linker.model.envelope import Attachment, Call, Reply
 from computer_linker.model.paths import RootedPath
@@ -40,6 +41,8 @@ class Context:
     services: Services
     dispatch: Callable[[Call], Awaitable[Reply]]
     """Run another call through the dispatcher (batch.run)."""
+    refuse: Callable[[Call, LinkError], Awaitable[Reply]]
+    """Answer and audit another call that cannot be run (batch.run)."""
     durable_intent: Callable[[], Awaitable[None]]
     """Returns once the intent is durable and the approved state is unchanged. A side effect awaits it just before its
     first irreversible step."""
@@ -57,6 +60,8 @@ class Context:
     planned: Sequence[Change] | None = None
     """The file changes that are being made."""
     effect: Known | None = None
+    failure: LinkError | None = None
+    """Why the call is not ok although it has a result, such as a batch with a failed step: the answer carries both."""
     boundary: str | None = None
     warnings: list[str] = field(default_factory=list)
     notes: dict[str, str | int | float | bool | None] = field(default_factory=dict)

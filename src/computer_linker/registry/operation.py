@@ -2,14 +2,17 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import anyio
 from pydantic import ValidationError
 
+from computer_linker.approvals.request import Preview
 from computer_linker.changes.preview import preview as preview_changes
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.files import Change
@@ -18,15 +21,16 @@ from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError, T
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.model.rights import ScopeKind
-from computer_linker.policy.confirm import About
-from computer_linker.policy.preview import escaped
+from computer_linker.model.scope import ScopeKind, ScopePolicy
+from computer_linker.policy.visible_text import escaped
 from computer_linker.registry.context import Context, Planned
+from computer_linker.registry.text import PLAIN, Text
 from computer_linker.registry.validation import explain_validation, explained
 
 _PREVIEW_S = 6.0
-Shows = Callable[..., Awaitable[About]] | Literal["changes"]
+Shows = Callable[..., Awaitable[Preview]] | Literal["changes"]
 Runs = Callable[[Any], str | Sequence[str]]
+Resolves = Callable[..., Awaitable[Sequence[str]]]
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed", "owner"]
 _BOUNDARIES: dict[ScopeKind, PathBoundary] = {
     "folder": "path-enforced",
@@ -59,6 +63,7 @@ class Command:
     words: tuple[str, ...] = ()
     bare: "Operation | None" = None
     needs_setup: bool = False
+    cautions: Callable[[Any, Path], list[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,14 +91,23 @@ class Operation:
     runs: Runs | None = None
     """Returns the command line of its input, for the history; None for an operation that runs no program by name."""
 
+    resolves: Resolves | None = None
+    """Returns the command line that will really run, where the input only names it: a function with the parameters of `run`."""
+
     command: Command | None = None
     """For the owner's operations alone: its form on the command line."""
+
+    asked_by: Callable[[ScopePolicy], bool] | None = None
+    """Whether a scope asks a person before this operation, beside its `confirm`."""
+
+    text: Text = PLAIN
+    """How a model reads its result."""
 
     shows: Shows | None = None
     """The preview for an approver, beside the request itself: a function with the parameters of `run`, or
     `"changes"` for the file changes that `run` hands to `ctx.change`, which is then its only effect."""
 
-    async def preview(self, ctx: Context, arguments: dict[str, Any]) -> About | None:
+    async def preview(self, ctx: Context, arguments: dict[str, Any]) -> Preview | None:
         """Return the preview of these arguments; None where the request itself is enough."""
         if self.shows is None:
             return None
@@ -106,18 +120,18 @@ class Operation:
                     about = await self.shows(ctx, **arguments)
                 return replace(about, lines=tuple(escaped(line) for line in about.lines))
         except LinkError as error:
-            return About((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
+            return Preview((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
         except TimeoutError:
             late = TimedOut("Looking at what it is for took too long.", seconds=_PREVIEW_S)
-            return About(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
+            return Preview(("It cannot be shown now, and so not be allowed: looking took too long.",), fault=late)
 
     async def _plan(self, ctx: Context, arguments: dict[str, Any]) -> Sequence[Change]:
         """Run the body only as far as its file changes, and return them: it has no other effect."""
         try:
             await self.run(
                 replace(
-                    ctx, is_preview=True, dispatch=_not_in_a_preview, durable_intent=_not_in_a_preview, warnings=[],
-                    notes={}, attachments=[],
+                    ctx, is_preview=True, dispatch=_not_in_a_preview, refuse=_not_in_a_preview,
+                    durable_intent=_not_in_a_preview, warnings=[], notes={}, attachments=[],
                 ),
                 **arguments,
             )  # fmt: skip
@@ -145,6 +159,11 @@ class Operation:
                 return f"{states[facet].reason} {states[facet].remedy}".strip()
         return None
 
+    @cached_property
+    def noun(self) -> str:
+        """The part of its name before the dot."""
+        return self.name.partition(".")[0]
+
     @property
     def summary(self) -> str:
         """The docstring, which reaches users."""
@@ -170,6 +189,13 @@ class Operation:
         return [
             (name, _parser(name, self.hints[name]), parameter.default) for name, parameter in self.parameters.items()
         ]
+
+    async def command_line(self, ctx: Context, arguments: dict[str, Any]) -> str | Sequence[str] | None:
+        """The command line it is about to run, for the history; None where it runs no program by name."""
+        if self.resolves is not None:
+            with suppress(LinkError):
+                return await self.resolves(ctx, **arguments)
+        return None if self.runs is None else self.runs(arguments["input"])
 
     def parse(self, target: Any, input: Any, options: Any) -> dict[str, Any]:
         """The typed arguments. Raises InvalidRequest for what does not fit, naming the field."""
@@ -207,7 +233,10 @@ def operation(
     unavailable: Callable[[], str | None] | None = None,
     facets: Iterable[FacetName] = (),
     shows: Shows | None = None,
+    asked_by: Callable[[ScopePolicy], bool] | None = None,
     runs: Runs | None = None,
+    text: Text = PLAIN,
+    resolves: Resolves | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
 
@@ -233,7 +262,10 @@ def operation(
             unavailable=unavailable,
             facets=tuple(facets),
             shows=shows,
+            asked_by=asked_by,
             runs=runs,
+            text=text,
+            resolves=resolves,
         )
 
     return build

@@ -6,6 +6,7 @@ its docstring the help, and its result what is shown. What cannot be derived is 
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from computer_linker.model.base import Model
@@ -87,6 +88,7 @@ def owner_operation(
     bare: Operation | None = None,
     needs_setup: bool = False,
     deadline_s: float | None = 60,
+    cautions: Callable[[Any, Path], list[str]] | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function `(ctx, input?) -> Model` into an owner's operation.
 
@@ -96,13 +98,15 @@ def owner_operation(
     `cli.owner.ask`.
     `text` shows the typed result to a person; without it each field is a row. `exit_code` is for commands that answer with it.
     `words` are the commands it is known by, where they are not those of its name. `bare` is the question that its command answers
-    when it is typed without arguments. `needs_setup`: without a state folder it is refused, and none is made.
+    when it is typed without arguments. `needs_setup`: without a state folder it is refused, and none is made. `cautions` gives
+    reasons to think again, from the input and the state folder: they are shown first, and a person at a terminal is asked.
     """
     define = operation(name, effect=effect, examples=examples, on="service", deadline_s=deadline_s)
 
     def build(run: Callable[..., Awaitable[Any]]) -> Operation:
         return replace(
-            define(run), command=Command(where, text, exit_code, idle, is_derived, tuple(words), bare, needs_setup)
+            define(run),
+            command=Command(where, text, exit_code, idle, is_derived, tuple(words), bare, needs_setup, cautions),
         )
 
     return build

@@ -23,6 +23,7 @@ from computer_linker.registry.context import Progress
 from computer_linker.serve.owner_calls import owner_principal, user_name
 from computer_linker.transports.local_callers import WRONG_KEY, LocalCallers
 from computer_linker.transports.mcp.fast_path import FastPath, Negotiated
+from computer_linker.transports.mcp.profiles import Requested, requested_in_greeting
 from computer_linker.transports.mcp.wire import Wire
 
 log = logging.getLogger(__name__)
@@ -101,17 +102,19 @@ class PrivateSocket:
 
     async def _serve(self, link: socket.socket, greeting: bytes, descriptors: list[int]) -> None:
         await asyncio.get_running_loop().sock_sendall(link, places.WELCOME + b"\n")
-        if greeting == places.GREETING_FDS and len(descriptors) == 2:
-            await self._serve_descriptors(link, *descriptors)
-        elif greeting == places.GREETING_STREAM:
-            await self._wire(link.fileno(), link.fileno()).serve()
+        name, choices = places.read_greeting(greeting)
+        asked = requested_in_greeting(choices)
+        if name == places.GREETING_FDS and len(descriptors) == 2:
+            await self._serve_descriptors(link, (descriptors[0], descriptors[1]), asked)
+        elif name == places.GREETING_STREAM:
+            await self._wire((link.fileno(), link.fileno()), asked).serve()
         elif greeting == places.GREETING_CONTROL:
             await self._serve_control(link)
 
-    async def _serve_descriptors(self, link: socket.socket, read_fd: int, write_fd: int) -> None:
+    async def _serve_descriptors(self, link: socket.socket, pipes: tuple[int, int], asked: Requested) -> None:
         """Serve on the client's own pipes; the shim's socket only shows that the shim is alive."""
         loop = asyncio.get_running_loop()
-        wire = loop.create_task(self._wire(read_fd, write_fd).serve())
+        wire = loop.create_task(self._wire(pipes, asked).serve())
         shim = loop.create_task(loop.sock_recv(link, 1))
         try:
             await asyncio.wait([wire, shim], return_when=asyncio.FIRST_COMPLETED)
@@ -124,14 +127,14 @@ class PrivateSocket:
             except OSError:
                 pass
 
-    def _wire(self, read_fd: int, write_fd: int) -> Wire:
+    def _wire(self, pipes: tuple[int, int], asked: Requested) -> Wire:
         connection = new_handle("conn")
         user = f"local:{user_name()}"
 
         def principal(negotiated: Negotiated) -> Principal:
             return Principal(user, "local_user", session=connection, connection=connection, client=negotiated.client)
 
-        return Wire(self._fast_path, principal, read_fd, write_fd)
+        return Wire(self._fast_path, principal, pipes, asked)
 
     async def _serve_control(self, link: socket.socket) -> None:
         """Serve one request of the command line: its progress, then one answer."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from computer_linker import home as places
+from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.config.private import FILE_MODE, make_folder
 from computer_linker.config.store import ensure
 from computer_linker.errors import CannotServe, LinkError
@@ -21,10 +22,10 @@ from computer_linker.serve.control import Controls
 from computer_linker.serve.private_socket import PrivateSocket
 from computer_linker.service.actions import service_actions
 from computer_linker.service.app import App, open_app
-from computer_linker.service.approvals import TerminalApprovals
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.lifetime import Lifetime
+from computer_linker.service.listeners import Listener, listeners
 from computer_linker.service.peers import PeerManager
 from computer_linker.service.routing import ComputerRouter
 from computer_linker.service.settings import live_config
@@ -62,13 +63,14 @@ def serve_socket(home: str, lock: int, listener: Any, idle_exit_s: float | None)
 
 @dataclass(frozen=True)
 class Reach:
-    """How this run is reached over HTTP, and the callbacks once it is."""
+    """How this run is reached over HTTP, and the callbacks once it is: `ready` with the bound address, `listening` with all."""
 
     host: str | None = None
     port: int | None = None
     ready: Callable[[str], None] | None = None
     tunnel: "TunnelName | None" = None
     announce: "Callable[[TunnelRecord], None] | None" = None
+    listening: Callable[[list[Listener]], None] | None = None
 
 
 def serve(home: Path, reach: Reach, *, log_to_file: bool = False) -> None:
@@ -128,6 +130,8 @@ async def _serve(
             await introspection.tunnels.start(http.tunnel)
         await peers.start()
         await fleet.start()
+        if http is not None and http.listening is not None:
+            http.listening(listeners(app.services))
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (private, bridge), stop, idle_exit_s)))
         async with boundary_found_out(app):

@@ -34,10 +34,10 @@ def service_actions(app: App, listening: Listening) -> dict[str, Action]:
 
     async def doctor(arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
-            from computer_linker.service.doctor import diagnostics
+            from computer_linker.service.doctor import diagnosis
 
             _check(arguments, principal)
-            found = await anyio.to_thread.run_sync(diagnostics, app.config, app.home)
+            found = await anyio.to_thread.run_sync(diagnosis, app.config, app.home)
             return found.to_wire()
 
         return await app.dispatcher.introspect("doctor", principal, work)

@@ -8,6 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from computer_linker import operations
+from computer_linker.approvals.approvals import Answerer, Approvals, facts_of
+from computer_linker.approvals.notification import NotificationApprover
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent
@@ -15,9 +18,7 @@ from computer_linker.computer.local.probe import this_computer
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.revocation import Revocation
-from computer_linker.policy.confirm import Asked
 from computer_linker.providers.agents.forgetting import forget_daily
-from computer_linker.providers.approvals import Answer, Answerer, Approvals, facts_of
 from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.services import Services
 from computer_linker.undo.journal import UndoJournal
@@ -60,7 +61,10 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         await _make_files_safe(home, services, machine)
         dispatcher = Dispatcher(catalog, services, machine, services.use(AuditStore))
         services.provide(Dispatcher, dispatcher)
-        services.use(Approvals).record = partial(_record_answer, dispatcher)
+        approvals = services.use(Approvals)
+        approvals.record = partial(_record_answer, dispatcher)
+        hold_desktop = partial(dispatcher.queues.hold, "desktop", yields=False)
+        approvals.offer(NotificationApprover(services, hold_desktop).find)
         revocation = Revocation(dispatcher)
         services.provide(Revocation, revocation)
         services.gone = revocation.begin
@@ -73,7 +77,7 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         await services.aclose()
 
 
-async def _record_answer(dispatcher: Dispatcher, asked: Asked, answer: Answer, by: Answerer) -> str:
+async def _record_answer(dispatcher: Dispatcher, asked: ApprovalRequest, answer: Answer, by: Answerer) -> str:
     """Record an answer from another channel than the owner's command line, which records its own."""
     name = "approvals.deny" if answer == "no" else "approvals.allow"
     return await dispatcher.note(name, by.who, facts_of(asked, answer, by.way))

@@ -2,17 +2,28 @@
 
 import hashlib
 import json
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 
 from computer_linker.config import roots
-from computer_linker.config.load import load, parse, read_document, with_identity
+from computer_linker.config.load import CONFIG_NAME, load, parse, read_document, with_identity
 from computer_linker.config.private import make_folder
 from computer_linker.config.runtime import effective
 from computer_linker.config.schema import Config
-from computer_linker.config.store import Beside, Edit, ensure, exists, update, write_whole
+from computer_linker.config.store import (
+    Beside,
+    Edit,
+    as_text,
+    ensure,
+    exists,
+    keep_last_good,
+    locked,
+    update,
+    write_whole,
+)
 from computer_linker.errors import Conflict, NotFound
 from computer_linker.registry.context import Context
 from computer_linker.service.settings import check
@@ -90,7 +101,32 @@ async def undo_config_change(home: Path, operation_id: str) -> None:
         _path(home, operation_id).unlink(missing_ok=True)
 
     kept = await to_thread.run_sync(_read, home, operation_id)
-    await to_thread.run_sync(undo)
+    if "raw" in kept:
+        await to_thread.run_sync(_put_back_bytes, home, operation_id, kept)
+    else:
+        await to_thread.run_sync(undo)
+
+
+def replace_recorded(home: Path, operation_id: str, before: bytes, value: dict[str, Any]) -> Config:
+    """Put a valid document in place of a config.json that is not valid, and keep its bytes for an undo."""
+    config = effective(parse(value), home)
+    with locked(home):
+        if (home / CONFIG_NAME).read_bytes() != before:
+            raise Conflict("config.json was changed meanwhile; nothing was repaired.", hint="computer-linker doctor")
+        kept = {"raw": b64encode(before).decode(), "after": _digest(value), "whole": _whole(value)}
+        _store(home, operation_id, kept)
+        write_whole(home, CONFIG_NAME, as_text(value))
+        keep_last_good(home, as_text(value))
+    return config
+
+
+def _put_back_bytes(home: Path, operation_id: str, kept: dict[str, Any]) -> None:
+    """Undo `replace_recorded`: the file is again what it was, which was not valid."""
+    with locked(home):
+        if _whole(read_document(home).value) != kept["whole"]:
+            raise Conflict("config.json was changed since; nothing was undone.", hint="undo the later change first")
+        write_whole(home, CONFIG_NAME, b64decode(kept["raw"]))
+        _path(home, operation_id).unlink(missing_ok=True)
 
 
 def _update(home: Path, edit: Edit, beside: Beside) -> Config:
@@ -102,10 +138,13 @@ def _update(home: Path, edit: Edit, beside: Beside) -> Config:
 
 
 def _keep(home: Path, operation_id: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    identities = roots.listed(home, parse(before))
+    _store(home, operation_id, {"before": _undoable(before), "after": _digest(after), "roots": identities})
+
+
+def _store(home: Path, operation_id: str, kept: dict[str, Any]) -> None:
     folder = home / _FOLDER
     make_folder(folder)
-    identities = roots.listed(home, parse(before))
-    kept = {"before": _undoable(before), "after": _digest(after), "roots": identities}
     write_whole(folder, f"{operation_id}.json", json.dumps(kept).encode())
     for old in sorted(folder.glob("*.json"))[:-_KEPT]:
         old.unlink(missing_ok=True)
@@ -127,5 +166,9 @@ def _undoable(document: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in _NOT_UNDONE}
 
 
+def _whole(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
 def _digest(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(_undoable(document), sort_keys=True).encode()).hexdigest()
+    return _whole(_undoable(document))

@@ -10,80 +10,102 @@ from computer_linker import __version__
 from computer_linker.config.schema import Config
 from computer_linker.model.capability import Capability
 from computer_linker.model.principal import Principal
-from computer_linker.model.scope import Scope
+from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.policy.engine import folder_access, missing_capabilities, sees_scope
-from computer_linker.registry.operation import Operation
 from computer_linker.service.app import App
+from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.fleet import FleetManager
+from computer_linker.service.listeners import listeners
+from computer_linker.service.programs import tool_readiness
+from computer_linker.service.screenshots import screenshot_readiness
+from computer_linker.service.user import this_user
 
 InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
-_DEFAULT: list[InfoPart] = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "exposure"]
 
 
 async def computer_info(
     app: App, principal: Principal, include: list[InfoPart] | None, local_url: str | None
 ) -> dict[str, Any]:
-    """Return the requested parts; by default all but the long operation catalogue."""
-    parts = _DEFAULT if include is None else include
+    """Return the requested parts; by default a short form of all of them, with signatures instead of the long catalogue."""
+    if include is None:
+        return await brief_info(app, principal, local_url)
     config = app.config
     answer: dict[str, Any] = {}
-    for part in dict.fromkeys(parts):
+    for part in dict.fromkeys(include):
         match part:
             case "identity":
                 answer |= {"machineId": config.machine_id, "machineName": config.machine_name}
             case "platform":
-                answer["platform"] = _platform()
+                answer["platform"] = _platform(principal)
             case "service":
                 answer["service"] = _service(config, local_url)
             case "tools":
-                answer["tools"] = await anyio.to_thread.run_sync(_tools, app)
+                answer["tools"] = await _tools(app)
             case "scopes":
                 answer["scopes"] = [await _scope(app, scope, principal) for scope in _seen(config, principal)]
             case "policy":
                 answer["policy"] = {scope.id: scope.policy.to_wire() for scope in _seen(config, principal)}
             case "status":
-                # Only of scopes visible to this caller: a warning names its scope.
-                known = config.model_copy(update={"scopes": _seen(config, principal)})
-                answer["status"] = await anyio.to_thread.run_sync(_status, app, known, local_url)
+                answer["status"] = await _status_for(app, principal, local_url)
             case "operations":
-                answer["operations"] = [describe(op) for op in app.catalog.operations.values() if _is_here(app, op)]
-                answer["capabilities"] = _absent(app)
+                catalogue = app.services.use(Catalogue)
+                answer["operations"] = await catalogue.described(catalogue.usable())
+                answer["capabilities"] = catalogue.absent()
             case "exposure":
-                others = _through_a_fleet(app) if principal.grants is None else {}
+                others = _to_the_owner(app) if principal.grants is None else {}
                 answer["exposure"] = _exposure(config, local_url) | others
     return answer
 
 
-def describe(op: Operation) -> dict[str, Any]:
-    """Describe one operation for clients, so that they need not hardcode anything."""
-    from computer_linker.registry.schema import parameter_schemas, result_schema
-
-    parameters = parameter_schemas(op)
+async def brief_info(app: App, principal: Principal, local_url: str | None) -> dict[str, Any]:
+    """What a client needs to begin: who answers, which scopes and operations, and nothing that is absent or a default."""
+    config, catalogue = app.config, app.services.use(Catalogue)
+    scopes = _seen(config, principal)
+    allowed = {name for scope in scopes for name in allowed_operations(app, scope, principal)}
+    status = await _status_for(app, principal, local_url)
     return {
-        "name": op.name,
-        "summary": op.summary,
-        "effect": op.effect.value,
-        "needs": sorted(op.needs),
-        "needsAny": sorted(op.needs_any),
-        "scopeType": op.on,
-        "boundary": op.boundary,
-        "aliases": list(op.aliases),
-        "target": parameters.properties.get("target"),
-        "input": parameters.properties.get("input"),
-        "options": parameters.properties.get("options"),
-        "required": parameters.required,
-        "result": result_schema(op),
-        "example": {"title": op.examples[0].title, **op.examples[0].request},
+        "machineId": config.machine_id,
+        "machineName": config.machine_name,
+        "platform": {name: _platform(principal)[name] for name in ("os", "arch")},
+        "service": _given(_service(config, local_url)),
+        "tools": catalogue.programs(),
+        "scopes": [_brief_scope(await _scope(app, scope, principal)) for scope in scopes],
+        "policy": {scope.id: _changed(scope.policy) for scope in scopes},
+        "status": {name: status[name] for name in ("ready", "blockingReasons", "warnings")},
+        "exposure": {
+            name: value for name, value in _exposure(config, local_url).items() if value and name != "blockingReasons"
+        },
+        "signatures": catalogue.signatures(op for op in app.catalog.operations.values() if op.name in allowed),
     }
 
 
 def allowed_operations(app: App, scope: Scope, principal: Principal) -> list[str]:
     """Return the operations this caller can call in this scope, on this machine."""
+    catalogue = app.services.use(Catalogue)
     return [
         op.name
         for op in app.catalog.for_scope(scope)
-        if not missing_capabilities(scope, op, principal) and _is_here(app, op)
+        if not missing_capabilities(scope, op, principal) and catalogue.why_absent(op) is None
     ]
+
+
+def _brief_scope(scope: dict[str, Any]) -> dict[str, Any]:
+    """A scope without what another field of the answer has."""
+    policy = scope["capabilityPolicy"]
+    boundary = {name: value for name, value in _given(policy["boundary"]).items() if name != "detail"}
+    kept = {"network": policy["network"], "confirm": policy["confirm"], "boundary": boundary}
+    return {**_given(scope), "capabilityPolicy": {"limits": _given(policy["limits"]), **kept}}
+
+
+def _changed(policy: ScopePolicy) -> dict[str, Any]:
+    """The fields of a policy that are not as they are by default."""
+    changed: dict[str, Any] = policy.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return changed
+
+
+def _given(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts without those that are empty."""
+    return {name: value for name, value in facts.items() if value not in (None, "", [], {})}
 
 
 async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
@@ -132,25 +154,14 @@ async def _boundary(app: App, scope: Scope, principal: Principal) -> dict[str, A
     return boundary | ({"detail": found.detail} if found.detail else {})
 
 
-def _is_here(app: App, op: Operation) -> bool:
-    return op.why_absent(app.computer) is None
-
-
-def _absent(app: App) -> dict[str, Any]:
-    absent = {}
-    for op in app.catalog.operations.values():
-        reason = op.why_absent(app.computer)
-        if reason is not None:
-            absent[op.name] = {"available": False, "reason": reason}
-    return absent
-
-
 def _seen(config: Config, principal: Principal) -> list[Scope]:
     return [scope for scope in config.scopes if sees_scope(principal, scope.id)]
 
 
-def _platform() -> dict[str, Any]:
-    return {
+def _platform(principal: Principal) -> dict[str, Any]:
+    # A client with grants of its own has no need of the owner's name.
+    user = {"user": this_user().to_wire()} if principal.grants is None else {}
+    return user | {
         "os": platform.system().lower(),
         "arch": platform.machine(),
         "release": platform.release(),
@@ -169,23 +180,30 @@ def _service(config: Config, local_url: str | None) -> dict[str, Any]:
     }
 
 
-def _tools(app: App) -> dict[str, Any]:
-    from computer_linker.service.doctor import screenshot_readiness, tool_readiness
+async def _tools(app: App) -> dict[str, Any]:
+    tools = await anyio.to_thread.run_sync(tool_readiness, app.config.scopes)
+    found = {name: tool.to_wire() for name, tool in tools.items()}
+    return found | {"screenshot": (await screenshot_readiness(app.computer)).to_wire()}
 
-    return tool_readiness(app.config.scopes) | {"screenshot": screenshot_readiness(app.computer)}
+
+async def _status_for(app: App, principal: Principal, local_url: str | None) -> dict[str, Any]:
+    # Only of scopes visible to this caller: a warning names its scope.
+    known = app.config.model_copy(update={"scopes": _seen(app.config, principal)})
+    return await anyio.to_thread.run_sync(_status, app, known, local_url)
 
 
 def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
-    from computer_linker.service.doctor import readiness
+    from computer_linker.service.doctor import status_of
 
-    return readiness(config, app.home, serving_http=local_url is not None)
+    return status_of(config, app.home, serving_http=local_url is not None).to_wire()
 
 
-def _through_a_fleet(app: App) -> dict[str, Any]:
-    """Through which fleet this machine can be reached, when it joined one."""
+def _to_the_owner(app: App) -> dict[str, Any]:
+    """Everything that listens, and through which fleet this machine can be reached."""
     fleet = app.services.peek(FleetManager)
     reached = fleet.exposure() if fleet is not None else None
-    return {} if reached is None else {"fleet": reached}
+    listening = {"listeners": [one.to_wire() for one in listeners(app.services)]}
+    return listening if reached is None else listening | {"fleet": reached}
 
 
 def _exposure(config: Config, local_url: str | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
+from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.info import InfoPart, computer_info
 from computer_linker.service.routing import ComputerRouter
@@ -26,6 +27,7 @@ _KNOWN_PARTS = frozenset(get_args(InfoPart))
 
 class InfoRequest(Model):
     include: list[InfoPart] | None = None
+    operations: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)] | None = None
 
 
 class HistoryRequest(Model):
@@ -53,9 +55,8 @@ class ServiceIntrospection:
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
-            include = _parts(arguments)
-            url = self.http.local_url if self.http else None
-            answer = await computer_info(self._app, principal, include, url)
+            request = _asked(arguments)
+            answer = await self._answer(request, principal)
             is_owner = principal.grants is None
             if self.tunnels is not None and "exposure" in answer and is_owner:
                 answer["exposure"]["tunnel"] = self.tunnels.shown()
@@ -64,6 +65,17 @@ class ServiceIntrospection:
             return answer
 
         return await self._app.dispatcher.introspect("get_computer_info", principal, work)
+
+    async def _answer(self, request: InfoRequest, principal: Principal) -> dict[str, Any]:
+        if request.operations is None:
+            named: dict[str, Any] = {}
+        else:
+            catalogue = self._app.services.use(Catalogue)
+            named = {"operations": await catalogue.described(catalogue.matching(request.operations))}
+            if request.include is None:
+                return named
+        url = self.http.local_url if self.http else None
+        return await computer_info(self._app, principal, request.include, url) | named
 
     async def operation_history(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
@@ -125,11 +137,11 @@ def _is_remote(scope: str | None) -> bool:
     return scope is not None and ("/" in scope or scope.startswith("["))
 
 
-def _parts(arguments: dict[str, Any]) -> list[InfoPart] | None:
-    """Parse the requested parts. The most common call takes a fast path without a model."""
+def _asked(arguments: dict[str, Any]) -> InfoRequest:
+    """Parse the request. The most common call takes a fast path without validation."""
     parts: Any = arguments.get("include")
     is_plain = arguments.keys() == {"include"} and type(parts) is list and all(type(part) is str for part in parts)
     if is_plain and _KNOWN_PARTS.issuperset(parts):
-        return list(parts)
+        return InfoRequest.model_construct(include=list(parts))
     with explain_validation("arguments"):
-        return InfoRequest.from_wire(arguments).include
+        return InfoRequest.from_wire(arguments)

@@ -1,6 +1,9 @@
 """This run of the service: its address, and its shutdown."""
 
 import asyncio
+import time
+
+from computer_linker.model.times import shown_s
 
 
 class Lifetime:
@@ -10,6 +13,7 @@ class Lifetime:
         self.ending = asyncio.Event()
         self.local_url: str | None = None
         self.bound_url: str | None = None
+        self.since = shown_s(time.time())
 
     def end(self) -> None:
         """Begin the shutdown; the caller still gets its answer."""

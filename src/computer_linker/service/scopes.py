@@ -7,7 +7,11 @@ from anyio import to_thread
 
 from computer_linker.config.load import CONFIG_NAME, load
 from computer_linker.config.roots import confirm
+from computer_linker.config.schema import Config
 from computer_linker.errors import NotFound
+from computer_linker.model.scope import Scope, ScopePolicy
+from computer_linker.registry.cli_options import fields_of, type_name
+from computer_linker.registry.context import Context
 
 
 def scope_in(document: dict[str, Any], scope_id: str) -> dict[str, Any]:
@@ -17,6 +21,27 @@ def scope_in(document: dict[str, Any], scope_id: str) -> dict[str, Any]:
             found: dict[str, Any] = scope
             return found
     raise _not_found(scope_id)
+
+
+def known_scope(config: Config, scope_id: str) -> Scope:
+    """The scope of this id. Raises NotFound with those there are."""
+    found = config.scope(scope_id)
+    if found is None:
+        raise _not_found(scope_id)
+    return found
+
+
+def policy_names() -> str:
+    """Every policy field with its values, for the help of `--policy`."""
+    schema = ScopePolicy.model_json_schema(by_alias=True)
+    fields = fields_of(schema)
+    return "; ".join(f"{name}={type_name(field)}" for name, field in fields.items())
+
+
+def warn_of_refusal(ctx: Context) -> None:
+    """Warn when what is in force is not what config.json has now."""
+    for sentence in ctx.services.config.refused:
+        ctx.warn(f"config.json is not valid and not in force: {sentence}")
 
 
 async def pin_roots(home: Path, scope_id: str) -> dict[str, str]:

@@ -32,6 +32,7 @@ class SetupChoices:
     shell: bool = False
     codex: bool = False
     screen: bool = False
+    git: bool = False
     scope_id: str | None = None
     name: str | None = None
 
@@ -158,7 +159,8 @@ def make_demo(home: Path) -> Path:
 
 
 def _programs(choices: SetupChoices) -> tuple[str, ...]:
-    return (*(defaults.SHELL if choices.shell else ()), *(defaults.CODEX if choices.codex else ()))
+    wanted = ((choices.git, defaults.GIT), (choices.shell, defaults.SHELL), (choices.codex, defaults.CODEX))
+    return tuple(name for is_wanted, names in wanted if is_wanted for name in names)
 
 
 def _is_at(scope: dict[str, Any], root: str) -> bool:

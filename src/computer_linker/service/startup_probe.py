@@ -6,21 +6,30 @@ from contextlib import asynccontextmanager
 
 from computer_linker.model.capability import Capability
 from computer_linker.service.app import App
+from computer_linker.service.catalogue import Catalogue
 
 _AFTER_S = 0.2
 """Delay: the first client's handshake has priority."""
+_CATALOGUE_AFTER_S = 2.0
+"""Delay: the schemas take a third of a second of the processor, and few clients ask for them."""
 _RUNS_COMMANDS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN})
 
 
 @asynccontextmanager
 async def boundary_found_out(app: App) -> AsyncIterator[None]:
-    """Probe the kernel boundary in the background, if a scope may run commands inside one."""
-    looking = asyncio.create_task(find_out(app))
+    """Probe the kernel boundary in the background, if a scope may run commands inside one, and build the catalogue."""
+    tasks = [asyncio.create_task(find_out(app)), asyncio.create_task(_build_catalogue(app))]
     try:
         yield
     finally:
-        looking.cancel()
-        await asyncio.wait([looking])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def _build_catalogue(app: App) -> None:
+    await asyncio.sleep(_CATALOGUE_AFTER_S)
+    await app.services.use(Catalogue).warm()
 
 
 async def find_out(app: App) -> None:

@@ -63,6 +63,15 @@ class Provider(Model):
     remedy: str | None
 
 
+class ProviderMode(Model):
+    """One way a provider works: what it runs, where its address comes from, and who reaches that."""
+
+    name: str
+    command: str
+    public_url_source: str
+    reach: str
+
+
 class ProviderContract(Model):
     """What a provider runs, and where its address comes from."""
 
@@ -70,6 +79,7 @@ class ProviderContract(Model):
     command: str
     lifecycle: list[str]
     public_url_source: str
+    modes: list[ProviderMode]
     note: str
 
 
@@ -84,7 +94,7 @@ class TunnelReport(Model):
 class TunnelListener(Protocol):
     """The HTTP server, as far as a tunnel needs it."""
 
-    async def open_tunnel_port(self, port: int, *, has_own_name: bool) -> int: ...
+    async def open_tunnel_port(self, port: int, *, has_own_name: bool, provider: str = "") -> int: ...
 
     async def close_tunnel_port(self) -> None: ...
 
@@ -145,7 +155,7 @@ class TunnelManager:
 
     def report(self) -> TunnelReport:
         """The tunnel, the providers of this machine and what each would run. Runs nothing."""
-        return _report(self._around, self.record)
+        return tunnel_report(self._around, self.record)
 
     async def expose(
         self, name: TunnelName, settings: TunnelSettings, store: Callable[[], Awaitable[object]]
@@ -204,7 +214,9 @@ class TunnelManager:
         if self._listener is None:
             raise Conflict("A tunnel leads to the HTTP service.", hint=f"computer-linker start --tunnel {name}")
         await self._end()
-        port = await self._listener.open_tunnel_port(self._config().tunnel.port, has_own_name=name == "openai")
+        port = await self._listener.open_tunnel_port(
+            self._config().tunnel.port, has_own_name=name == "openai", provider=name
+        )
         self._settled = asyncio.Event()
         self._supervisor = Supervisor(name, self._around, port, self._changed)
         self._task = asyncio.create_task(self._keep_open(self._supervisor, self._listener))
@@ -264,12 +276,8 @@ def check_can_open(name: TunnelName, around: Surroundings) -> None:
         raise ProviderUnavailable(found.problem or "It is not available.", hint=found.remedy)
 
 
-def report(around: Surroundings, record: TunnelRecord | None) -> dict[str, Any]:
+def tunnel_report(around: Surroundings, record: TunnelRecord | None) -> TunnelReport:
     """The report for `doctor`, from any process."""
-    return _report(around, record).to_wire()
-
-
-def _report(around: Surroundings, record: TunnelRecord | None) -> TunnelReport:
     from computer_linker.tunnels.catalog import contracts, detect_all
 
     process: dict[str, Any] = {"pid": None, "port": None, "output": []}

@@ -75,7 +75,8 @@ def _reach(home: str) -> socket | None:
 
 def _enter(home: str) -> socket:
     """Greet the service, passing the client's own pipes where that is possible."""
-    return places.enter(home, places.GREETING_FDS, (0, 1)) if _passes() else places.enter(home, places.GREETING_STREAM)
+    name, fds = (places.GREETING_FDS, (0, 1)) if _passes() else (places.GREETING_STREAM, ())
+    return places.enter(home, places.greeting_with(name, dict(os.environ)), fds)
 
 
 def _start_service(home: str) -> int:
@@ -86,7 +87,7 @@ def _start_service(home: str) -> int:
     return os.posix_spawn(
         sys.executable,
         argv,
-        {**os.environ, "COMPUTER_LINKER_HOME": home},
+        _environment(home),
         setsid=True,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -94,6 +95,12 @@ def _start_service(home: str) -> int:
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
     )
+
+
+def _environment(home: str) -> dict[str, str]:
+    """The client's environment without what it chose for its own connection: the service serves others too."""
+    kept = {name: value for name, value in os.environ.items() if name not in places.CHOICE_VARIABLES}
+    return {**kept, "COMPUTER_LINKER_HOME": home}
 
 
 def _passes() -> bool:

@@ -10,6 +10,8 @@ from computer_linker.computer.facets.processes import Processes
 from computer_linker.config.schema import Config, TunnelName
 
 UrlSource = Literal["output", "config", "none"]
+Reach = Literal["internet", "tailnet", "server", "provider"]
+"""Who reaches the address: anyone, the machines of a tailnet, programs on the owner's server, or one company's products."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,13 @@ class Tunnel(Protocol):
         ...
 
 
-def contract(name: str, command: str, url_source: UrlSource, note: str) -> dict[str, Any]:
-    """Describe one provider for clients and people."""
+def contract(name: str, mode: str, command: str, *, url_source: UrlSource, reach: Reach, note: str) -> dict[str, Any]:
+    """Describe one provider for clients and people: its mode, what it runs, and who reaches its address."""
     return {
         "name": name,
         "command": command,
         "lifecycle": ["detect", "status", "expose", "getPublicUrl", "stop"],
         "publicUrlSource": url_source,
+        "modes": [{"name": mode, "command": command, "publicUrlSource": url_source, "reach": reach}],
         "note": note,
     }

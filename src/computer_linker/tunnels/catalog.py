@@ -7,9 +7,10 @@ from computer_linker.tunnels.base import Detected, Surroundings, Tunnel
 from computer_linker.tunnels.cloudflare import CloudflareNamed, CloudflareQuick
 from computer_linker.tunnels.manual import ManualProxy
 from computer_linker.tunnels.openai import OpenAiTunnel
-from computer_linker.tunnels.tailscale import TailscaleFunnel
+from computer_linker.tunnels.ssh import SshTunnel
+from computer_linker.tunnels.tailscale import TailscaleFunnel, TailscaleServe
 
-_KINDS = (CloudflareQuick, CloudflareNamed, TailscaleFunnel, OpenAiTunnel, ManualProxy)
+_KINDS = (CloudflareQuick, CloudflareNamed, TailscaleFunnel, TailscaleServe, OpenAiTunnel, SshTunnel, ManualProxy)
 NAMES: tuple[str, ...] = get_args(TunnelName)
 
 

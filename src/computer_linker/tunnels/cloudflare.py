@@ -51,7 +51,12 @@ class CloudflareQuick(_Cloudflared):
 
     name: TunnelName = "cloudflare"
     contract = contract(
-        "cloudflare", "cloudflared tunnel --url http://127.0.0.1:<port>", "output", "A new address at each start."
+        "cloudflare",
+        "quick",
+        "cloudflared tunnel --url http://127.0.0.1:<port>",
+        url_source="output",
+        reach="internet",
+        note="A new address at each start.",
     )
 
     def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:
@@ -69,7 +74,12 @@ class CloudflareNamed(_Cloudflared):
 
     name: TunnelName = "cloudflare-named"
     contract = contract(
-        "cloudflare-named", "cloudflared tunnel run", "config", "tunnel.cloudflare.hostname is the address."
+        "cloudflare-named",
+        "named",
+        "cloudflared tunnel run",
+        url_source="config",
+        reach="internet",
+        note="tunnel.cloudflare.hostname is the address.",
     )
 
     def command(self, config: Config, port: int) -> tuple[list[str], dict[str, str]]:

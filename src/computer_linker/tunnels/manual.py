@@ -22,7 +22,14 @@ class ManualProxy:
 
     name: TunnelName = "manual"
     forwards_owner_token = False
-    contract = contract("manual", "(your own reverse proxy)", "config", "publicBaseUrl is the address.")
+    contract = contract(
+        "manual",
+        "proxy",
+        "(your own reverse proxy)",
+        url_source="config",
+        reach="internet",
+        note="publicBaseUrl is the address.",
+    )
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around

@@ -29,16 +29,19 @@ class OpenAiTunnel(ProgramTunnel):
     _is_well = True
     contract = contract(
         "openai",
+        "secure-mcp-tunnel",
         "tunnel-client run --control-plane.tunnel-id tunnel_... --mcp.server-url url=http://127.0.0.1:<port>/mcp",
-        "none",
-        "Clients use the tunnel id; no publicBaseUrl is needed.",
+        url_source="none",
+        reach="provider",
+        note="Clients use the tunnel id; no publicBaseUrl is needed.",
     )
 
     def wanted(self, config: Config) -> Wanted:
         settings = config.tunnel.openai
         # A path set only by the environment still needs the digest of the config.
         path = self.around.environment.get(_PATH_NAME) or settings.program
-        return Wanted("tunnel-client", path or "", settings.sha256)
+        hint = _start("--fetch-from RELEASE, or --tunnel-client PATH --sha256 DIGEST")
+        return Wanted("tunnel-client", path or "", settings.sha256, hint)
 
     def status(self) -> dict[str, Any]:
         return {**super().status(), "tunnelId": self._tunnel_id}
@@ -50,7 +53,7 @@ class OpenAiTunnel(ProgramTunnel):
         if settings.sha256 is None:
             raise ProviderUnavailable(
                 "tunnel-client runs only with a known SHA-256, and the config has none.",
-                hint=_start("--sha256 DIGEST, as the publisher's SHA256SUMS.txt has it"),
+                hint=_start("--fetch-from RELEASE, or --sha256 DIGEST as the publisher's SHA256SUMS.txt has it"),
             )
         if settings.api_key_file is None:
             raise ProviderUnavailable("There is no API key file.", hint=_start("--api-key-file FILE"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from computer_linker.config.private import check_owner
 from computer_linker.config.schema import Config
@@ -24,6 +25,8 @@ class Wanted:
     name: str
     path: str | None
     sha256: str | None = None
+    hint: str | None = None
+    """What helps where there is none."""
 
 
 def checked(wanted: Wanted, found: str | None, config: Config) -> str:
@@ -31,7 +34,7 @@ def checked(wanted: Wanted, found: str | None, config: Config) -> str:
     given = wanted.path or found
     if given is None:
         hint = f"Install {wanted.name}, or name its path: computer-linker tunnel start PROVIDER --program PATH"
-        raise ProviderUnavailable(f"{wanted.name} is not installed.", hint=hint)
+        raise ProviderUnavailable(f"{wanted.name} is not installed.", hint=wanted.hint or hint)
     if not Path(given).is_absolute():
         raise ProviderUnavailable(f"The path of {wanted.name} is not absolute.", hint="Name the whole path.")
     path = os.path.realpath(given)
@@ -86,23 +89,50 @@ def runnable(wanted: Wanted, path: str) -> Iterator[str]:
 
 def private_text(path: str, what: str, config: Config) -> str:
     """Read a secret from a file that only its owner can read. Raises ProviderUnavailable."""
+    with _opened(path, what, config) as file:
+        text = file.read(_MAX_SECRET).decode("ascii", "replace").strip()
+    if not text or any(not " " < letter < "\x7f" for letter in text):
+        raise ProviderUnavailable(f"The {what} is not one line of plain text.", hint=f"Look at {path}.")
+    return text
+
+
+def check_private(path: str, what: str, config: Config) -> str:
+    """The path of a file that only its owner can read, outside every scope. Raises ProviderUnavailable."""
+    _opened(path, what, config).close()
+    return path
+
+
+def check_unshared(path: str, what: str, config: Config) -> str:
+    """The path of a file that no other user and no client can change. Raises ProviderUnavailable."""
+    _check_outside_scopes(path, what, config)
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise ProviderUnavailable(f"The {what} cannot be read: {error.strerror}.", hint=f"Look at {path}.") from error
+    _check_owner_only(f"the {what}", os.path.realpath(path), status)
+    return path
+
+
+def _opened(path: str, what: str, config: Config) -> BinaryIO:
+    _check_outside_scopes(path, what, config)
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise ProviderUnavailable(f"The {what} cannot be read: {error.strerror}.", hint=f"Look at {path}.") from error
+    file = os.fdopen(fd, "rb")
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or not _is_mine_alone(status):
+        file.close()
+        raise ProviderUnavailable(f"The {what} can be read by other users.", hint=f"Run: chmod 600 {path}")
+    return file
+
+
+def _check_outside_scopes(path: str, what: str, config: Config) -> None:
     scope = _scope_of(os.path.realpath(path), config)
     if scope is not None:
         raise ProviderUnavailable(
             f"The {what} lies in scope {scope}, where clients can read it.", hint="Move it outside every scope."
         )
-    try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError as error:
-        raise ProviderUnavailable(f"The {what} cannot be read: {error.strerror}.", hint=f"Look at {path}.") from error
-    with os.fdopen(fd, "rb") as file:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or not _is_mine_alone(status):
-            raise ProviderUnavailable(f"The {what} can be read by other users.", hint=f"Run: chmod 600 {path}")
-        text = file.read(_MAX_SECRET).decode("ascii", "replace").strip()
-    if not text or any(not " " < letter < "\x7f" for letter in text):
-        raise ProviderUnavailable(f"The {what} is not one line of plain text.", hint=f"Look at {path}.")
-    return text
 
 
 def _scope_of(path: str, config: Config) -> str | None:

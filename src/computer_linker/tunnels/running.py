@@ -25,7 +25,10 @@ _PASSED_ON = (
     "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 )  # fmt: skip
-_SECRET = re.compile(r"(?i)(bearer\s+|token[\"'=: ]+|key[\"'=: ]+|secret[\"'=: ]+)[^\s\"',]{8,}|[A-Za-z0-9_-]{64,}")
+_SECRET = re.compile(
+    r"(?i)(bearer\s+|(token|key|secret)(\s*[\"'=:][\"'=: ]*|\s+(?=[^\s\"',]*\d)))[^\s\"',]{8,}|[A-Za-z0-9_-]{64,}"
+)
+"""After a mere space only what has a digit is hidden: `Host key verification failed` is prose."""
 
 
 class Running:

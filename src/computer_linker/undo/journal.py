@@ -10,13 +10,14 @@ import os
 import secrets
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from computer_linker.computer.facets.files import Inverse
 from computer_linker.errors import ExecutionFailed, NotFound
+from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.services import Services
 from computer_linker.undo.store import KeptFiles
@@ -48,6 +49,19 @@ class Record:
     @property
     def kept(self) -> list[str]:
         return [step["kept"] for step in self.steps if "kept" in step]
+
+    def concerns(self, path: RootedPath) -> bool:
+        """True when a step concerns this path, something beneath it, or a folder above it that was moved or removed."""
+        wanted = list(path.parts)
+        for step in self.steps:
+            for root, changed in ((step["root"], step["path"]), (step.get("toRoot"), step.get("to"))):
+                if root != path.root or changed is None:
+                    continue
+                if changed[: len(wanted)] == wanted:
+                    return True
+                if wanted[: len(changed)] == changed and step["do"] not in ("mkdir", "rmdir"):
+                    return True
+        return False
 
     def to_line(self) -> bytes:
         value = {
@@ -130,7 +144,7 @@ class UndoJournal:
         return Entry(self, Record(operation_id, scope_id, principal, op, []))
 
     def find(self, operation_id: str, scope_id: str, caller: Principal) -> Record:
-        """Find how to undo this operation; `last` is the caller's newest.
+        """Find how to undo this operation; `last` is the caller's newest, and the one before it once that was taken back.
 
         Raises NotFound, with the same message, when it is unknown, was evicted, or is another principal's.
         """
@@ -138,13 +152,25 @@ class UndoJournal:
         found = [known[operation_id]] if operation_id in known else []
         if operation_id == LAST:
             # The owner's own, too: `last` must not select what a client just did.
-            found = [record for record in reversed(known.values()) if record.principal == caller.id]
+            found = [record for record in self._newest() if record.principal == caller.id]
+        return self._first(found, scope_id, caller, operationId=operation_id[:64])
+
+    def find_change_of(self, path: RootedPath, scope_id: str, caller: Principal) -> Record:
+        """Find the caller's newest change of this path, of something in it, or of a folder around it; the owner's of any."""
+        found = [record for record in self._newest() if caller.owns(record.principal) and record.concerns(path)]
+        return self._first(found, scope_id, caller, path=path.shown)
+
+    def _newest(self) -> Iterator[Record]:
+        """Changes the newest first, without the undos: those are named by their id."""
+        return (record for record in reversed(self._records.values()) if record.op != "file.undo")
+
+    def _first(self, found: Iterable[Record], scope_id: str, caller: Principal, **asked: str) -> Record:
         record = next((one for one in found if one.scope_id == scope_id and one.state == "done" and one.steps), None)
         if record is None or not caller.owns(record.principal):
             raise NotFound(
-                "There is nothing to take back for this operation: it changed no file in this scope, was taken back "
-                "already, or is too long ago.",
-                operationId=operation_id[:64],
+                "There is nothing to take back for this: it changed no file in this scope, was taken back already, or is "
+                "too long ago.",
+                **asked,
             )
         return record
 
@@ -237,25 +263,10 @@ class UndoJournal:
             self.forget(oldest.operation_id, keeps_files=False)
 
     def _load(self) -> None:
-        for value in _lines(self._path):
+        for value in lines_of(self._path):
             self._lines += 1
-            if "done" in value and value["done"] in self._records:
-                self._records[value["done"]].state = "done"
-            elif "void" in value:
-                if (record := self._records.pop(value["void"], None)) is not None:
-                    self._bytes -= record.size
-            elif "id" in value:
-                state: Literal["begun", "done"] = "done" if value.get("state") == "done" else "begun"
-                made = Record(
-                    value["id"],
-                    value["scope"],
-                    value.get("by", ""),
-                    value["op"],
-                    value["steps"],
-                    value["leftovers"],
-                    state,
-                )
-                self._put(made)
+            apply_line(self._records, value)
+        self._bytes = sum(record.size for record in self._records.values())
         self.kept.drop_others({name for record in self._records.values() for name in record.kept})
 
     def _opened(self) -> int:
@@ -284,7 +295,22 @@ class UndoJournal:
         self._lines = len(self._records)
 
 
-def _lines(path: Path) -> Iterable[dict[str, Any]]:
+def apply_line(records: MutableMapping[str, Record], value: dict[str, Any]) -> None:
+    """Apply one line of the journal to the records so far."""
+    if "done" in value and value["done"] in records:
+        records[value["done"]].state = "done"
+    elif "void" in value:
+        records.pop(value["void"], None)
+    elif "id" in value:
+        state: Literal["begun", "done"] = "done" if value.get("state") == "done" else "begun"
+        # A record that comes again is the newest.
+        records.pop(value["id"], None)
+        records[value["id"]] = Record(
+            value["id"], value["scope"], value.get("by", ""), value["op"], value["steps"], value["leftovers"], state
+        )
+
+
+def lines_of(path: Path) -> Iterable[dict[str, Any]]:
     """The journal's lines; one that a crash cut short is the last, and is left out."""
     if not path.exists():
         return

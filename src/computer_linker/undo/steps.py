@@ -38,7 +38,7 @@ def _change(step: Inverse, rooting: Rooting) -> Change:
         case "rmdir":
             return Remove(path, only_if_empty=True)
         case "mkdir":
-            return MakeFolder(path, parents=True)
+            return MakeFolder(path, parents=True, mode=step.get("mode"))
         case "move":
             return Move(path, rooting(step["toRoot"], step["to"]), create_parents=True, expect=after)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from computer_linker.providers.approvals import Approvals
+from computer_linker.approvals.approvals import Approvals
 from support.pages import browser_road, ref_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.clients]

@@ -55,7 +55,7 @@ async def test_a_node_script_runs_and_starts(road: Road) -> None:
     ran = await road.data("package.run", ".", input={"script": "show", "args": ["--flag"]})
     assert ran["exitCode"] == 0 and "--flag" in ran["stdout"]
     started = await road.data("package.start", ".", input={"script": "dev"})
-    assert started["commandPreview"] == "npm dev"
+    assert started["commandPreview"] == "npm run dev"
     with anyio.fail_after(20):
         while "up" not in str(await road.data("command.read", started["processId"], options={"waitSeconds": 5})):
             pass

@@ -37,7 +37,8 @@ class Ground:
         os.seteuid(OTHER)
         self.tree.scan(self.folder.fd)
         self.plantings = Plantings(self.state)
-        self.planting: Planting = self.plantings.begin([(self.folder, self.tree)], leaves_orphans=False)
+        self.planting: Planting = self.plantings.begin(leaves_orphans=False)
+        self.plantings.watch(self.planting, self.folder, self.tree)
 
     def look(self) -> list[str]:
         self.plantings.scan(self.folder, self.tree, self.folder.fd)

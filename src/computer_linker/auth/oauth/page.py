@@ -10,7 +10,7 @@ from computer_linker.auth.oauth.provider import Pending
 from computer_linker.auth.oauth.redirects import is_loopback
 from computer_linker.auth.oauth.scopes import EXPLAINED
 from computer_linker.model.scope import Scope
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.visible_text import escaped
 
 STYLE = """
 :root{color-scheme:light dark}

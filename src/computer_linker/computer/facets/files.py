@@ -132,8 +132,11 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class MakeFolder:
+    """Create a folder; one that exists stays, with `mode` where that is given."""
+
     path: RootedPath
     parents: bool = False
+    mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,7 @@ class Inverse(TypedDict, total=False):
     after: list[int]
     """The mark after the change; a different state now means that it was changed since."""
     bytes: int
+    mode: int
 
 
 @dataclass(slots=True)

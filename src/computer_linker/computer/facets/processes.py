@@ -52,14 +52,15 @@ class Mount:
     """One entry of a staged root.
 
     `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty
-    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `held`, `read_only`, `hidden`:
-    a name inside what is shown, closed.
+    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `view`: the folder `index` holds,
+    with all changes going to the folder `store` holds. `held`, `read_only`, `hidden`: a name inside what is shown, closed.
     """
 
-    kind: Literal["system", "shown", "room", "devices", "link", "held", "read_only", "hidden"]
+    kind: Literal["system", "shown", "view", "room", "devices", "link", "held", "read_only", "hidden"]
     at: str
     """Its absolute path inside."""
     index: int = 0
+    store: int = 0
     read_only: bool = False
     target: str = ""
     device: int = 0
@@ -154,6 +155,10 @@ class Usage:
     ports: tuple[int, ...]
 
 
+Echo = Literal["none", "terminal", "program"]
+"""Who echoes typed text: none, the terminal itself, or perhaps a program that reads key by key."""
+
+
 class Child(Protocol):
     """A started process, held by the service. Descriptors are non-blocking and belong to the caller."""
 
@@ -189,6 +194,14 @@ class Child(Protocol):
 
     def resize(self, size: PtySize) -> None:
         """Set the size of a pty."""
+        ...
+
+    def echo(self) -> Echo:
+        """Who echoes text that is typed now."""
+        ...
+
+    def waits_for_input(self) -> bool | None:
+        """True while the program is blocked reading its input; None where the system does not show it."""
         ...
 
 

@@ -49,6 +49,7 @@ class Method:
     has_blobs: bool = False
     item: type | None = None
     """The item type of a stream, where the method's annotation lacks it."""
+    asked_by: None = None
 
     @property
     def is_act(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
+from computer_linker.computer.facets.processes import Child, Echo, Ended, Launch, PtySize, SignalName, Usage
 
 if TYPE_CHECKING:
     Program = Callable[["SimulatedChild"], Awaitable[int]]
@@ -108,6 +108,12 @@ class SimulatedChild:
 
     def kill(self) -> None:
         self.signal("kill")
+
+    def echo(self) -> Echo:
+        return "none"
+
+    def waits_for_input(self) -> bool | None:
+        return None
 
     def usage(self) -> Usage | None:
         return None if self._ended is not None else Usage(1, 0.0, 0, ())

@@ -10,7 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts, facts
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class ReadOptions(Model):
@@ -34,6 +34,7 @@ class ArtifactContent(Model):
     "artifact.read",
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
+    text=shapes.TEXT,
     on="any",
     examples=[Example("Read one artifact.", {"target": "art_0123456789abcdef01234567"}, runs=False)],
 )

@@ -6,10 +6,11 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from computer_linker.computer.facets.lines import MAX_REPLY
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, LinkError, wire_codes
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
+from computer_linker.operations.batch.references import References
 from computer_linker.registry import Context, Example, operation
 
 _ROOM = MAX_REPLY - 200_000
@@ -18,22 +19,28 @@ _ROOM = MAX_REPLY - 200_000
 class BatchItem(Model):
     op: Annotated[str, Field(min_length=1, max_length=64)]
     scope: Annotated[str | None, Field(description="Another scope than the batch's own.")] = None
-    target: Any = None
+    target: Annotated[
+        Any, Field(description="As for the operation alone; `$1.path` is a field of the first result.")
+    ] = None
     input: dict[str, Any] | None = None
     options: dict[str, Any] | None = None
     confirm: dict[str, str] | None = None
 
 
 class BatchInput(Model):
-    operations: Annotated[list[BatchItem], Field(min_length=1, max_length=25)]
+    operations: Annotated[
+        list[BatchItem],
+        Field(min_length=1, max_length=25, description="A string `$N.field` stands for a field of result N."),
+    ]
 
 
 class BatchOptions(Model):
-    stop_on_error: Annotated[bool, Field(description="Leave out the rest after the first failure.")] = False
+    stop_on_error: Annotated[bool, Field(description="Leave out the rest after the first failure.")] = True
 
 
 class BatchResults(Model):
     results: Annotated[list[dict[str, Any]], Field(description="One envelope an operation, in order.")]
+    failed: Annotated[int, Field(description="How many of them failed; the batch is ok when none did.")] = 0
     truncated: Annotated[
         bool, Field(description="True when the answer was full before the end; what has no result here was not run.")
     ] = False
@@ -50,37 +57,68 @@ class BatchResults(Model):
         Example(
             "Look at two files at once.",
             {"input": {"operations": [{"op": "file.stat", "target": "notes.txt"}, {"op": "file.list", "target": "."}]}},
-        )
+        ),
+        Example(
+            "Find a file and read it: the second step uses the first one's result.",
+            {
+                "input": {
+                    "operations": [
+                        {"op": "file.find", "target": ".", "input": {"pattern": "notes.*"}},
+                        {"op": "file.read", "target": "$1.files.0"},
+                    ]
+                }
+            },
+        ),
     ],
 )
 async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions()) -> BatchResults:
-    """Run up to 25 operations in order. Each is checked, confirmed and audited as if it had come alone."""
+    """Run up to 25 operations in order. Each is checked, confirmed and audited as if it had come alone.
+
+    It stops at the first failure unless `stopOnError` is false; when a step failed, `ok` is false and `data` has the results
+    there are. A whole string `$N.field` in a step's target, input or options is replaced by that field of result N
+    (`$1.path`, `$2.files.0.path`, `$1.operationId`).
+    """
     if any(item.op in ("batch", "batch.run") for item in input.operations):
         raise InvalidRequest("A batch cannot contain a batch.")
     results: list[dict[str, Any]] = []
-    room = _ROOM
+    references, room = References(), _ROOM
     for number, item in enumerate(input.operations, start=1):
         ctx.progress(f"{item.op} ({number} of {len(input.operations)})", number - 1, len(input.operations))
-        call = Call(
-            item.scope or ctx.scope.id,
-            item.op,
-            item.target,
-            item.input,
-            item.options,
-            (item.confirm or {}).get("token"),
-        )
-        reply = await ctx.dispatch(call)
+        reply, is_unusable = await _step(ctx, item, references)
         room -= _wire_size(reply)
         results.append(reply.envelope if room >= 0 else _without_data(reply.envelope))
-        if room < 0:
+        references.add(reply.envelope)
+        if room < 0 or is_unusable:
             break
         ctx.attachments.extend(reply.attachments)
         if options.stop_on_error and not reply.ok:
             break
     if room < 0:
         ctx.warn(f"The answer is full after {len(results)} of {len(input.operations)} operations; no more were run.")
-    ctx.note(operations=len(results), failed=sum(1 for result in results if not result["ok"]))
-    return BatchResults(results=results, truncated=room < 0)
+    failed = sum(1 for result in results if not result["ok"])
+    ctx.failure = _failure(results, len(input.operations)) if failed else None
+    ctx.note(operations=len(results), failed=failed)
+    return BatchResults(results=results, failed=failed, truncated=room < 0)
+
+
+async def _step(ctx: Context, item: BatchItem, references: References) -> tuple[Reply, bool]:
+    """Run one step; True beside a step that was not run because it refers to nothing."""
+    scope, token = item.scope or ctx.scope.id, (item.confirm or {}).get("token")
+    try:
+        target, given, options = (references.filled(value) for value in (item.target, item.input, item.options))
+    except InvalidRequest as error:
+        return await ctx.refuse(Call(scope, item.op, item.target, item.input, item.options), error), True
+    return await ctx.dispatch(Call(scope, item.op, target, given, options, token)), False
+
+
+def _failure(results: list[dict[str, Any]], asked: int) -> LinkError:
+    """The first failure, as the failure of the batch."""
+    step, first = next((number, result) for number, result in enumerate(results, start=1) if not result["ok"])
+    error = first["error"]
+    left = asked - len(results)
+    rest = f" The {left} after it did not run." if left > 1 else " The one after it did not run." if left else ""
+    kind = wire_codes().get(error["code"], InvalidRequest)
+    return kind(f"Step {step} of {asked} ({first['op']}) failed: {error['message']}{rest}", step=step, notRun=left)
 
 
 def _wire_size(reply: Reply) -> int:

@@ -4,9 +4,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 import anyio
 
+from computer_linker.approvals.request import Preview
 from computer_linker.errors import NotFound
 from computer_linker.operations.browser.paging import checked_ref
-from computer_linker.policy.confirm import About
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.browsers import Browsers
@@ -16,7 +16,7 @@ from computer_linker.providers.refs.store import References
 from computer_linker.registry import Context
 
 
-async def show_page_act(ctx: Context, target: str, input: object = None, options: object = None) -> About:
+async def show_page_act(ctx: Context, target: str, input: object = None, options: object = None) -> Preview:
     """The element of an act on the current page. The approval is bound to that element on that page."""
     session = ctx.use(Browsers).find(ctx.scope, ctx.principal)
     async with _busy(session):
@@ -25,10 +25,10 @@ async def show_page_act(ctx: Context, target: str, input: object = None, options
     one = page.seen[at[1:]].element
     lines = (f'the {one.role} "{one.name}"', f'on the page "{page.title}" at {page.url}')
     holds = {"element": digest_of_parts(one.role, one.name), "page": digest_of_parts(page.url, page.title)}
-    return About(lines, holds)
+    return Preview(lines, holds)
 
 
-async def show_dialog(ctx: Context, target: str, input: object = None) -> About:
+async def show_dialog(ctx: Context, target: str, input: object = None) -> Preview:
     """The open dialog of the page."""
     session = ctx.use(Browsers).find(ctx.scope, ctx.principal)
     async with _busy(session):
@@ -36,7 +36,7 @@ async def show_dialog(ctx: Context, target: str, input: object = None) -> About:
     kind, message = text_in(shown, "type", 20), text_in(shown, "message", 2000)
     if not kind:
         raise NotFound("The page shows no dialog.")
-    return About((f"the {kind} of the page:", message), {"dialog": digest_of_parts(kind, message)})
+    return Preview((f"the {kind} of the page:", message), {"dialog": digest_of_parts(kind, message)})
 
 
 def _busy(session: Session) -> AbstractAsyncContextManager[None]:

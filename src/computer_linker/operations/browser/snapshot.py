@@ -11,7 +11,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import page_of
 from computer_linker.providers.browser.page import give, look
 from computer_linker.providers.refs.store import References
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class SnapshotOptions(Model):
@@ -41,6 +41,7 @@ class PageSnapshot(Model):
     "browser.snapshot",
     needs={Capability.COMMAND_RUN},
     effect=Effect.OBSERVE,
+    text=shapes.OUTLINE,
     boundary="sandboxed",
     examples=[Example("The controls of the open page.", {"options": {"onlyControls": True}}, runs=False)],
 )

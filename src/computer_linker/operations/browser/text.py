@@ -11,7 +11,7 @@ from computer_linker.operations.browser.paging import checked_ref, page_of
 from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.page import look, resolve
 from computer_linker.providers.refs.store import References
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class TextOptions(Model):
@@ -29,6 +29,7 @@ class PageText(Model):
     "browser.text",
     needs={Capability.COMMAND_RUN},
     effect=Effect.OBSERVE,
+    text=shapes.TEXT,
     boundary="sandboxed",
     examples=[Example("What the page says.", {"options": {"maxBytes": 4000}}, runs=False)],
 )

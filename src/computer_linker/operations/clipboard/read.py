@@ -8,7 +8,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class ClipboardReadOptions(Model):
@@ -30,6 +30,7 @@ class ClipboardContent(Model):
     "clipboard.read",
     needs={Capability.CLIPBOARD_READ},
     effect=Effect.OBSERVE,
+    text=shapes.TEXT,
     on="computer",
     deadline_s=15,
     facets=("clipboard",),

@@ -6,7 +6,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.operations.code.search_symbols import SymbolEntry, entry_of, warn_of
 from computer_linker.providers.held import guarded
 from computer_linker.providers.symbols.symbols import Symbols
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class Outline(Model):
@@ -17,6 +17,7 @@ class Outline(Model):
     "code.outline",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
+    text=shapes.SYMBOLS,
     examples=[Example("What a file defines.", {"target": "src/app.py"}, runs=False)],
 )
 async def code_outline(ctx: Context, target: str) -> Outline:

@@ -14,7 +14,7 @@ from computer_linker.providers.search.engine import Search
 from computer_linker.providers.symbols.extract import Symbol
 from computer_linker.providers.symbols.languages import BY_NAME
 from computer_linker.providers.symbols.symbols import FoundSymbols, SymbolQuery, Symbols
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class SymbolInput(Model):
@@ -52,6 +52,7 @@ class SymbolsFound(Model):
     "code.search_symbols",
     needs={Capability.SEARCH_READ},
     effect=Effect.OBSERVE,
+    text=shapes.SYMBOLS,
     examples=[
         Example(
             "Where a class is defined.", {"target": ".", "input": {"query": "Parser"}, "options": {"kind": "class"}}

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
 from computer_linker.errors import LinkError
-from computer_linker.policy.confirm import About
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.registry import Context
 
@@ -16,7 +16,7 @@ _INSTRUCTIONS = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.m
 
 async def show_turn(
     ctx: Context, input: "AgentInput", target: str = ".", options: "AgentOptions | None" = None
-) -> About:
+) -> Preview:
     """The requested turn. The prompt itself is in the request."""
     from computer_linker.operations.codex.request import found
     from computer_linker.providers.agents.order import mode_for
@@ -37,4 +37,4 @@ async def show_turn(
             await prints.add_file(cwd.child(name), "is instructed by")
         except LinkError:
             continue
-    return About(tuple(prints.lines), prints.holds)
+    return Preview(tuple(prints.lines), prints.holds, paths=(cwd.shown,))

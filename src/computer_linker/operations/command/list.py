@@ -10,7 +10,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.records import Record
 from computer_linker.providers.processes.table import ProcessTable
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 Status = Literal["running", "exited", "stopped", "lost"]
 
@@ -44,6 +44,7 @@ class ProcessList(Model):
     "command.list",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.OBSERVE,
+    text=shapes.PROCESSES,
     boundary="scoped-metadata",
     aliases=("process.list",),
     examples=[Example("List my processes.", {})],

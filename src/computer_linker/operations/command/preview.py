@@ -1,14 +1,18 @@
 """The approval preview of a command: the command line, its folder, and the files of the scope it names."""
 
+import shlex
+from dataclasses import replace
 from typing import Protocol
 
+from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
-from computer_linker.errors import LinkError
-from computer_linker.policy.confirm import About
+from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.policy.command_line import to_argv
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.packages.manifests import Source, with_arguments
 from computer_linker.providers.packages.project import MANIFESTS, read_project
 from computer_linker.providers.processes.named import MOST, named_in
+from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.registry import Context
 
 _ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
@@ -28,12 +32,12 @@ class _Script(Protocol):
     def source(self) -> Source | None: ...
 
 
-async def show_command(ctx: Context, input: _Command, target: str = ".", options: object = None) -> About:
+async def show_command(ctx: Context, input: _Command, target: str = ".", options: object = None) -> Preview:
     """The scripts and programs of the scope that the command names, by digest."""
     return await about_command(ctx, input.command, target)
 
 
-async def show_script(ctx: Context, input: _Script, target: str = ".", options: object = None) -> About:
+async def show_script(ctx: Context, input: _Script, target: str = ".", options: object = None) -> Preview:
     """The script's definition, and the manifests and files that determine it, by digest."""
     folder = ctx.path(target or ".")
     project = await read_project(ctx.computer, folder)
@@ -44,10 +48,10 @@ async def show_script(ctx: Context, input: _Script, target: str = ".", options: 
     named = [folder.child(name).shown for name in MANIFESTS]
     named += [name for each in around if each.command for name in named_in(each.command, folder, ctx.scope.roots)]
     about = await about_command(ctx, list(argv), target, tuple(named))
-    return About((*lines, *about.lines), {**about.holds, "script": digest_of_parts(*argv)})
+    return replace(about, lines=(*lines, *about.lines), holds={**about.holds, "script": digest_of_parts(*argv)})
 
 
-async def about_command(ctx: Context, command: str | list[str], target: str, more: tuple[str, ...] = ()) -> About:
+async def about_command(ctx: Context, command: str | list[str], target: str, more: tuple[str, ...] = ()) -> Preview:
     """A command line with the files of the scope that it names."""
     cwd = ctx.path(target or ".")
     named = list(dict.fromkeys((*more, *named_in(command, cwd, ctx.scope.roots))))
@@ -59,8 +63,26 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
         except LinkError:
             # Not a path of this scope, or one that its commands cannot open either.
             continue
-    text = command if isinstance(command, str) else repr(command)
-    lines = [f"in the folder {cwd.shown}: {text}", *prints.lines]
+    text = command if isinstance(command, str) else shlex.join(command)
+    lines = [f"$ {text}", f"in the folder {cwd.shown}, {await _confinement(ctx)}", *prints.lines]
     if len(named) > MOST:
         lines.append(f"Not checked beyond {MOST} names.")
-    return About((*lines, _ONLY), prints.holds)
+    return Preview((*lines, _ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,))
+
+
+async def _confinement(ctx: Context) -> str:
+    """The boundary and the network of the scope's commands, in words."""
+    boundary = await ctx.use(Preparation).boundary(ctx.scope)
+    network = ctx.scope.policy.network
+    reach = "with the network" if network else "without the network"
+    if not boundary.holds:
+        return "with no kernel boundary: it can reach all your files and the network"
+    return f"held by {boundary.named(network_cut=not network)}; {reach}"
+
+
+def _words(command: str | list[str]) -> tuple[str, ...]:
+    """The program and its arguments; of a shell's line only the whole text, which no other begins with."""
+    try:
+        return tuple(to_argv(command))
+    except InvalidRequest:
+        return (command,) if isinstance(command, str) else tuple(command)

@@ -11,14 +11,30 @@ from computer_linker.model.effect import Effect
 from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.table import ProcessTable
-from computer_linker.registry import Context, Example, operation
+from computer_linker.providers.processes.waiting import Until, WaitEnd, Waiting
+from computer_linker.registry import Context, Example, operation, shapes
 
 
-class ReadOptions(Model):
+class WaitOptions(Model):
+    """What to wait for. Whatever comes first ends the wait, and so does the end of the process."""
+
+    wait_for: Annotated[
+        str | None, Field(min_length=1, max_length=1000, description="A regular expression to wait for in the output.")
+    ] = None
+    silence_seconds: Annotated[
+        float | None, Field(gt=0, le=50, description="Wait until it has printed nothing for this long.")
+    ] = None
+    until_end: Annotated[bool, Field(description="Wait until the process has ended.")] = False
+
+    def until(self) -> Until:
+        return Until(self.wait_for, self.silence_seconds, self.until_end)
+
+
+class ReadOptions(WaitOptions):
     cursor: Annotated[int, Field(ge=0, le=2**53, description="Where the last read ended; 0 is the beginning.")] = 0
     max_bytes: Annotated[int, Field(gt=0, le=1_000_000)] = 65_536
     wait_seconds: Annotated[
-        float, Field(ge=0, le=50, description="Wait this long for new output when there is none.")
+        float, Field(ge=0, le=50, description="Wait at most this long; for new output, or for what is named here.")
     ] = 0
     stream: Literal["all", "stdout", "stderr"] = "all"
 
@@ -30,12 +46,17 @@ class ProcessOutput(Model):
     chunks: list[Chunk]
     cursor: Annotated[int, Field(description="Give this to the next read; nothing is then skipped or repeated.")]
     dropped: Annotated[int, Field(description="Bytes before these that were no longer kept.")]
+    waited: Annotated[WaitEnd | None, Field(description="What ended the wait; null without one.")] = None
+    waits_for_input: Annotated[
+        bool | None, Field(description="True while the program is blocked reading its input; null when unknown.")
+    ] = None
 
 
 @operation(
     "command.read",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.OBSERVE,
+    text=shapes.STREAM,
     boundary="scoped-metadata",
     aliases=("process.read",),
     examples=[
@@ -47,7 +68,11 @@ class ProcessOutput(Model):
     ],
 )
 async def command_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> ProcessOutput:
-    """Read what a process or an agent session printed since a cursor, waiting for more where asked to."""
+    """Read what a process or an agent session printed since a cursor.
+
+    With `waitSeconds` it waits: for new output, or for `waitFor`, for `silenceSeconds`, or for its end. The echo of what was
+    typed into a terminal does not count.
+    """
     from computer_linker.operations.command.sessions import session_of, session_output
 
     session = session_of(ctx, target)
@@ -60,8 +85,9 @@ async def output_of(ctx: Context, managed: Managed, options: ReadOptions) -> Pro
     """The output since the cursor."""
     if options.cursor > managed.ring.end:
         raise InvalidRequest("The cursor lies beyond the output there is.", field="cursor", end=managed.ring.end)
-    if options.wait_seconds and managed.ring.end <= options.cursor and managed.is_running:
-        await managed.changed(options.wait_seconds)
+    waited = None
+    if options.wait_seconds:
+        waited = await ctx.use(Waiting).wait(managed, options.until(), options.cursor, options.wait_seconds)
     limit = min(options.max_bytes, ctx.scope.policy.max_output_bytes)
     chunks, cursor, dropped = managed.ring.read(options.cursor, limit, options.stream)
     ctx.note(bytes=cursor - options.cursor)
@@ -76,4 +102,6 @@ async def output_of(ctx: Context, managed: Managed, options: ReadOptions) -> Pro
         chunks=chunks,
         cursor=cursor,
         dropped=dropped,
+        waited=waited,
+        waits_for_input=managed.waits_for_input(),
     )

@@ -8,10 +8,11 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_command
+from computer_linker.operations.command.view import CommandView, ViewOption, ViewSummary, view_for
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.runner import Limits, Outcome, Runner
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class RunInput(Model):
@@ -28,6 +29,7 @@ class RunOptions(Model):
     max_output_bytes: Annotated[
         int, Field(gt=0, le=8_000_000, description="Keep this much of its output: the start and the end.")
     ] = 200_000
+    view: ViewOption = False
 
 
 class CommandOutcome(Model):
@@ -39,12 +41,16 @@ class CommandOutcome(Model):
     truncated: Annotated[bool, Field(description="True when the middle of the output was left out.")]
     duration_ms: float
     boundary: Annotated[str, Field(description="What the kernel enforced around it, or `none`.")]
+    view: Annotated[
+        ViewSummary | None, Field(description="The view its changes are in; null where it changed the folder.")
+    ] = None
 
 
 @operation(
     "command.run",
     needs={Capability.COMMAND_RUN},
     effect=Effect.CHANGE,
+    text=shapes.OUTPUT,
     boundary="sandboxed",
     deadline_s=None,
     destructive=True,
@@ -64,11 +70,14 @@ async def command_run(
     The command becomes one argv, which is matched against the scope's rules and executed as it is, inside the kernel
     boundary that `boundary` names. Output beyond the limit loses its middle, never its end.
     """
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env))
-    return await run_prepared(ctx, prepared, options, input.stdin)
+    view = view_for(ctx, options.view, input.command)
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env, view=view))
+    return await run_prepared(ctx, prepared, options, input.stdin, view)
 
 
-async def run_prepared(ctx: Context, prepared: Prepared, options: RunOptions, stdin: str | None) -> CommandOutcome:
+async def run_prepared(
+    ctx: Context, prepared: Prepared, options: RunOptions, stdin: str | None, view: CommandView | None = None
+) -> CommandOutcome:
     """Run a prepared command once the intent is durable, and report its outcome."""
     policy = ctx.scope.policy
     ctx.boundary = prepared.boundary
@@ -88,7 +97,8 @@ async def run_prepared(ctx: Context, prepared: Prepared, options: RunOptions, st
         before_start=ctx.durable_intent,
         on_progress=None if ctx.report is None else ctx.progress,
     )
-    return _reported(ctx, prepared, outcome)
+    reported = _reported(ctx, prepared, outcome)
+    return reported if view is None else reported.model_copy(update={"view": await view.summary()})
 
 
 def _reported(ctx: Context, prepared: Prepared, outcome: Outcome) -> CommandOutcome:

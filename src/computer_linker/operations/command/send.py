@@ -1,6 +1,6 @@
 """command.send: type into a running process."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -8,8 +8,9 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.command.read import WaitOptions
 from computer_linker.providers.processes.table import ProcessTable
-from computer_linker.providers.processes.waiting import Waiting
+from computer_linker.providers.processes.waiting import WaitEnd, Waiting
 from computer_linker.registry import Context, Example, operation
 
 _KEYS = {
@@ -20,6 +21,7 @@ _KEYS = {
     "f7": b"\x1b[18~", "f8": b"\x1b[19~", "f9": b"\x1b[20~", "f10": b"\x1b[21~", "f11": b"\x1b[23~", "f12": b"\x1b[24~",
 }  # fmt: skip
 """Keys as a terminal sends them."""
+_MAX_OUTPUT = 65_536
 
 
 class SendInput(Model):
@@ -35,16 +37,24 @@ class SendInput(Model):
         return self
 
 
-class SendOptions(Model):
-    wait_for: Annotated[
-        str | None, Field(min_length=1, max_length=1000, description="A regular expression to wait for in the output.")
-    ] = None
-    wait_seconds: Annotated[float, Field(ge=0, le=50)] = 10
+class SendOptions(WaitOptions):
+    wait_seconds: Annotated[float, Field(ge=0, le=50, description="Wait at most this long for what is named here.")] = (
+        10
+    )
 
 
 class Sent(Model):
     cursor: Annotated[int, Field(description="Read from here to see what the process answered.")]
     matched: Annotated[bool | None, Field(description="Whether `waitFor` appeared in time; null without one.")]
+    waited: Annotated[WaitEnd | None, Field(description="What ended the wait; null without one.")] = None
+    output: Annotated[
+        str | None, Field(description="What it answered during the wait, without the echo; the end of much output.")
+    ] = None
+    next_cursor: Annotated[int | None, Field(description="Read from here for what comes after `output`.")] = None
+    status: Literal["running", "exited", "stopped", "lost"]
+    waits_for_input: Annotated[
+        bool | None, Field(description="True while the program is blocked reading its input; null when unknown.")
+    ] = None
 
 
 @operation(
@@ -62,18 +72,28 @@ class Sent(Model):
     ],
 )
 async def command_send(ctx: Context, target: str, input: SendInput, options: SendOptions = SendOptions()) -> Sent:
-    """Type text or a key into a process, and wait for a pattern in what it answers where asked to."""
+    """Type text or a key into a process. With `waitFor`, `silenceSeconds` or `untilEnd` it waits for the answer and returns it.
+
+    The echo of what was typed is not counted as an answer.
+    """
     managed = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id)
     data = _key_bytes(input.key) if input.key is not None else _typed(input.text or "")
     cursor = managed.ring.end
     managed.send(data)
     ctx.note(bytes=len(data))
     ctx.effect = "unverifiable"
-    matched = None
-    if options.wait_for is not None:
-        matched = await ctx.use(Waiting).until(managed, options.wait_for, cursor, options.wait_seconds)
+    sent = Sent(cursor=cursor, matched=None, status=managed.record.status)
+    until = options.until()
+    if not until.is_any_output:
+        waited = await ctx.use(Waiting).wait(managed, until, cursor, options.wait_seconds)
+        limit = min(_MAX_OUTPUT, ctx.scope.policy.max_output_bytes)
+        answer = managed.echoes.without(cursor, limit).decode("utf-8", "replace")
+        matched = None if options.wait_for is None else waited == "text"
+        sent = sent.model_copy(
+            update={"matched": matched, "waited": waited, "output": answer, "next_cursor": managed.ring.end}
+        )
     ctx.warnings.extend(managed.refused)
-    return Sent(cursor=cursor, matched=matched)
+    return sent.model_copy(update={"status": managed.record.status, "waits_for_input": managed.waits_for_input()})
 
 
 def _typed(text: str) -> bytes:

@@ -9,6 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_command
+from computer_linker.operations.command.view import ViewOption, view_for
 from computer_linker.providers.processes.managed import Owner
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
@@ -28,14 +29,18 @@ class StartOptions(Model):
     cols: Annotated[int, Field(ge=1, le=1000)] = 120
     rows: Annotated[int, Field(ge=1, le=1000)] = 40
     name: Annotated[str | None, Field(pattern=r"^[\w .:/-]{1,64}$", description="A label for command.list.")] = None
+    view: ViewOption = False
 
 
 class StartedProcess(Model):
     process_id: str
     status: Literal["running", "exited", "stopped", "lost"]
-    command_preview: Annotated[str, Field(description="The program and how many arguments; never the arguments.")]
+    command_preview: Annotated[str, Field(description="The command line, secrets masked.")]
     started_at: str
     boundary: Annotated[str, Field(description="What the kernel enforces around it, or `none`.")]
+    view_id: Annotated[
+        str | None, Field(description="The view its changes go to; null where it changes the folder.")
+    ] = None
 
 
 @operation(
@@ -62,13 +67,14 @@ async def command_start(
     It goes on when this client disconnects, and ends with the service, with `command.stop`, or when the scope's
     `maxRuntimeSeconds` are over.
     """
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, input.command, input.env, pty=options.pty))
-    return await start_prepared(ctx, prepared, options)
+    view = view_for(ctx, options.view, input.command)
+    request = request_of(ctx, target, input.command, input.env, pty=options.pty, view=view)
+    prepared = await ctx.use(Preparation).prepare(request)
+    started = await start_prepared(ctx, prepared, options)
+    return started if view is None else started.model_copy(update={"view_id": view.id})
 
 
-async def start_prepared(
-    ctx: Context, prepared: Prepared, options: StartOptions, preview: str | None = None
-) -> StartedProcess:
+async def start_prepared(ctx: Context, prepared: Prepared, options: StartOptions) -> StartedProcess:
     """Start a prepared command once the intent is durable."""
     ctx.boundary = prepared.boundary
     ctx.warnings.extend(prepared.warnings)
@@ -77,7 +83,6 @@ async def start_prepared(
         Owner(ctx.scope.id, ctx.principal.id),
         prepared,
         max_runtime_s=ctx.scope.policy.max_runtime_seconds,
-        preview=preview,
         name=options.name,
         pty=PtySize(options.cols, options.rows) if options.pty else None,
         before_start=ctx.durable_intent,

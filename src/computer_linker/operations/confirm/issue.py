@@ -5,12 +5,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.policy.engine import judge, refuse
-from computer_linker.providers.approvals import Approvals
 from computer_linker.registry import Context, Example, operation
 from computer_linker.registry.catalog import Catalog
 
@@ -80,7 +80,7 @@ async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions =
         raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
     refuse(judge(ctx.scope, op, ctx.principal), op)
     about = await op.preview(ctx, op.parse(wanted.target, wanted.input, wanted.options))
-    token, asked = await ctx.use(Approvals).issue(wanted, op, ctx.principal, options.ttl_seconds, about)
+    token, asked = await ctx.use(Approvals).issue(wanted, op, ctx.scope, ctx.principal, options.ttl_seconds, about)
     ctx.note(confirms=op.name, digest=asked.digest[:16])
     expires = datetime.now(UTC) + timedelta(seconds=options.ttl_seconds)
     return IssuedToken(

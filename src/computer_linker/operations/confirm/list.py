@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
-from computer_linker.providers.approvals import Approvals, seconds_left
 from computer_linker.registry import Context, Example, operation
 
 
@@ -35,7 +35,7 @@ async def confirm_list(ctx: Context) -> PendingConfirmations:
     mine = [asked for asked in waiting if who.is_owner or asked.bound == who.bound]
     return PendingConfirmations(
         pending=[
-            PendingConfirmation(id=asked.id, op=asked.op, digest=asked.digest, seconds_left=seconds_left(asked))
+            PendingConfirmation(id=asked.id, op=asked.op, digest=asked.digest, seconds_left=asked.seconds_left)
             for asked in mine
         ]
     )

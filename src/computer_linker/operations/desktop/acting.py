@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.errors import Conflict, InvalidRequest
-from computer_linker.model.base import Model
+from computer_linker.model.base import Model, Older
 from computer_linker.model.effect import Known
 from computer_linker.providers.frames import Frames
 from computer_linker.providers.refs.store import References
@@ -31,9 +31,11 @@ class ActOptions(Model):
 
 
 class ActInput(Model):
-    target: Annotated[AimAt | None, Field(description="What to act on, when `target` does not say it.")] = None
+    target: Annotated[AimAt | None, Older(), Field(description="What to act on, when `target` does not say it.")] = None
     confirm: Annotated[
-        dict[str, Any] | None, Field(description="{token}, where a client does not send it in the envelope's confirm.")
+        dict[str, Any] | None,
+        Older(),
+        Field(description="{token}, where a client does not send it in the envelope's confirm."),
     ] = None
     route: Annotated[
         Route | str | None, Field(description="Without a target: where the keyboard must be; elsewhere is refused.")

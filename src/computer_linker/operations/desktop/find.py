@@ -12,7 +12,7 @@ from computer_linker.providers.ui.nodes import Node
 from computer_linker.providers.ui.route import Route
 from computer_linker.providers.ui.selector import Selector, select
 from computer_linker.providers.ui.view import read_view
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class FindInput(Model):
@@ -31,6 +31,7 @@ class Found(Model):
     "desktop.find",
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
+    text=shapes.ELEMENTS,
     on="computer",
     deadline_s=20,
     facets=("accessibility",),

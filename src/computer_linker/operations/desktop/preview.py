@@ -5,11 +5,11 @@ from typing import Any
 
 from anyio.to_thread import run_sync
 
+from computer_linker.approvals.request import Preview
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import LinkError
 from computer_linker.model.geometry import Rect
 from computer_linker.operations.desktop.acting import ActInput, aim_at, aiming_of
-from computer_linker.policy.confirm import About
 from computer_linker.providers.images.encode import Fit, encode
 from computer_linker.providers.shots import cut, shoot
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
@@ -49,7 +49,7 @@ _FIT = Fit(max_width=720, max_height=480, max_bytes=200_000)
 
 async def show_act(
     ctx: Context, input: ActInput | None = None, target: str | AimAt | None = None, options: Any = None
-) -> About:
+) -> Preview:
     """The element or the point of an act, else the keyboard focus."""
     at = aim_at(target, None if input is None else input.target, needed=False)
     aiming = aiming_of(ctx)
@@ -69,20 +69,20 @@ async def show_act(
     return about(ctx, seen)
 
 
-async def show_window(ctx: Context, target: str, input: Any = None, options: Any = None) -> About:
+async def show_window(ctx: Context, target: str, input: Any = None, options: Any = None) -> Preview:
     """The window of an act: its id means nothing to a person."""
     known = window_by_id(await ctx.computer.windows.list(), target, ctx.scope.policy.excluded_applications)
     place = known.frame
     line = f'the window "{known.title}" of {known.app} at {place.x:g},{place.y:g}, {place.width:g} x {place.height:g}'
     picture = partial(_picture, ctx, place, place) if known.is_visible else None
-    return About((line,), {"window": window_digest(known)}, picture)
+    return Preview((line,), {"window": window_digest(known)}, picture)
 
 
-def about(ctx: Context, seen: SeenElement) -> About:
+def about(ctx: Context, seen: SeenElement) -> Preview:
     """The target, with a screenshot of its place."""
     bounds = seen.bounds
     photograph = None if bounds is None else partial(_picture, ctx, bounds, _around(bounds))
-    return About(tuple(seen.lines), seen.holds, photograph)
+    return Preview(tuple(seen.lines), seen.holds, photograph)
 
 
 async def _described(ctx: Context, aiming: Aiming, aim: Aim, *, is_replaced: bool = False) -> SeenElement:

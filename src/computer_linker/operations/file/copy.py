@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
 from computer_linker.computer.facets.files import Copy, Write
 from computer_linker.computer.remote.flow import Flow
@@ -15,7 +16,6 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, error_in
 from computer_linker.operations.file.move import Moved, MoveInput, MoveOptions
 from computer_linker.operations.file.streaming import send_file, stream_progress
-from computer_linker.policy.confirm import About
 from computer_linker.registry import Context, Example, operation
 
 _OtherScope = Annotated[str | None, Field(min_length=3, max_length=200, pattern=r"^[^/]+/[^/]+$")]
@@ -32,7 +32,7 @@ class CopyInput(MoveInput):
     ] = None
 
 
-async def show_copy(ctx: Context, target: str, input: CopyInput, options: object) -> About:
+async def show_copy(ctx: Context, target: str, input: CopyInput, options: object) -> Preview:
     """The source, and what it would replace; a side on another computer only by its name."""
     prints = Fingerprints(ctx.computer.files)
     if input.source_scope is None:
@@ -43,7 +43,8 @@ async def show_copy(ctx: Context, target: str, input: CopyInput, options: object
         await prints.add(ctx.path(input.destination, for_writing=True), "to")
     else:
         prints.lines.append(f"to {input.destination} of {input.destination_scope}, another computer")
-    return About(tuple(prints.lines), prints.holds)
+    is_here = input.source_scope is None and input.destination_scope is None
+    return Preview(tuple(prints.lines), prints.holds, paths=tuple(prints.holds) if is_here else ())
 
 
 @operation(

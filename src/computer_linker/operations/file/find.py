@@ -11,7 +11,7 @@ from computer_linker.providers.held import guarded, hold_folder
 from computer_linker.providers.search.engine import ENGINE, Search
 from computer_linker.providers.search.globs import check_glob
 from computer_linker.providers.search.query import Breadth, NameQuery, from_cursor, shown, to_cursor
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _MOST = 10_000
 
@@ -47,6 +47,7 @@ class FoundFiles(Model):
     "file.find",
     needs={Capability.SEARCH_READ},
     effect=Effect.OBSERVE,
+    text=shapes.FILES,
     examples=[Example("All Markdown files.", {"target": ".", "input": {"pattern": "*.md"}})],
 )
 async def file_find(

@@ -10,7 +10,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_RESULTS = 20_000
 
@@ -31,6 +31,7 @@ class Entries(Model):
     "file.list",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
+    text=shapes.ENTRIES,
     examples=[Example("List the scope's root.", {"target": ".", "options": {"maxResults": 100}})],
 )
 async def file_list(ctx: Context, target: str = ".", options: ListOptions = ListOptions()) -> Entries:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from computer_linker.computer.facets.files import Change, Mark, Remove, Write
 from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, LimitExceeded, NotFound
-from computer_linker.model.base import Model
+from computer_linker.model.base import Model, Older
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
@@ -19,7 +19,7 @@ from computer_linker.providers.patching.apply import apply_hunks
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
 from computer_linker.providers.patching.edits import apply_edit
 from computer_linker.providers.patching.text import as_bytes, as_text, given_text
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_FILE = 20_000_000
 _MAX_TOTAL = 100_000_000
@@ -43,9 +43,9 @@ class Replacement(Model):
 
 class PatchInput(Model):
     diff: Annotated[str | None, Field(description="A unified diff; text around it is skipped.")] = None
-    patch: Annotated[str | None, Field(description="Another name for `diff`.")] = None
+    patch: Annotated[str | None, Older(), Field(description="Another name for `diff`.")] = None
     edits: Annotated[list[Edit] | None, Field(min_length=1, max_length=1000)] = None
-    replacements: Annotated[list[Replacement] | None, Field(min_length=1, max_length=1000)] = None
+    replacements: Annotated[list[Replacement] | None, Older(), Field(min_length=1, max_length=1000)] = None
     encoding: Annotated[
         Literal["utf8", "base64"],
         Field(description="base64 for a diff that is not UTF-8, such as one of a Latin-1 file."),
@@ -92,6 +92,7 @@ class _Draft:
     "file.patch",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.PATCHED,
     shows="changes",
     destructive=True,
     examples=[

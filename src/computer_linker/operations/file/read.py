@@ -13,7 +13,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.streaming import send_file
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 MAX_BYTES = 8_000_000
 Encoding = Literal["utf8", "base64"]
@@ -50,6 +50,7 @@ class FileText(Model):
     "file.read",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
+    text=shapes.PAGE,
     examples=[
         Example("Read the start of a file.", {"target": "notes.txt"}),
         Example("Read the end of a log.", {"target": "notes.txt", "options": {"tailLines": 20}}),

@@ -11,7 +11,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import failure_of
 from computer_linker.operations.file.read import MAX_BYTES, Encoding, ReadOptions, read_text, window_of
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class ReadManyInput(Model):
@@ -34,6 +34,7 @@ class ManyFiles(Model):
     "file.read_many",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
+    text=shapes.PAGES,
     examples=[Example("Read two files.", {"input": {"paths": ["notes.txt", "missing.txt"]}})],
 )
 async def file_read_many(ctx: Context, input: ReadManyInput, options: ReadManyOptions = ReadManyOptions()) -> ManyFiles:

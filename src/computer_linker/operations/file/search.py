@@ -14,7 +14,7 @@ from computer_linker.providers.search.engine import ENGINE, Search
 from computer_linker.providers.search.globs import check_glob
 from computer_linker.providers.search.query import Breadth, TextPage, TextQuery, from_cursor, shown, to_cursor
 from computer_linker.providers.search.visible import shared
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _MOST = 1000
 
@@ -69,6 +69,7 @@ class Matches(Model):
     "file.search",
     needs={Capability.SEARCH_READ},
     effect=Effect.OBSERVE,
+    text=shapes.MATCHES,
     examples=[
         Example("Where something is said.", {"target": ".", "input": {"query": "TODO"}, "options": {"maxResults": 5}})
     ],

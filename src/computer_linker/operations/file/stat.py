@@ -9,7 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.times import shown_ns
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class StatOptions(Model):
@@ -32,6 +32,7 @@ class FileFacts(Model):
     "file.stat",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
+    text=shapes.DIGEST,
     examples=[Example("Look at a file before reading it.", {"target": "notes.txt", "options": {"hash": True}})],
 )
 async def file_stat(ctx: Context, target: str, options: StatOptions = StatOptions()) -> FileFacts:

@@ -11,7 +11,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.search.query import digest_of, from_cursor, to_cursor
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_DEPTH = 64
 _MAX_ENTRIES = 120_000
@@ -38,6 +38,7 @@ class TreeEntries(Model):
     "file.tree",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
+    text=shapes.TREE,
     examples=[Example("An overview of the project.", {"target": ".", "options": {"maxDepth": 2}})],
 )
 async def file_tree(ctx: Context, target: str = ".", options: TreeOptions = TreeOptions()) -> TreeEntries:

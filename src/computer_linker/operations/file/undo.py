@@ -11,15 +11,17 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name, rules_of
-from computer_linker.registry import Context, Example, operation
-from computer_linker.undo.journal import UndoJournal
+from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.undo.journal import LAST, Record, UndoJournal
 from computer_linker.undo.steps import changes_of
 
 
 class UndoInput(Model):
     operation_id: Annotated[
-        str, Field(min_length=1, max_length=64, description="Of the operation to take back; `last` is your newest.")
-    ]
+        str | None,
+        Field(min_length=1, max_length=64, description="Of the operation to take back; `last` is your newest."),
+    ] = None
+    last: Annotated[bool, Field(description="Take back your newest change in this scope.")] = False
 
 
 class UndoOptions(Model):
@@ -39,18 +41,29 @@ class Undone(Model):
     "file.undo",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.UNDONE,
     destructive=True,
     shows="changes",
     examples=[
         Example("Take a write back.", {"input": {"operationId": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}}, runs=False),
+        Example("Take back your newest change.", {"input": {"operationId": "last"}}, runs=False),
+        Example(
+            "Show what taking back the newest change of a file would do.",
+            {"target": "notes.txt", "options": {"dryRun": True}},
+            runs=False,
+        ),
     ],
 )
-async def file_undo(ctx: Context, input: UndoInput, options: UndoOptions = UndoOptions()) -> Undone:
-    """Take one of your file operations in this scope back by its id. Answers `conflict`, and changes nothing, when a file has
-    changed since. An undo has its own id and can itself be taken back. What others did only the owner's command line takes back.
+async def file_undo(
+    ctx: Context, target: str | None = None, input: UndoInput = UndoInput(), options: UndoOptions = UndoOptions()
+) -> Undone:
+    """Take one of your file operations in this scope back: by its id, `last` for your newest, or the path it changed.
+
+    The whole operation is taken back. Answers `conflict`, and changes nothing, when a file has changed since. An undo has its
+    own id and can itself be taken back by it; a repeated `last` goes further back. What others did only the owner takes back.
     """
     journal = ctx.use(UndoJournal)
-    record = journal.find(input.operation_id, ctx.scope.id, ctx.principal)
+    record = _chosen(ctx, journal, target, input)
     changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
     try:
         await ctx.change(changes, dry_run=options.dry_run)
@@ -61,6 +74,28 @@ async def file_undo(ctx: Context, input: UndoInput, options: UndoOptions = UndoO
         journal.forget(record.operation_id)
     ctx.note(files=len(changes), undone=record.operation_id)
     return Undone(files=[UndoneFile(path=_shown(change), action=_action(change)) for change in changes])
+
+
+def _chosen(ctx: Context, journal: UndoJournal, target: str | None, input: UndoInput) -> Record:
+    """The operation that the request names: by its id, or the newest, of a path where one is given."""
+    named = None if input.operation_id == LAST else input.operation_id
+    if named is not None and input.last:
+        raise InvalidRequest("Give `operationId` or `last`, not both.", field="last")
+    if named is None and target is None and not input.last and input.operation_id is None:
+        raise InvalidRequest(
+            "Name what to take back: the path that was changed as target, or input.operationId with the operation's id "
+            "or `last`.",
+            field="operationId",
+        )
+    if target is None:
+        return journal.find(named or LAST, ctx.scope.id, ctx.principal)
+    path = ctx.path(target)
+    if named is None:
+        return journal.find_change_of(path, ctx.scope.id, ctx.principal)
+    record = journal.find(named, ctx.scope.id, ctx.principal)
+    if not record.concerns(path):
+        raise NotFound(f"This operation did not change {path.shown}.", path=path.shown)
+    return record
 
 
 def _rooted(ctx: Context, root: str, parts: list[str]) -> RootedPath:
@@ -86,6 +121,6 @@ def _action(change: Change) -> str:
         case Move():
             return "moved"
         case MakeFolder():
-            return "created"
+            return "created" if change.mode is None else "restored"
         case _:
             return "restored"

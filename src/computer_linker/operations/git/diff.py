@@ -12,7 +12,7 @@ from computer_linker.providers.git.diff import Diff, diff
 from computer_linker.providers.git.refs import commit_hash
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class DiffInput(Model):
@@ -46,6 +46,7 @@ class GitDiff(Model):
     "git.diff",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
+    text=shapes.DIFF,
     examples=[Example("Unstaged changes.", {"target": "."}, runs=False)],
 )
 async def git_diff(

@@ -12,7 +12,7 @@ from computer_linker.providers.git.log import Commit, log
 from computer_linker.providers.git.refs import commit_hash
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class LogInput(Model):
@@ -41,6 +41,7 @@ class GitLog(Model):
     "git.log",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
+    text=shapes.COMMITS,
     examples=[Example("The last five commits.", {"target": ".", "options": {"limit": 5}}, runs=False)],
 )
 async def git_log(

@@ -1,9 +1,9 @@
 """The approval preview of a change to a repository: what is staged, or what would be."""
 
+from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
 from computer_linker.errors import LinkError
 from computer_linker.operations.git.staging import PathsInput
-from computer_linker.policy.confirm import About
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.git.commits import head
 from computer_linker.providers.git.run import Git, GitRun
@@ -15,7 +15,7 @@ _SHOWN = 60
 _MOST = 500
 
 
-async def show_staged(ctx: Context, input: object, target: str = ".", options: object = None) -> About:
+async def show_staged(ctx: Context, input: object, target: str = ".", options: object = None) -> Preview:
     """The files in the index that differ from the head, each by the blob that would be committed."""
 
     def work(run: GitRun) -> tuple[str, list[str]]:
@@ -25,10 +25,11 @@ async def show_staged(ctx: Context, input: object, target: str = ".", options: o
     lines = [f"on {parent[:12] or 'no commit yet'}, with {len(staged)} staged files:", *staged[:_SHOWN]]
     if len(staged) > _SHOWN:
         lines.append(f"… {len(staged) - _SHOWN} more, which are held too")
-    return About(tuple(lines), {"head": digest_of_parts(parent), "index": digest_of_parts(*staged)})
+    holds = {"head": digest_of_parts(parent), "index": digest_of_parts(*staged)}
+    return Preview(tuple(lines), holds, paths=(ctx.path(target).shown,))
 
 
-async def show_unstaged(ctx: Context, input: PathsInput, target: str = ".") -> About:
+async def show_unstaged(ctx: Context, input: PathsInput, target: str = ".") -> Preview:
     """The files that would be staged, each by its current content."""
     paths = [ctx.path(path) for path in input.paths]
 
@@ -44,6 +45,5 @@ async def show_unstaged(ctx: Context, input: PathsInput, target: str = ".") -> A
             prints.lines.append(f"{name}: cannot be looked at")
     if len(names) > _MOST:
         prints.lines.append(f"Not checked beyond {_MOST} files.")
-    return About(
-        tuple(prints.lines), {**prints.holds, "files": digest_of_parts(*names), "index": digest_of_parts(*staged)}
-    )
+    holds = {**prints.holds, "files": digest_of_parts(*names), "index": digest_of_parts(*staged)}
+    return Preview(tuple(prints.lines), holds, paths=tuple(path.shown for path in paths))

@@ -14,7 +14,7 @@ from computer_linker.providers.git.log import Commit, message, one
 from computer_linker.providers.git.refs import EMPTY_TREES, commit_hash
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class ShowInput(Model):
@@ -48,6 +48,7 @@ class GitShow(Model):
     "git.show",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
+    text=shapes.COMMIT,
     examples=[Example("The last commit.", {"target": ".", "input": {"ref": "HEAD"}}, runs=False)],
 )
 async def git_show(ctx: Context, input: ShowInput, target: str = ".", options: ShowOptions = ShowOptions()) -> GitShow:

@@ -12,7 +12,7 @@ from computer_linker.providers.git.diff import diff
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.git.status import Status, status
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_DIFF = 200_000
 
@@ -57,6 +57,7 @@ class GitStatus(Model):
     "git.status",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
+    text=shapes.STATUS,
     examples=[Example("What has changed here.", {"target": "."}, runs=False)],
     aliases=["git.changes"],
 )

@@ -1,17 +1,18 @@
 """history.connections: the operations of this scope grouped by connection."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.model.history import HistoryGroup
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class Connections(HistoryPage):
-    connections: list[dict[str, Any]]
+    connections: list[HistoryGroup]
     grouped_events: Annotated[int, Field(description="Events the groups were made of, the newest ones.")]
 
 
@@ -19,11 +20,12 @@ class Connections(HistoryPage):
     "history.connections",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("Which links were used.", {})],
 )
 async def history_connections(
     ctx: Context, input: HistoryInput = HistoryInput(), options: HistoryOptions = HistoryOptions()
 ) -> Connections:
-    """Group the newest operations of this scope by the connection they came over."""
+    """Group the newest operations of this scope by client and the connection it came over, with tunnel and request ids."""
     return Connections.from_wire(await ask(ctx, "connections", input, options))

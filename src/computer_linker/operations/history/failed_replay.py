@@ -1,18 +1,19 @@
 """history.failed_replay: failed operations as templates to try again."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.model.history import ReplayTemplate
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class FailedReplay(HistoryPage):
     templates: Annotated[
-        list[dict[str, Any]], Field(description="One request each; requiresInput names what the history did not keep.")
+        list[ReplayTemplate], Field(description="One request each; requiresInput names what the history did not keep.")
     ]
 
 
@@ -20,6 +21,7 @@ class FailedReplay(HistoryPage):
     "history.failed_replay",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("What failed, ready to try again.", {})],
 )

@@ -1,23 +1,25 @@
 """history.last: the newest operations of this scope, and what to do next."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.model.history import Suggestion
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class LastOperations(HistoryPage):
-    suggestions: Annotated[list[dict[str, Any]], Field(description="What to do next, from the newest events.")]
+    suggestions: Annotated[list[Suggestion], Field(description="What to do next, from the newest events.")]
 
 
 @operation(
     "history.last",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("The last three operations.", {"options": {"limit": 3}})],
 )

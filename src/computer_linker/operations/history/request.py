@@ -3,11 +3,11 @@
 from typing import Annotated, Any
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from computer_linker.audit.store import AuditStore
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
+from computer_linker.model.history import HistoryEvent
 from computer_linker.policy.engine import holds
 from computer_linker.registry import Context
 
@@ -16,58 +16,22 @@ class HistoryInput(Model):
     query: Annotated[
         str | None,
         Field(
-            description="Words, and terms such as op:file.read ok:false client:x approved:page since:2026-11-01 until:2026-11-02."
+            description="Words, and terms such as op:file.read ok:false client:x approved:page since:2026-11-01; "
+            "text in quotes is found as it is."
         ),
     ] = None
 
 
 class HistoryOptions(Model):
-    limit: Annotated[int, Field(description="Events to tell at most; 500 is the most there is.")] = 50
+    limit: Annotated[int, Field(description="Events, or groups, to answer at most; 500 is the most there is.")] = 50
     cursor: Annotated[str | None, Field(description="`nextCursor` of the page before.")] = None
-
-
-class HistoryApproval(TypedDict):
-    """The person's answer that let an operation run, or refused it; `answer` is the id of the answer's own event."""
-
-    said: str
-    by: str
-    way: str
-    answer: str
-    extent: str
-
-
-class HistoryEvent(TypedDict):
-    """One operation. `outcome` is done, failed, refused, running, unknown (the service died) or changed (tampered with)."""
-
-    number: int | None
-    operationId: str
-    startedAt: str
-    durationMs: float | None
-    scope: str
-    op: str
-    target: str | None
-    commandPreview: str | None
-    capability: str | None
-    decision: str | None
-    reason: str | None
-    approval: HistoryApproval | None
-    ok: bool | None
-    outcome: str
-    errorCode: str | None
-    effect: str | None
-    principal: str | None
-    session: str | None
-    connection: str | None
-    client: str | None
-    boundary: str | None
-    parent: str | None
-    summary: dict[str, Any]
 
 
 class HistoryPage(Model):
     """Fields of every view."""
 
     view: str
+    machine_id: str | None
     events: list[HistoryEvent]
     next_cursor: str | None
     warnings: Annotated[list[str], Field(description="Set when the history was changed outside the service.")] = []

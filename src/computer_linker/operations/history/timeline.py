@@ -3,7 +3,7 @@
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class Timeline(HistoryPage):
@@ -14,6 +14,7 @@ class Timeline(HistoryPage):
     "history.timeline",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
+    text=shapes.EVENTS,
     on="any",
     examples=[Example("Everything that failed.", {"input": {"query": "ok:false"}})],
 )

@@ -4,9 +4,8 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.start import StartedProcess, StartOptions, start_prepared
-from computer_linker.operations.package.run import ScriptInput
-from computer_linker.providers.packages.manifests import with_arguments
-from computer_linker.providers.packages.project import read_project
+from computer_linker.operations.command.view import view_for
+from computer_linker.operations.package.run import ScriptInput, script_line
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
 from computer_linker.registry import Context, Example, operation
@@ -22,14 +21,16 @@ from computer_linker.registry import Context, Example, operation
     awaits_intent=True,
     shows=show_script,
     runs=lambda input: [input.script, *input.args],
+    resolves=script_line,
     examples=[Example("Start the development server.", {"target": ".", "input": {"script": "dev"}}, runs=False)],
 )
 async def package_start(
     ctx: Context, input: ScriptInput, target: str = ".", options: StartOptions = StartOptions()
 ) -> StartedProcess:
     """Start a script the folder's own manifest defines and return at once; read and stop it as with command.start."""
-    project = await read_project(ctx.computer, ctx.path(target))
-    script = project.script(input.script, input.source)
-    argv = with_arguments(script, input.args)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, pty=options.pty))
-    return await start_prepared(ctx, prepared, options, preview=f"{script.manager} {script.name}")
+    ctx.note(script=input.script, scriptArguments=len(input.args))
+    argv = await script_line(ctx, input, target)
+    view = view_for(ctx, options.view, argv)
+    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, pty=options.pty, view=view))
+    started = await start_prepared(ctx, prepared, options)
+    return started if view is None else started.model_copy(update={"view_id": view.id})

@@ -13,7 +13,7 @@ from computer_linker.providers.frames import Frame, Frames
 from computer_linker.providers.ocr.engines import Ocr, why_no_ocr
 from computer_linker.providers.shots import Shot, cut, find_display, shoot
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class OcrOptions(Model):
@@ -40,6 +40,7 @@ class ScreenText(Model):
     "screen.ocr",
     needs={Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
+    text=shapes.TEXT,
     on="computer",
     deadline_s=90,
     facets=("screen",),

@@ -16,7 +16,7 @@ from computer_linker.providers.refs.store import References
 from computer_linker.providers.ui.nodes import Node
 from computer_linker.providers.ui.route import Route
 from computer_linker.providers.ui.view import View, read_view
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 MAX_CURSORS = 32
 
@@ -95,6 +95,7 @@ class UiTree(Model):
     "ui.tree",
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
+    text=shapes.ELEMENTS,
     on="computer",
     deadline_s=20,
     facets=("accessibility",),

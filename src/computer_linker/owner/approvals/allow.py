@@ -1,30 +1,65 @@
-"""approvals.allow: the owner's yes to one request."""
+"""approvals.allow: the owner's yes to one request, and to how many more."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from computer_linker.approvals.approvals import Answerer, Approvals, facts_of
+from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.standing import MINUTES
+from computer_linker.approvals.terminal import TerminalApprovals
+from computer_linker.errors import NotFound
+from computer_linker.model.event import Extent
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
-from computer_linker.service.approvals import answer_for_owner
 
 
 class AllowInput(Model):
     asked: Annotated[str, Field(description="The id the list shows."), Positional()]
-    session: Annotated[bool, Field(description="For this client's session and scope, not only once.")] = False
+    same: Annotated[bool, Field(description="This exact request again, too.")] = False
+    shape: Annotated[bool, Field(description="Requests of its shape, too: the list shows what that covers.")] = False
+    minutes: Annotated[int, Field(ge=1, le=525_600, description="How long --same or --shape lasts.")] = MINUTES
+    until_revoked: Annotated[bool, Field(description="Instead of a time: until approvals revoke.")] = False
+
+    @model_validator(mode="after")
+    def _one_extent(self) -> Self:
+        if self.same and self.shape:
+            raise ValueError("give --same or --shape, not both")
+        return self
 
 
 class Allowed(Model):
     id: str
     op: str
     scope: str
-    extent: Annotated[
-        Literal["once", "session"], Field(description="`once` also where the client's calls belong to no session.")
-    ]
+    extent: Extent
+    covers: Annotated[str | None, Field(description="What a yes that stands covers from now on.")] = None
+    standing: Annotated[str | None, Field(description="The id to revoke it by.")] = None
+    expires_at: str | None = None
 
 
 def _text(result: Allowed) -> Iterator[Shown]:
-    yield f"Allowed {result.op} in {result.scope}{' for this session' if result.extent == 'session' else ' once'}."
+    yield f"Allowed {result.op} in {result.scope}{' once' if result.standing is None else ''}."
+    if result.standing is not None:
+        until = "until it is revoked" if result.expires_at is None else f"until {result.expires_at}"
+        yield f"Also allowed, {until}: {result.covers}."
+        yield f"To take it back: computer-linker approvals revoke {result.standing}"
+
+
+async def answer_for_owner(
+    ctx: Context, asked_id: str, answer: Answer, minutes: int | None = MINUTES
+) -> ApprovalRequest:
+    """Apply the owner's answer; the event of this operation records it. Raises NotFound when nothing waits for it."""
+    approvals = ctx.use(Approvals)
+    asked = approvals.answer(asked_id, answer, Answerer(ctx.principal, "terminal"), ctx.operation_id, minutes)
+    if asked is None:
+        raise NotFound("Nothing waits under that id any more: it was answered, withdrawn, or its time ran out.")
+    ctx.note(**facts_of(asked, answer, "terminal"))
+    if answer in ("same", "shape"):
+        await approvals.save()
+    ctx.effect = "confirmed"
+    await ctx.use(TerminalApprovals).waiting()
+    return asked
 
 
 @owner_operation(
@@ -35,7 +70,19 @@ def _text(result: Allowed) -> Iterator[Shown]:
     examples=[Example("Allow it once.", {"input": {"asked": "ask_0123456789abcdef01234567"}}, runs=False)],
 )
 async def approvals_allow(ctx: Context, input: AllowInput) -> Allowed:
-    """Say yes to one request, exactly as it is shown."""
-    asked = await answer_for_owner(ctx, input.asked, "yes_for_session" if input.session else "yes")
-    extent = asked.answered.extent if asked.answered is not None else "once"
-    return Allowed(id=asked.id, op=asked.op, scope=asked.scope, extent=extent)
+    """Say yes to one request, exactly as it is shown, and with --same or --shape to later ones."""
+    answer: Answer = "same" if input.same else "shape" if input.shape else "yes"
+    asked = await answer_for_owner(ctx, input.asked, answer, None if input.until_revoked else input.minutes)
+    made = next((one for one in ctx.use(Approvals).store.standing if one.answer == ctx.operation_id), None)
+    if made is None:
+        return Allowed(id=asked.id, op=asked.op, scope=asked.scope, extent="once")
+    ctx.note(standing=made.id)
+    return Allowed(
+        id=asked.id,
+        op=asked.op,
+        scope=asked.scope,
+        extent=made.extent,
+        covers=made.text,
+        standing=made.id,
+        expires_at=made.expires_at,
+    )

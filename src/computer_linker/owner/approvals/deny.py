@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.owner.approvals.allow import answer_for_owner
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
-from computer_linker.service.approvals import answer_for_owner
 
 
 class DenyInput(Model):

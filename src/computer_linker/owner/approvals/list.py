@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.approvals.terminal import Listed, TerminalApprovals
 from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
-from computer_linker.service.approvals import TerminalApprovals, Waiting
 
 
 class ListInput(Model):
@@ -23,7 +23,7 @@ class ListInput(Model):
     is_derived=False,
     examples=[Example("What waits for an answer?", {})],
 )
-async def approvals_list(ctx: Context, input: ListInput = ListInput()) -> Waiting:
+async def approvals_list(ctx: Context, input: ListInput = ListInput()) -> Listed:
     """What waits for an answer now."""
     terminals = ctx.use(TerminalApprovals)
     if input.stays:

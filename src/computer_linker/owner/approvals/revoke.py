@@ -1,16 +1,23 @@
-"""approvals.revoke: take back what was allowed for a session."""
+"""approvals.revoke: take back a yes that stands."""
 
 from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.providers.approvals import Approvals
-from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, owner_operation
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.errors import NotFound
+from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
+
+
+class RevokeInput(Model):
+    standing: Annotated[
+        str | None, Field(description="The id that approvals list shows; without it, all of them."), Positional()
+    ] = None
 
 
 class Revoked(Model):
-    revoked: Annotated[int, Field(description="How many sessions and scopes were allowed.")]
+    revoked: Annotated[int, Field(description="How many standing approvals were taken back.")]
 
 
 def _text(result: Revoked) -> Iterator[Shown]:
@@ -24,9 +31,13 @@ def _text(result: Revoked) -> Iterator[Shown]:
     text=_text,
     examples=[Example("Ask again from now on.", {})],
 )
-async def approvals_revoke(ctx: Context) -> Revoked:
-    """Take back every yes that was given for a session."""
-    revoked = ctx.use(Approvals).ledger.revoke_standing()
+async def approvals_revoke(ctx: Context, input: RevokeInput = RevokeInput()) -> Revoked:
+    """Take back a standing yes, or all of them. Calls that it covered and that still wait are refused."""
+    store = ctx.use(Approvals).store
+    revoked = store.keep_only(standing=lambda one: input.standing is not None and one.id != input.standing)
+    if input.standing is not None and not revoked:
+        raise NotFound(f"There is no standing approval {input.standing[:60]!r}.", hint="computer-linker approvals list")
+    await store.save()
     ctx.effect = "confirmed"
-    ctx.note(revoked=revoked)
+    ctx.note(revoked=revoked, **({} if input.standing is None else {"standing": input.standing}))
     return Revoked(revoked=revoked)

@@ -2,9 +2,8 @@
 
 from anyio import to_thread
 
-from computer_linker.config.repair import repair
 from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
-from computer_linker.service.settings import check
+from computer_linker.service.repairs import repair
 
 
 class Repairs(Model):
@@ -19,8 +18,8 @@ class Repairs(Model):
     examples=[Example("Repair what has one right answer.", {})],
 )
 async def doctor_fix(ctx: Context) -> Repairs:
-    """Make the repairs that have one right answer."""
-    done = await to_thread.run_sync(repair, ctx.services.home, check)
+    """Make the repairs that have one right answer; what they replace is kept for `undo`."""
+    done = await to_thread.run_sync(repair, ctx.services.home, ctx.operation_id)
     ctx.effect = "confirmed"
     ctx.note(repairs=len(done))
     return Repairs(repairs=done)

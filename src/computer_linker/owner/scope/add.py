@@ -20,6 +20,7 @@ from computer_linker.registry.owner import (
     Shown,
     owner_operation,
 )
+from computer_linker.service.cautions import cautions
 from computer_linker.service.changing_config import change_config, first_config
 from computer_linker.service.scopes import pin_roots
 from computer_linker.service.setup import SetupChoices, checked_folder, computer_scope, folder_scope
@@ -48,6 +49,7 @@ def _text(scope: Scope) -> Iterator[Shown]:
     "scope.add",
     effect=Effect.CHANGE,
     text=_text,
+    cautions=lambda input, home: cautions([input.folder] if input.folder else [], home),
     examples=[
         Example("Expose a folder, with commands.", {"input": {"folder": "/home/me/code", "shell": True}}, runs=False),
         Example("Expose the screen.", {"input": {"computer": True}}),

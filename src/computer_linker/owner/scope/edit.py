@@ -22,8 +22,9 @@ from computer_linker.registry.owner import (
     Shown,
     owner_operation,
 )
+from computer_linker.service.cautions import cautions
 from computer_linker.service.changing_config import change_config
-from computer_linker.service.scopes import pin_roots, scope_in
+from computer_linker.service.scopes import pin_roots, policy_names, scope_in
 from computer_linker.service.setup import checked_folder
 
 
@@ -38,7 +39,9 @@ class EditInput(Model):
         list[str], Field(description="The folders, in place of the present ones."), LocalPath(), Named(metavar="FOLDER")
     ] = []
     policy: Annotated[
-        list[str], Field(description="A policy field; NAME= takes it away."), Named(metavar="NAME=JSON")
+        list[str],
+        Field(description=f"A policy field; NAME= takes it away. Names and values: {policy_names()}."),
+        Named(metavar="NAME=VALUE"),
     ] = []
 
 
@@ -51,6 +54,7 @@ def _text(scope: Scope) -> Iterator[Shown]:
     effect=Effect.CHANGE,
     needs_setup=True,
     text=_text,
+    cautions=lambda input, home: cautions(input.root, home, scope=input.scope),
     examples=[
         Example(
             "No writing, and ask first.", {"input": {"scope": "app", "deny": ["fs:write"], "policy": ["confirm=act"]}}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from computer_linker.model.scope import Scope
 from computer_linker.registry.owner import Context, Effect, Example, Model, Note, Shown, Table, owner_operation
+from computer_linker.service.scopes import warn_of_refusal
 
 
 class Scopes(Model):
@@ -21,4 +22,5 @@ def _text(result: Scopes) -> Iterator[Shown]:
 @owner_operation("scope.list", effect=Effect.OBSERVE, text=_text, examples=[Example("What clients may use.", {})])
 async def scope_list(ctx: Context) -> Scopes:
     """Show every scope with its folders and capabilities."""
+    warn_of_refusal(ctx)
     return Scopes(scopes=list(ctx.services.config.scopes))

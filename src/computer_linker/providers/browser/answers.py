@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from computer_linker.errors import Conflict, ElementNotFound, ExecutionFailed, LinkError, ProviderUnavailable, TimedOut
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.visible_text import escaped
 
 INSTALL = (
     "Install agent-browser 0.41 or later (npm install -g agent-browser@latest) and Chromium (apt-get install chromium)."

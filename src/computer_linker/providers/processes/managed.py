@@ -1,12 +1,14 @@
 """One long-running process: its output, its input and its outcome."""
 
 import asyncio
+import time
 from dataclasses import dataclass
 
 import anyio
 
 from computer_linker.computer.facets.processes import Child, Ended, SignalName
 from computer_linker.errors import Conflict
+from computer_linker.providers.processes.echo import Echoes
 from computer_linker.providers.processes.records import Record, Records, Status, now
 from computer_linker.providers.processes.ring import Ring, Stream
 from computer_linker.providers.processes.runner import limits_reached, stopped
@@ -33,6 +35,9 @@ class Managed:
         self.record = record
         self.child = child
         self.ring = Ring(records.folder)
+        self.echoes = Echoes(self.ring)
+        self.last_output = 0.0
+        """When it printed last, on the monotonic clock."""
         self._records = records
         self._plan = plan
         self._planting = plan.planting
@@ -78,10 +83,15 @@ class Managed:
             raise Conflict("The process takes no more input.", processId=self.record.process_id)
         if self._feed.pending + len(data) > _MAX_PENDING_INPUT:
             raise Conflict("The process does not read its input, and too much is waiting for it already.")
+        self.echoes.typed(data, self.child.echo())
         if data == b"\x04" and not self.record.pty:
             self._feed.finish()
         else:
             self._feed.write(data)
+
+    def waits_for_input(self) -> bool | None:
+        """True while the program is blocked reading its input; None where that cannot be known."""
+        return self.child.waits_for_input() if self.is_running else False
 
     async def stop(self, signal: SignalName, grace_s: float) -> None:
         """Stop its process tree: the signal first, SIGKILL after the grace period."""
@@ -98,6 +108,7 @@ class Managed:
         self.ring.close()
 
     def _take(self, stream: Stream, data: memoryview) -> None:
+        self.last_output = time.monotonic()
         self.ring.write(stream, bytes(data))
         self._notify()
 

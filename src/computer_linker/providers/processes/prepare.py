@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Protocol, Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.processes import ProcessLimits
@@ -28,6 +28,18 @@ _CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
 
 
+class ViewUse(Protocol):
+    """The view that a command runs in."""
+
+    def hold(self) -> tuple[int, ...]:
+        """Open the folders that take the changes, in the order of the roots; the command counts as running from now on."""
+        ...
+
+    def ended(self) -> None:
+        """The command has ended, or was not started after all."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
     """A requested command. `roots` are all the scope's roots, `cwd` lies in one of them."""
@@ -41,6 +53,8 @@ class CommandRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     pty: bool = False
     program_access: ProgramAccess | None = None
+    view: ViewUse | None = None
+    """Takes the changes of the scope's folders instead of them."""
 
     @property
     def access(self) -> FolderAccess:
@@ -144,12 +158,14 @@ class Preparation:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
         held: list[int] = []
         scanned = Scanned()
+        views = _HeldView(request)
         try:
             judged = await self._judged(request, held)
+            views.refuse_without(judged.boundary)
             network = request.scope.policy.network if request.program_access is None else request.program_access.network
             confinement = Confinement(cwd=judged.where, cwd_fd=held[0] if held else None, network=network)
             if judged.boundary.holds:
-                confinement = self._confined(confinement, request, held, judged.places)
+                confinement = views.applied(self._confined(confinement, request, held, judged.places), held)
             else:
                 # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
@@ -161,7 +177,9 @@ class Preparation:
             if scanned.planting is not None:
                 scanned.planting.end(lambda: None)
             _close(held)
+            views.release()
             raise
+        plan.releases.append(views.release)
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, _limits_of(request.scope.policy)
         if plan.is_partial and request.scope.policy.sandbox == "required":
@@ -258,6 +276,44 @@ class Preparation:
     def _folder(self, root: RootedPath, held: list[int]) -> Folder:
         fd = self._open(root, held)
         return Folder(fd, real_path(fd, root.root), root.rules)
+
+
+@dataclass(slots=True)
+class _HeldView:
+    """The view of one command, from the moment it is held until the command has ended."""
+
+    request: CommandRequest
+    is_held: bool = False
+
+    def refuse_without(self, boundary: Boundary) -> None:
+        """Refuse a view where the boundary cannot make one, and a program that would bypass the scope's rule."""
+        request = self.request
+        writes = request.access == "writable" if request.program_access is None else request.program_access.writes
+        if request.view is None and writes and request.scope.policy.outcome != "direct":
+            raise ProviderUnavailable(
+                "This scope puts the changes of programs on a view, and this kind of program cannot run on one yet.",
+                remedy="Use command.run or package.run, or set the scope's `outcome` to `direct`.",
+            )
+        if request.view is not None and boundary.kind != "bubblewrap":
+            raise ProviderUnavailable(
+                "A view needs bubblewrap, which is not the boundary here, so nothing was run.",
+                remedy="Install bubblewrap, or set the scope's `outcome` to `direct`.",
+            )
+
+    def applied(self, confinement: Confinement, held: list[int]) -> Confinement:
+        """The confinement with the view's folders; unchanged where the command may not write."""
+        if self.request.view is None or not confinement.writable:
+            return confinement
+        stores = self.request.view.hold()
+        held.extend(stores)
+        self.is_held = True
+        viewed = zip(confinement.writable, stores, strict=True)
+        return replace(confinement, writable=tuple(replace(folder, view=store) for folder, store in viewed))
+
+    def release(self) -> None:
+        if self.is_held and self.request.view is not None:
+            self.is_held = False
+            self.request.view.ended()
 
 
 def real_path(fd: int, otherwise: str) -> str:

@@ -14,7 +14,7 @@ _KEPT = 200
 
 
 class Record(Model):
-    """One process as `command.list` reports it. Arguments are never stored."""
+    """One process as `command.list` reports it; of its command line, what `commandPreview` shows."""
 
     process_id: str
     scope: str
@@ -56,6 +56,14 @@ class Records:
                 self.save(record)
             found.append(record)
         return found
+
+    @staticmethod
+    def read(folder: Path, process_id: str) -> Record | None:
+        """One record as it is stored, changing nothing; None when there is none."""
+        try:
+            return Record.from_wire(json.loads((folder / f"{process_id}.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return None
 
     def save(self, record: Record) -> None:
         """Write the record atomically."""

@@ -77,9 +77,9 @@ class Ring:
                 break
         return chunks, at, dropped
 
-    def tail(self, since: int, most: int) -> bytes:
-        """The raw output since a cursor, at most its last `most` bytes."""
-        return self._at(max(since, self.start, self.end - most), self.end)
+    def between(self, begin: int, end: int) -> bytes:
+        """The raw output between two cursors, as far as it is still kept."""
+        return self._at(max(begin, self.start), min(end, self.end))
 
     @property
     def is_closed(self) -> bool:

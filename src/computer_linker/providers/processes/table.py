@@ -5,6 +5,7 @@ from typing import Self
 
 import anyio
 
+from computer_linker.audit.command_line import command_preview
 from computer_linker.computer.facets.processes import PtySize
 from computer_linker.errors import LimitExceeded, ProcessNotFound
 from computer_linker.model.ids import new_handle
@@ -44,7 +45,6 @@ class ProcessTable:
         prepared: Prepared,
         *,
         max_runtime_s: float,
-        preview: str | None = None,
         name: str | None = None,
         pty: PtySize | None = None,
         before_start: Callable[[], Awaitable[None]] | None = None,
@@ -61,7 +61,7 @@ class ProcessTable:
             scope=owner.scope,
             principal=owner.principal,
             kind=owner.kind,
-            command_preview=preview or preview_of(prepared),
+            command_preview=preview_of(prepared),
             name=name,
             started_at=now(),
             status="running",
@@ -162,9 +162,8 @@ async def _stop(processes: list[Managed]) -> None:
 
 
 def preview_of(prepared: Prepared) -> str:
-    """The program and how many arguments it got; an argument may be a secret, so none is shown."""
-    count = len(prepared.argv) - 1
-    return f"{prepared.program} (+{count} argument{'' if count == 1 else 's'})" if count else prepared.program
+    """The command line by the program's name, secrets masked."""
+    return command_preview([prepared.program, *prepared.argv[1:]])
 
 
 def _is_theirs(record: Record, principal: Principal, scope: str, kind: str) -> bool:

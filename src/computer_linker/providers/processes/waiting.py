@@ -1,21 +1,37 @@
-"""Waits until a process's output matches a pattern, by ripgrep's linear-time engine."""
+"""Waits for a process's output: until a pattern matches (by ripgrep's linear-time engine), it is silent, or it has ended."""
 
+import math
 import re
 import time
-from typing import Self
+from dataclasses import dataclass
+from typing import Literal, Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest, ProviderUnavailable
+from computer_linker.providers.processes.echo import ESCAPES
 from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.runner import Limits, Runner
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 from computer_linker.providers.search.ripgrep import program
 from computer_linker.services import Services
 
-_MAX_TAIL = 262_144
-_PAUSE_S = 0.02
-_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78])")
+MAX_TAIL = 262_144
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
+WaitEnd = Literal["text", "output", "silence", "end", "time"]
+"""Why a wait ended: the pattern appeared, any output came, it was silent, the process ended, or the time was over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """What to wait for; whichever comes first. The end of the process always ends the wait."""
+
+    pattern: str | None = None
+    silence_s: float | None = None
+    end: bool = False
+
+    @property
+    def is_any_output(self) -> bool:
+        return self.pattern is None and self.silence_s is None and not self.end
 
 
 class Waiting:
@@ -29,24 +45,36 @@ class Waiting:
         services.use(Computer)
         return cls(services.use(Runner))
 
-    async def until(self, managed: Managed, pattern: str, since: int, wait_s: float) -> bool:
-        """True once the output since a cursor matches; False when the time is over or the process has ended."""
-        deadline = time.monotonic() + wait_s
-        seen = -1
+    async def wait(self, managed: Managed, until: Until, since: int, wait_s: float) -> WaitEnd:
+        """Wait for the output since a cursor, without the echo of what was typed. Returns what came first."""
+        started, seen = time.monotonic(), -1
+        deadline = started + wait_s
         while True:
             if managed.ring.end != seen:
                 seen = managed.ring.end
-                if await self._matches(pattern, plain(managed.ring.tail(since, _MAX_TAIL))):
-                    return True
-            left = deadline - time.monotonic()
-            if left <= 0 or (not managed.is_running and managed.ring.end == seen):
-                return False
+                if await self._has_come(managed, until, since):
+                    return "output" if until.pattern is None else "text"
+            if not managed.is_running and managed.ring.end == seen:
+                return "end"
+            now, quiet_at = time.monotonic(), math.inf
+            if until.silence_s is not None:
+                quiet_at = max(started, managed.last_output) + until.silence_s
+            if quiet_at <= now:
+                return "silence"
+            if now >= deadline:
+                return "time"
             if managed.ring.end == seen:
-                await managed.changed(left)
+                await managed.changed(min(deadline, quiet_at) - now)
+
+    async def _has_come(self, managed: Managed, until: Until, since: int) -> bool:
+        if until.pattern is None and not until.is_any_output:
+            return False
+        text = managed.echoes.without(since, MAX_TAIL)
+        return bool(text) if until.pattern is None else await self._matches(until.pattern, plain(text))
 
     async def _matches(self, pattern: str, text: bytes) -> bool:
         if not _SPECIAL.search(pattern):
-            return pattern.encode() in text
+            return pattern.encode("utf-8", "replace") in text
         rg = program()
         if rg is None:
             raise ProviderUnavailable("Patterns need ripgrep; plain text works without it.", remedy="Install ripgrep.")
@@ -59,4 +87,4 @@ class Waiting:
 
 def plain(data: bytes) -> bytes:
     """Output without terminal escape sequences."""
-    return _ESCAPES.sub(b"", data)
+    return ESCAPES.sub(b"", data)

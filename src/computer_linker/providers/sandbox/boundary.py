@@ -69,6 +69,8 @@ class Folder:
     rules: PathRules = field(default_factory=PathRules)
     above: tuple[str, ...] = ()
     """Path components from the scope's root down to here; `rules` match paths from the root."""
+    view: int | None = None
+    """The held folder that takes all changes instead of this one, with `upper` and `work` in it."""
 
 
 @dataclass(frozen=True, slots=True)

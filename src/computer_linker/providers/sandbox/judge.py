@@ -5,7 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
@@ -30,6 +30,7 @@ class Entry:
     """It begins a protected path: created by a command, it is a planted name."""
     target: str = ""
     """The target of a link."""
+    changed_ns: int = field(default=0, compare=False)
 
 
 class Judge:
@@ -65,7 +66,7 @@ class Judge:
         except OSError:
             return None
         how: How = "link" if is_link else "hidden" if is_closed else "read_only"
-        return Entry(entry.name, how, stat.S_ISDIR(about.st_mode), about.st_dev, about.st_ino, protected, target)
+        return _entry(entry.name, how, about, is_protected=protected, target=target)
 
 
 @lru_cache(maxsize=65_536)
@@ -97,9 +98,13 @@ def of_bare_repository(fd: int, entries: dict[str, os.DirEntry[str]]) -> list[En
         except OSError:
             continue
         how: How = "link" if target else "read_only"
-        is_folder = stat.S_ISDIR(about.st_mode)
-        found.append(Entry(name, how, is_folder, about.st_dev, about.st_ino, name == "HEAD", target))
+        found.append(_entry(name, how, about, is_protected=name == "HEAD", target=target))
     return found
+
+
+def _entry(name: str, how: How, about: os.stat_result, *, is_protected: bool, target: str) -> Entry:
+    is_folder = stat.S_ISDIR(about.st_mode)
+    return Entry(name, how, is_folder, about.st_dev, about.st_ino, is_protected, target, about.st_ctime_ns)
 
 
 def _socket(entry: os.DirEntry[str]) -> Entry | None:

@@ -41,6 +41,11 @@ class NewRoot:
         self.fds.append(fd)
         self.add(rank, Mount("shown", path, index=len(self.fds) - 1, read_only=read_only))
 
+    def view(self, rank: int, fd: int, store: int, path: str) -> None:
+        """Show a folder with all changes going to the store."""
+        self.fds += (fd, store)
+        self.add(rank, Mount("view", path, index=len(self.fds) - 2, store=len(self.fds) - 1))
+
     def close(self, path: str, closed: Closed) -> None:
         """Close a name; of two rules for one name the stricter wins."""
         known = self.closed.get(path)
@@ -117,7 +122,10 @@ def _links_from(path: str) -> list[str]:
 def _folder(root: NewRoot, folder: Folder, confinement: Confinement, masks: Masks) -> None:
     root.warnings += masks.warnings
     root.is_partial = root.is_partial or masks.is_partial
-    root.show(3, folder.fd, folder.path, read_only=folder in confinement.readable)
+    if folder.view is None:
+        root.show(3, folder.fd, folder.path, read_only=folder in confinement.readable)
+    else:
+        root.view(3, folder.fd, folder.view, folder.path)
     own = tuple(f"{each.path}/" for each in confinement.own)
     for closed in masks.closed:
         path = "/".join((folder.path.rstrip("/"), *closed.parts))

@@ -27,7 +27,7 @@ from computer_linker.model.ids import new_handle
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.judge import Entry, Parts, begins_at
 from computer_linker.providers.sandbox.refused import Refused, put_link
-from computer_linker.providers.sandbox.steps import made_at, reached
+from computer_linker.providers.sandbox.steps import birth_clock_ns, made_at, reached
 from computer_linker.providers.sandbox.tree import Identity, Tree
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,8 @@ class Planting:
     refused: list[str] = field(default_factory=list)
     """A sentence for each removed name."""
     is_over: bool = False
-    started_ns: int = field(default_factory=time.time_ns)
+    started_ns: int = 0
+    """By the clock of birth times."""
 
     async def settle(self) -> list[str]:
         """Scan once more after the command has ended. Returns a sentence for each removed name."""
@@ -86,17 +87,23 @@ class Plantings:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
-    def begin(self, roots: list[tuple[Folder, Tree]], *, leaves_orphans: bool) -> Planting:
-        """Start watching a command that is about to start; its folders have just been scanned."""
+    def begin(self, *, leaves_orphans: bool) -> Planting:
+        """Start watching a command that is about to start; each of its folders follows with `watch`."""
         planting = Planting([], self, leaves_orphans)
-        for folder, tree in roots:
-            planting.roots.append(WatchedRoot(folder, tree))
-            if tree not in self._fds:
-                self._fds[tree] = os.dup(folder.fd)
-            tree.running[planting] = tree.number
         self._running.append(planting)
         self._tick_later()
         return planting
+
+    def watch(self, planting: Planting, folder: Folder, tree: Tree) -> None:
+        """Watch a folder that has just been scanned. The caller still holds the tree's lock.
+
+        Otherwise a scan that is under way could see what the command makes, and count it as what was there before.
+        """
+        planting.roots.append(WatchedRoot(folder, tree))
+        if tree not in self._fds:
+            self._fds[tree] = os.dup(folder.fd)
+        tree.running[planting] = tree.number
+        planting.started_ns = birth_clock_ns()
 
     async def settle(self, planting: Planting) -> list[str]:
         """Scan the folders of an ended command once more."""
@@ -258,7 +265,8 @@ def _planters(tree: Tree, fd: int, parts: Parts, *, replaced: bool) -> list[Plan
     is_moved = _Moved(tree, fd, parts, begins)
     return [
         planting
-        for planting, scan in tree.running.items()
+        # A copy: commands end in the event loop while this thread looks.
+        for planting, scan in tuple(tree.running.items())
         if isinstance(planting, Planting)
         and (
             (scan < name or gone <= scan < back or replaced)
@@ -297,15 +305,17 @@ class _Moved:
 
     def _first_paths(self, planting: Planting, identity: Identity, size: int) -> list[Parts]:
         """Its paths in the command's roots when the command started."""
-        found = [
-            path
+        known = [
+            first
             for root in planting.roots
-            for scan, path in [root.tree.known.get(identity, (self._tree.number + 1, ()))]
-            if scan <= root.tree.running.get(planting, -1)
+            if (first := root.tree.known.get(identity)) is not None
+            and first.scan <= root.tree.running.get(planting, -1)
         ]
-        if found and (born_ns := made_at(self._fd, self._parts[:size])) is not None and born_ns > planting.started_ns:
-            return []
-        return found
+        born_ns = made_at(self._fd, self._parts[:size]) if known else None
+        if born_ns is not None and born_ns >= planting.started_ns:
+            # Birth times are coarse, so in the tick of the start only the change time that the scan saw can tell.
+            known = [first for first in known if born_ns <= first.changed_ns]
+        return [first.path for first in known]
 
 
 def _report(planting: Planting, sentence: str) -> None:

@@ -112,14 +112,31 @@ class Sandbox:
             return Scanned()
         # Landlock and no boundary close no names inside a root; there the scan only finds planted names.
         closes_names = boundary.kind not in ("landlock", "none")
-        planted = [folder for folder in confinement.writable if not folder.rules.allow_protected]
-        masks = await self._masks(confinement, only=None if closes_names else planted)
-        trees = [(folder, self._trees.tree(folder)) for folder in planted]
-        orphans = boundary.kind != "bubblewrap"
-        return Scanned(masks, self._plantings.begin(trees, leaves_orphans=orphans) if trees else None)
+        planted = [
+            folder for folder in confinement.writable if not folder.rules.allow_protected and folder.view is None
+        ]
+        only = None if closes_names else planted
+        if not planted:
+            return Scanned(await self._masks(confinement, only))
+        planting = self._plantings.begin(leaves_orphans=boundary.kind != "bubblewrap")
 
-    async def _masks(self, confinement: Confinement, only: Sequence[Folder] | None = None) -> dict[Folder, Masks]:
-        """What to close in each folder, or in `only` some."""
+        def watch(folder: Folder, tree: Tree) -> None:
+            if folder in planted:
+                self._plantings.watch(planting, folder, tree)
+
+        try:
+            return Scanned(await self._masks(confinement, only, watch), planting)
+        except BaseException:
+            planting.end(lambda: None)
+            raise
+
+    async def _masks(
+        self,
+        confinement: Confinement,
+        only: Sequence[Folder] | None = None,
+        scanned: Callable[[Folder, Tree], None] = lambda _folder, _tree: None,
+    ) -> dict[Folder, Masks]:
+        """What to close in each folder, or in `only` some. `scanned` is called for each under its lock."""
         masks: dict[Folder, Masks] = {}
         folders = (*confinement.readable, *confinement.writable)
         most = MAX_CLOSED // max(1, len(folders))
@@ -133,6 +150,7 @@ class Sandbox:
                 if known is None:
                     known = await anyio.to_thread.run_sync(found.scan, self._plantings, self._trees)
                 masks[folder] = known
+                scanned(folder, tree)
         return masks
 
     def wrap(

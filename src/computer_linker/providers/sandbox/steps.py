@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from computer_linker.providers.sandbox.judge import Parts
 
 _PASSABLE = 0o500
+_CLOCK_REALTIME_COARSE = 5
 _AT_SYMLINK_NOFOLLOW, _STATX_BTIME = 0x100, 0x800
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -106,6 +108,11 @@ def is_shut(error: OSError) -> bool:
 
 def _set_mode(fd: int, mode: int) -> None:
     os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101  # fchmod takes no descriptor by O_PATH
+
+
+def birth_clock_ns() -> int:
+    """The present time by the clock from which Linux takes birth times."""
+    return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE) if sys.platform == "linux" else time.time_ns()
 
 
 def made_at(root_fd: int, parts: Parts) -> int | None:

@@ -15,7 +15,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -37,6 +37,15 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _NONE: dict[str, int] = {}
 Identity = tuple[int, int]
 """A device and an inode."""
+
+
+class FirstSeen(NamedTuple):
+    """When and where a folder or protected name was first seen."""
+
+    scan: int
+    path: Parts
+    changed_ns: int
+    """Its change time then: never earlier than its birth."""
 
 
 class Tree:
@@ -64,8 +73,8 @@ class Tree:
         """Folders with relevant entries."""
         self.first_seen: dict[Parts, int] = {}
         """The scan that first saw a folder or protected name; also for removed ones, where a running command saw them."""
-        self.known: dict[Identity, tuple[int, Parts]] = {}
-        """The scan and path at which each folder and protected name was first seen, whatever its name is now."""
+        self.known: dict[Identity, FirstSeen] = {}
+        """How each folder and protected name was first seen, whatever its name is now."""
         self._lost: set[Identity] = set()
         """Those of them that are gone."""
         self.absent: dict[Parts, tuple[int, int]] = {}
@@ -125,6 +134,7 @@ class Tree:
         """Record that a name was removed: when it appears again, it is a new one."""
         seen = self.folders.get(parts[:-1])
         if seen is not None:
+            self._lost |= {(entry.device, entry.inode) for entry in seen.found if entry.name == parts[-1]}
             seen.found = tuple(entry for entry in seen.found if entry.name != parts[-1])
             self.version += 1
 
@@ -290,19 +300,20 @@ class Tree:
             entry.how == "hidden" and not entry.is_folder for parts in self.noted for entry in self.folders[parts].found
         )
 
-    def _record_identity(self, identity: Identity, parts: Parts) -> None:
+    def _record_identity(self, identity: Identity, parts: Parts, changed_ns: int) -> None:
         """Record the identity of a folder or name, while a command may rename it."""
+        first = FirstSeen(self.number, parts, changed_ns)
         if not self.running:
-            self.known[identity] = (self.number, parts)
+            self.known[identity] = first
         else:
-            self.known.setdefault(identity, (self.number, parts))
+            self.known.setdefault(identity, first)
         self._lost.discard(identity)
 
     def _record_first_scan(self, parts: Parts, old: FolderState | None, seen: FolderState) -> None:
         """Record when the folder and its protected names were first seen, and which of them are new."""
         self.first_seen.setdefault(parts, self.number)
         if seen.inode:
-            self._record_identity((seen.device, seen.inode), parts)
+            self._record_identity((seen.device, seen.inode), parts, seen.changed_ns)
         before = {entry.name: entry for entry in old.found} if old is not None else {}
         for entry in seen.found:
             if not entry.is_protected:
@@ -310,7 +321,7 @@ class Tree:
             path = (*parts, entry.name)
             was = before.pop(entry.name, None) or self._lost_links.pop(path, None)
             self.first_seen.setdefault(path, self.number)
-            self._record_identity((entry.device, entry.inode), path)
+            self._record_identity((entry.device, entry.inode), path, entry.changed_ns)
             if path in self._gone:
                 self.absent[path] = (self._gone.pop(path), self.number)
             # Not by its inode alone: the inode of a removed name is reused.
@@ -353,9 +364,11 @@ class Tree:
             )
             if not is_there:
                 self.first_seen.pop(path, None)
-        for identity in [one for one in self._lost if self.known.get(one, (newest + 1, ()))[0] > newest]:
-            self._lost.discard(identity)
-            self.known.pop(identity, None)
+        for identity in list(self._lost):
+            first = self.known.get(identity)
+            if first is None or first.scan > newest:
+                self._lost.discard(identity)
+                self.known.pop(identity, None)
         if not self.running:
             self.absent.clear()
 

@@ -9,6 +9,7 @@ import anyio
 from anyio import to_thread
 from pydantic_core import to_json
 
+from computer_linker.approvals.approvals import Approver
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.store import Owner
 from computer_linker.dispatch.dispatcher import Dispatcher
@@ -17,7 +18,6 @@ from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
-from computer_linker.providers.approvals import Approver
 from computer_linker.providers.evidence.folder import Evidence
 from computer_linker.transports.bridge.faults import BridgeFault, fault_of_envelope
 

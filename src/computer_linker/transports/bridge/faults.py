@@ -16,6 +16,8 @@ CODES: dict[str, str] = {
     "os_permission_required": "DESKTOP_PERMISSION_MISSING",
     "path_out_of_scope": "DESKTOP_WORKSPACE_FORBIDDEN",
     "confirm_required": "DESKTOP_CONFIRM_REQUIRED",
+    "denied_by_person": "DESKTOP_CONFIRM_REQUIRED",
+    "no_answer": "DESKTOP_CONFIRM_REQUIRED",
     "element_not_found": "DESKTOP_ELEMENT_NOT_FOUND",
     "stale_reference": "DESKTOP_ELEMENT_NOT_FOUND",
     "not_found": "DESKTOP_ELEMENT_NOT_FOUND",

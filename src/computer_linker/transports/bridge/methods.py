@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from computer_linker import __version__
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.computer.base import Computer
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfirmRequired, InvalidRequest
 from computer_linker.model.envelope import Call
-from computer_linker.policy.confirm import Asked
 from computer_linker.policy.digest import canonical_request
-from computer_linker.providers.approvals import Answer, Approvals
 from computer_linker.registry.validation import explain_validation
 from computer_linker.services import Services
 from computer_linker.transports.bridge import translate
@@ -188,7 +188,7 @@ class Methods:
         if confirm.phrase is not None:
             is_phrase = confirm.phrase in ("CONFIRM", f"CONFIRM:{meta.request_id}")
             return is_phrase and self._services.config.bridge.allow_phrase and not run.principal.is_remote
-        return self._services.use(Approvals).ledger.has_standing(run.principal, call.scope)
+        return self._services.use(Approvals).has_standing(call, call.op, run.principal)
 
     def _check_fingerprint(self, body: Act) -> None:
         target = body.target if isinstance(body, Click | TypeText) else None
@@ -226,7 +226,7 @@ async def _after(run: Execution, capture: Call) -> str | None:
         return None
 
 
-async def _approved_by_phrase(asked: Asked) -> Answer | None:
+async def _approved_by_phrase(asked: ApprovalRequest) -> Answer | None:
     return "yes"
 
 

@@ -3,6 +3,7 @@
 from pathlib import PurePath
 from typing import Any, Protocol
 
+from computer_linker.approvals.approvals import Approver
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, UnknownScope
 from computer_linker.model.base import Model
@@ -10,7 +11,6 @@ from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import sees_scope
-from computer_linker.providers.approvals import Approver
 from computer_linker.registry.context import Progress
 from computer_linker.registry.older_calls import translate
 from computer_linker.registry.older_names import OLDER

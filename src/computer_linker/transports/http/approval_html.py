@@ -3,9 +3,8 @@
 from base64 import b64encode
 from html import escape
 
-from computer_linker.policy.confirm import Asked
-from computer_linker.policy.preview import beginning, escaped
-from computer_linker.providers.approvals import seconds_left
+from computer_linker.approvals.request import ApprovalRequest
+from computer_linker.policy.visible_text import beginning, escaped
 
 _MAX_SHOWN = 300_000
 _STYLE = """
@@ -26,7 +25,7 @@ pre{background:#141416}.quiet{color:#a9a9b2}.add{color:#7fd79b}.del{color:#ff9c9
 """
 
 
-def list_page(waiting: list[Asked], csrf: str, machine: str) -> str:
+def list_page(waiting: list[ApprovalRequest], csrf: str, machine: str) -> str:
     """The requests that wait for an answer. The page reloads itself, sooner while it is empty."""
     inner = "".join(_request(asked, csrf) for asked in waiting)
     nothing = (
@@ -43,26 +42,26 @@ def closed_page() -> str:
     )
 
 
-def _request(asked: Asked, csrf: str) -> str:
+def _request(asked: ApprovalRequest, csrf: str) -> str:
     hidden = f'<input type="hidden" name="csrf" value="{_text(csrf)}"><input type="hidden" name="id" value="{_text(asked.id)}">'
     return f"""<section><h2>{_text(asked.op)}</h2>
 <p>in <strong>{_text(asked.scope)}</strong>, asked by {_text(asked.asker)}</p>
-<p class="quiet">{seconds_left(asked)} seconds left; silence means no.</p>
+<p class="quiet">{asked.seconds_left} seconds left; silence means no.</p>
 {_about(asked)}<pre>{_lines(_fitting(asked))}</pre>
 <form method="post" action="/approve">{hidden}
 {_buttons(asked)}</form></section>"""
 
 
-def is_shown_whole(asked: Asked) -> bool:
+def is_shown_whole(asked: ApprovalRequest) -> bool:
     """True when the page shows every character of the request, so that it can be allowed there."""
     return len(asked.preview) <= _MAX_SHOWN
 
 
-def _fitting(asked: Asked) -> str:
+def _fitting(asked: ApprovalRequest) -> str:
     return asked.preview if is_shown_whole(asked) else beginning(asked.preview, _MAX_SHOWN)
 
 
-def _buttons(asked: Asked) -> str:
+def _buttons(asked: ApprovalRequest) -> str:
     no = '<button class="no" name="answer" value="deny">Do not allow</button>'
     if not is_shown_whole(asked):
         return f"<p>It is too long for this page. Allow it at the computer: computer-linker approvals</p>{no}"
@@ -71,7 +70,7 @@ def _buttons(asked: Asked) -> str:
 <button name="answer" value="session">Allow for this session and scope</button>"""
 
 
-def _about(asked: Asked) -> str:
+def _about(asked: ApprovalRequest) -> str:
     """The effect of the request: text, and a screenshot of the target inside the page itself."""
     if asked.about is None:
         return ""

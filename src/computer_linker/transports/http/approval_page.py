@@ -10,11 +10,11 @@ from urllib.parse import parse_qs
 
 import anyio
 
+from computer_linker.approvals.approvals import Answerer, Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Answerer, Approvals
 from computer_linker.services import Services
 from computer_linker.transports.http.approval_html import closed_page, is_shown_whole, list_page
 from computer_linker.transports.http.body import Receive, Scope, Send, check_form_headers, read_body
@@ -26,7 +26,7 @@ LINK_S = 300.0
 _IDLE_S, _WHOLE_S = 600.0, 12 * 3600.0
 _PRESENT_S = 25.0
 _MAX_BODY = 4096
-_ANSWERS: dict[str, Answer] = {"allow": "yes", "session": "yes_for_session", "deny": "no"}
+_ANSWERS: dict[str, Answer] = {"allow": "yes", "same": "same", "shape": "shape", "deny": "no"}
 _HEADERS = [
     (b"content-type", b"text/html; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -159,7 +159,7 @@ class ApprovalPage:
 
         gone = anyio.Event()
 
-        async def person(asked: Asked) -> Answer | None:
+        async def person(asked: ApprovalRequest) -> Answer | None:
             await gone.wait()
             return None
 

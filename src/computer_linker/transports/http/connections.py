@@ -11,7 +11,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from computer_linker.computer.local.linux.tcp_callers import Address
 from computer_linker.transports.tcp_entrance import TcpEntrance
 
-_MAX_CONNECTIONS = 512
+MAX_CONNECTIONS = 512
+MAX_WITH_NEW = 768
+"""Above the first bound only connections that have been silent for a while are closed, above this one any."""
 _MAX_REFUSED = 64
 _HEADERS_DEADLINE_S = 10.0
 _READER_DEADLINE_S = 60.0
@@ -31,11 +33,13 @@ _NOT_ANSWERED = (
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol with the bounds it lacks."""
 
-    silent: ClassVar[dict[BoundedProtocol, None]] = {}
-    """Connections that wait for a request or for the rest of one, the oldest first."""
+    silent: ClassVar[dict[BoundedProtocol, float]] = {}
+    """Connections that wait for a request or for the rest of one, and since when; the oldest first."""
     refused: ClassVar[dict[BoundedProtocol, None]] = {}
     """Refused connections, the oldest first: they are closed before any other to make room."""
     open_count: ClassVar[int] = 0
+    time_to_ask_s: ClassVar[float] = 1.0
+    """A client on a busy machine may be slow to send its request; one that is cut off before has no answer."""
     entrance: ClassVar[TcpEntrance | None] = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -48,11 +52,24 @@ class BoundedProtocol(HttpToolsProtocol):
         self._may_enter: bool | None = True
         self._held = b""
         self._is_answered = False
-        cls.silent[self] = None
+        cls.silent[self] = self.loop.time()
         if cls.entrance is not None and cls.entrance.is_needed:
             self._identify(cls.entrance, transport)
-        if cls.open_count > _MAX_CONNECTIONS and (cls.refused or cls.silent):
-            oldest = next(iter(cls.refused or cls.silent))
+        if cls.open_count > MAX_CONNECTIONS:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Close a refused connection, else the one that has been silent for longest."""
+        cls = type(self)
+        oldest: BoundedProtocol | None = next(iter(cls.refused), None)
+        if oldest is None:
+            oldest, since = next(iter(cls.silent.items()), (None, 0.0))
+            if cls.open_count <= MAX_WITH_NEW and self.loop.time() - since < cls.time_to_ask_s:
+                return
+        if oldest is not None:
+            # At once: its end is reported only after a whole burst of new connections has been taken.
+            cls.refused.pop(oldest, None)
+            cls.silent.pop(oldest, None)
             oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -164,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self.transport.is_closing():
-            type(self).silent[self] = None
+            type(self).silent[self] = self.loop.time()
 
     def on_message_begin(self) -> None:
         self._size = self._field_size = self._body_size = 0

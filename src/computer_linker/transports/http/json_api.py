@@ -28,6 +28,8 @@ _STATUS = {
     "already_exists": 409,
     "conflict": 409,
     "confirm_required": 403,
+    "denied_by_person": 403,
+    "no_answer": 408,
     "paused": 503,
     "limit_exceeded": 413,
     "timeout": 504,

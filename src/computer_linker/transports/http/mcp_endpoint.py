@@ -18,6 +18,7 @@ from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant
 from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, unlink
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
 from computer_linker.transports.mcp.fast_path import MODERN_VERSION, FastPath, Negotiated, fault_of
+from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested, requested_in_headers
 from computer_linker.transports.mcp.sdk import load_sdk
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class McpEndpoint:
         if session_id is not None and session is None:
             await _protocol_error(send, 404, -32600, "Session not found")
             return
-        scope["linker.principal"] = who
+        named = None if session is None else session.negotiated.client
+        scope["linker.principal"] = replace(who, client=named) if named else who
         request = Request(scope, receive, send, headers, who, session_id, session)
         if scope["method"] != "POST":
             await self._without_message(request)
@@ -98,6 +100,7 @@ class McpEndpoint:
             await _protocol_error(send, 400, -32600, fault, id_of(message))
             return
         self._check_grant(message, who)
+        scope["linker.negotiated"] = self._known(message, request)
         if await self._at_once(message, request) or await self._on_fast_path(message, request):
             return
         await self._pass_to_sdk(replace(request, receive=replayed(body, receive)), message)
@@ -217,6 +220,16 @@ class McpEndpoint:
         await answer_empty(request.send, 202)
         return True
 
+    def _known(self, message: dict[str, Any], request: Request) -> Negotiated:
+        """What is known of the client from the session, this request's headers and its `_meta`."""
+        asked = requested_in_headers(request.headers)
+        if request.session is None:
+            known = Negotiated(asked=asked)
+            self._fast_path.meet(message, known)
+            return known
+        known = request.session.negotiated
+        return known if asked == NOTHING_ASKED else replace(known, asked=asked.over(known.asked))
+
     def _negotiated(self, message: dict[str, Any], request: Request) -> Negotiated | None:
         """What is known of the client, when headers and body agree; None leaves the request to the SDK."""
         headers = request.headers
@@ -225,18 +238,19 @@ class McpEndpoint:
             return None
         version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
         if request.session is not None:
-            known = request.session.negotiated
+            known = self._known(message, request)
             fits = version in ("", known.version) and message["method"] != "initialize"
             return known if fits else None
+        fresh = Negotiated(asked=requested_in_headers(headers))
         if message["method"] == "initialize":
-            return Negotiated() if version != MODERN_VERSION and b"mcp-method" not in headers else None
+            return fresh if version != MODERN_VERSION and b"mcp-method" not in headers else None
         if version != MODERN_VERSION or headers.get(b"mcp-method") != message["method"].encode():
             return None
         params = message.get("params")
         name = params.get("name") if type(params) is dict else None
         if message["method"] == "tools/call":
-            return Negotiated() if type(name) is str and headers.get(b"mcp-name") == name.encode() else None
-        return Negotiated() if name is None and b"mcp-name" not in headers else None
+            return fresh if type(name) is str and headers.get(b"mcp-name") == name.encode() else None
+        return fresh if name is None and b"mcp-name" not in headers else None
 
     async def _call(self, request_id: str | int, work: Coroutine[Any, Any, bytes], request: Request) -> None:
         scope = anyio.CancelScope()
@@ -273,17 +287,17 @@ class McpEndpoint:
             if scope["method"] == "DELETE":
                 self._sessions.close(request.session_id)
         elif type(message) is dict and message.get("method") == "initialize":
-            send = self._remembering(send, request.who, message)
+            send = self._remembering(send, request.who, message, requested_in_headers(request.headers))
         await manager.handle_request(scope, request.receive, send)  # type: ignore[arg-type]  # ASGI's own loose types
 
-    def _remembering(self, send: Send, who: Principal, message: dict[str, Any]) -> Send:
+    def _remembering(self, send: Send, who: Principal, message: dict[str, Any], asked: Requested) -> Send:
         """Record the session the SDK opens, its principal, and the requested protocol revision."""
 
         async def noting(event: dict[str, Any]) -> None:
             if event["type"] == "http.response.start" and event["status"] == 200:
                 for name, value in event["headers"]:
                     if name.lower() == b"mcp-session-id":
-                        negotiated = Negotiated()
+                        negotiated = Negotiated(asked=asked)
                         self._fast_path.answer(message, negotiated)
                         self._sessions.open(Session(who.id, negotiated, sdk_id=value), value)
             await send(event)

@@ -91,6 +91,7 @@ class HttpServer:
         self._socket: socket.socket | None = None
         self._ready: Callable[[str], None] | None = None
         self._tunnel: TunnelListener | None = None
+        self._tunnel_provider = ""
         self._tunnel_ports: set[int] = set()
         """Every port a tunnel has had, including closed ones."""
         self._token_watch: asyncio.Task[None] | None = None
@@ -117,21 +118,22 @@ class HttpServer:
         """Serve until cancelled."""
         assert self._socket is not None, "listen() comes before serve()"
         async with self.mcp.open():
-            if self._ready is not None and self.local_url is not None:
-                self._ready(self.local_url)
+            if self._ready is not None and self.bound_url is not None:
+                self._ready(self.bound_url)
             try:
                 await serve(self, self._socket, self._entrance(for_tunnel=False))
             finally:
                 if self._token_watch is not None:
                     self._token_watch.cancel()
 
-    async def open_tunnel_port(self, port: int, *, has_own_name: bool) -> int:
+    async def open_tunnel_port(self, port: int, *, has_own_name: bool, provider: str = "") -> int:
         """Open a second loopback port for a tunnel and return it. Requests there are remote, whatever they claim.
 
         Raises CannotServe for a port in use.
         """
         await self.close_tunnel_port()
         self._tunnel = TunnelListener(self, port, self._entrance(for_tunnel=True), has_own_name=has_own_name)
+        self._tunnel_provider = provider
         self._tunnel_ports.add(self._tunnel.port)
         return self._tunnel.port
 
@@ -194,7 +196,7 @@ class HttpServer:
         if proven is None:
             await self._refuse(peer, headers, send, base)
             return
-        who = _principal(proven, headers, peer, is_local=is_local)
+        who = _principal(proven, headers, self._connection(scope, peer, is_local=is_local), is_local=is_local)
         if path == "/mcp":
             scope["linker.family"] = proven.family
             await self._until_revoked(scope, receive, send, headers, who, base)
@@ -243,6 +245,13 @@ class HttpServer:
             body = {"error": message}
             await answer_json(send, 403, body, [(b"www-authenticate", challenge)])
 
+    def _connection(self, scope: Scope, peer: str, *, is_local: bool) -> str:
+        """Tunnel requests have this machine's address too; an approval for one connection must not count for the other."""
+        if is_local:
+            return f"http-{peer}"
+        is_tunnel = (scope.get("server") or (None, None))[1] in self._tunnel_ports
+        return f"http-tunnel-{self._tunnel_provider or 'other'}-{peer}" if is_tunnel else f"http-forwarded-{peer}"
+
     @cached_property
     def _oauth(self) -> OAuthRoutes:
         routes = OAuthRoutes(self._services, self._dispatcher, self._refusals)
@@ -282,7 +291,7 @@ class HttpServer:
         await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
 
 
-def _principal(proven: Proven, headers: Headers, peer: str, *, is_local: bool) -> Principal:
+def _principal(proven: Proven, headers: Headers, connection: str, *, is_local: bool) -> Principal:
     session = headers.get(b"mcp-session-id")
     # A digest: the session id itself is a handle, and handles are not stored in the history.
     if session is None and proven.proof == "oauth":
@@ -290,9 +299,11 @@ def _principal(proven: Proven, headers: Headers, peer: str, *, is_local: bool) -
         session = proven.id.encode()
     label = f"http-{hashlib.sha256(session).hexdigest()[:16]}" if session else NO_SESSION
     agent = headers.get(b"user-agent", b"").decode("latin-1")[:80] or None
-    # Tunnel requests have this machine's address too; an approval for one connection must not count for the other.
-    connection = f"http-{peer}" if is_local else f"http-forwarded-{peer}"
-    return Principal(proven.id, proven.proof, label, connection, agent, proven.grants, is_forwarded=not is_local)
+    given = None if is_local else headers.get(b"cf-ray") or headers.get(b"x-request-id")
+    request = None if given is None else given.decode("latin-1")[:64]
+    return Principal(
+        proven.id, proven.proof, label, connection, agent, proven.grants, is_forwarded=not is_local, request=request
+    )
 
 
 def _peer(scope: Scope) -> str:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from computer_linker.approvals.approvals import Approver
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
-from computer_linker.providers.approvals import Approver
 from computer_linker.registry.context import Progress
 
 if TYPE_CHECKING:

@@ -1,10 +1,12 @@
-"""Converts a reply to the JSON of an MCP tool result, serialized once as bytes.
+"""Converts a reply to the members of an MCP tool result, serialized once as bytes, in one of two renderings.
 
-The text always has the whole answer, so that a client can work from the text alone. `structuredContent` repeats it, except
-beside an image (Codex would drop the image) and above 64 KB (it would double the message).
+`json`: the text always has the whole answer, so that a client can work from the text alone. `structuredContent` repeats it,
+except beside an image (Codex would drop the image) and above 64 KB (it would double the message).
+`model`: text for a model and no `structuredContent`, which some clients would show instead of the text.
 """
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import to_json
@@ -30,6 +32,47 @@ def result_json(reply: Reply, *, always_structured: bool = False) -> bytes:
     parts += [b',"isError":', failed]
     whole = b"".join(parts)
     return whole if len(whole) <= REPLY_LIMIT else result_json(_too_large(reply))
+
+
+def model_json(reply: Reply, text: bytes) -> bytes:
+    """The members in the `model` rendering, without `_meta` (see `envelope_meta`)."""
+    failed = b"true" if reply.envelope.get("ok") is False else b"false"
+    parts = [b'"content":[{"type":"text","text":', to_json(text.decode("utf-8", "replace")), b"}"]
+    parts += [_image(attachment) for attachment in reply.attachments]
+    parts += [b'],"isError":', failed]
+    whole = b"".join(parts)
+    return whole if len(whole) <= REPLY_LIMIT else result_json(_too_large(reply))
+
+
+def envelope_meta(envelope: dict[str, Any]) -> dict[str, Any]:
+    """What a program needs of the envelope beside a text for a model: the id, the outcome, the error's code, the effect."""
+    error = envelope.get("error")
+    facts = {
+        "operationId": envelope.get("operationId"),
+        "ok": envelope.get("ok", True),
+        "errorCode": error["code"] if isinstance(error, dict) else None,
+        "effect": envelope.get("effect"),
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def fit(text: bytes, cut: int, how_to_go_on: Callable[[int], str]) -> bytes:
+    """The start and the end of a text that is longer than the cut, and between them how to read what was left out."""
+    if len(text) <= cut:
+        return text
+    note = how_to_go_on(len(text)).encode()
+    room = max(0, cut - len(note) - 80)
+    head = _to_line_end(text[: room * 3 // 4].decode("utf-8", "ignore").encode())
+    tail = text[len(text) - room // 4 :].decode("utf-8", "ignore").encode()
+    left_out = len(text) - len(head) - len(tail)
+    middle = f"\n[{left_out} bytes left out. {how_to_go_on(len(head))}]\n"
+    return head + middle.encode() + tail
+
+
+def _to_line_end(text: bytes) -> bytes:
+    """The text up to its last whole line, unless that would leave out much."""
+    end = text.rfind(b"\n") + 1
+    return text[:end] if end > len(text) // 2 else text
 
 
 def _image(attachment: Attachment) -> bytes:

@@ -4,16 +4,11 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from computer_linker.policy.confirm import DIALOG_CHARACTERS, Asked, fits_a_dialog
-from computer_linker.policy.preview import beginning
-from computer_linker.providers.approvals import Answer, NeedsInput
+from computer_linker.approvals.request import DIALOG_CHARACTERS, Answer, ApprovalRequest, NeedsInput
+from computer_linker.policy.visible_text import beginning
 
 KEY = "confirm"
-_CHOICES: dict[str, Answer] = {
-    "Allow once": "yes",
-    "Allow for this session and scope": "yes_for_session",
-    "Do not allow": "no",
-}
+_CHOICES: dict[str, Answer] = {"Allow once": "yes", "Do not allow": "no"}
 
 
 def can_ask(capabilities: dict[str, Any] | None) -> bool:
@@ -22,15 +17,16 @@ def can_ask(capabilities: dict[str, Any] | None) -> bool:
     return type(elicitation) is dict and (not elicitation or "form" in elicitation)
 
 
-def question(asked: Asked) -> dict[str, Any]:
-    """The parameters of elicitation/create: what would change, the exact request, escaped, and three answers.
+def question(asked: ApprovalRequest) -> dict[str, Any]:
+    """The parameters of elicitation/create: what would change, the exact request, escaped, and the answers.
 
-    A dialog gives no sign of how much of a text it shows, so a long request can only be refused there.
+    It is information, and can refuse. It can allow only where the owner let this client's dialog do so, and only what it shows
+    whole: a dialog gives no sign of how much of a text it shows.
     """
-    choices, text = list(_CHOICES), asked.text
-    if not fits_a_dialog(asked):
+    choices, text = list(_CHOICES), asked.text if asked.fits_a_dialog else beginning(asked.text, DIALOG_CHARACTERS)
+    if not asked.may_allow_in_dialog:
         choices = [name for name, answer in _CHOICES.items() if answer == "no"]
-        text = f"{beginning(text, DIALOG_CHARACTERS)} It can be allowed where all of it is: computer-linker approvals."
+        text += "\n\nThe owner can allow it, where all of it is shown: computer-linker approvals"
     return {
         "message": f"{asked.asker} wants {asked.op} in scope {asked.scope}:\n\n{text}",
         "requestedSchema": {
@@ -52,12 +48,12 @@ def answer_of(response: Any) -> Answer | None:
     return _CHOICES.get(choice) if type(choice) is str else None
 
 
-async def ask_by_result(asked: Asked) -> Answer | None:
+async def ask_by_result(asked: ApprovalRequest) -> Answer | None:
     """The 2026-07-28 form: the call ends with a question, and is repeated with the answer."""
     raise NeedsInput(asked)
 
 
-def input_required(asked: Asked) -> bytes:
+def input_required(asked: ApprovalRequest) -> bytes:
     """The members of the InputRequiredResult. The state is a handle: its content never leaves this service."""
     requests = {KEY: {"method": "elicitation/create", "params": question(asked)}}
     value = {"resultType": "input_required", "inputRequests": requests, "requestState": asked.id}

@@ -10,13 +10,25 @@ from typing import Any, Literal
 from pydantic_core import to_json
 
 from computer_linker import __version__
+from computer_linker.approvals.approvals import Approver
+from computer_linker.approvals.request import NeedsInput
 from computer_linker.errors import LinkError
 from computer_linker.model.principal import Principal
 from computer_linker.model.request_id import MAX_ID
-from computer_linker.providers.approvals import Approver, NeedsInput
 from computer_linker.registry.context import Progress
-from computer_linker.transports.mcp.content import result_json
+from computer_linker.transports.mcp.answers import paged, rendered
 from computer_linker.transports.mcp.dialog import input_required
+from computer_linker.transports.mcp.profiles import (
+    META_RENDER,
+    META_SURFACE,
+    NOTHING_ASKED,
+    UNKNOWN,
+    Profile,
+    Render,
+    Requested,
+    profile_of,
+    requested_in_meta,
+)
 from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -24,6 +36,7 @@ MODERN_VERSION = "2026-07-28"
 META_VERSION = "io.modelcontextprotocol/protocolVersion"
 META_CLIENT = "io.modelcontextprotocol/clientInfo"
 META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+META_SERVER = "io.modelcontextprotocol/serverInfo"
 SERVER_INFO = {"name": "computer-linker", "title": "Computer Linker", "version": __version__}
 
 _ABSENT = frozenset(
@@ -47,6 +60,20 @@ class Negotiated:
     client_capabilities: dict[str, Any] | None = None
     handshake: dict[str, Any] | None = None
     """The initialize request, stored so that it can be replayed to the SDK."""
+    asked: Requested = NOTHING_ASKED
+    """What the connection asked for by its environment, headers or `_meta`."""
+    profile: Profile = UNKNOWN
+
+    @property
+    def render(self) -> Render:
+        """The rendering: what was asked for, else what the client's profile has."""
+        return self.asked.render or self.profile.render
+
+    def meet(self, client: str | None, meta: Any) -> None:
+        """Note the client's name and its own choices, which stand above those of its environment."""
+        self.client, self.profile = client, profile_of(client)
+        if type(meta) is dict and not meta.keys().isdisjoint(_CHOICES):
+            self.asked = requested_in_meta(meta).over(self.asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +93,14 @@ class FastPath:
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
+
+    def tools_for(self, negotiated: Negotiated) -> Tools:
+        """The tools of the connection's surface."""
+        return self.tools.on(negotiated.asked.surface)
+
+    def meet(self, message: dict[str, Any], negotiated: Negotiated) -> None:
+        """Note the client of a 2026-07-28 request, each of which carries it."""
+        self._is_modern(message.get("params"), negotiated)
 
     def answer(self, message: dict[str, Any], negotiated: Negotiated) -> bytes | None:
         """The result of a request that needs no work, as JSON; None when it is not one of these."""
@@ -92,7 +127,7 @@ class FastPath:
         if type(params) is not dict:
             return None
         name, arguments = params.get("name"), params.get("arguments")
-        if type(name) is not str or not self.tools.has(name):
+        if type(name) is not str or not self.tools_for(negotiated).has(name):
             return None
         if arguments is None:
             arguments = {}
@@ -111,16 +146,17 @@ class FastPath:
         self, call: ToolCall, negotiated: Negotiated, who: Principal, report: Progress | None, ask: Approver | None
     ) -> bytes:
         """Run the call and return the JSON of its result, with the era's fields; a question to the person is a result too."""
+        tools = self.tools_for(negotiated)
         try:
             if call.state is not None:
-                await self.tools.take_response(call.state, call.responses, who)
-            reply = await self.tools.call(call.name, call.arguments, who, report, ask)
+                await tools.take_response(call.state, call.responses, who)
+            reply = await tools.call(call.name, paged(tools, call, negotiated.profile), who, report, ask)
         except NeedsInput as needed:
             return input_required(needed.asked)
         except LinkError as error:
-            reply = await self.tools.refuse(call.arguments, who, error)
-        members = result_json(reply, always_structured=call.name in self.tools.always_structured)
-        return b"{" + members + (self._modern_tail if negotiated.era == "modern" else b"") + b"}"
+            reply = await tools.refuse(call.arguments, who, error)
+        members, meta = rendered(reply, tools, call, who, negotiated)
+        return _closed(members, meta, is_modern=negotiated.era == "modern")
 
     def _initialize(self, message: dict[str, Any], params: Any, negotiated: Negotiated) -> bytes | None:
         if negotiated.era == "modern" or type(params) is not dict:
@@ -133,7 +169,7 @@ class FastPath:
             return None
         negotiated.era, negotiated.handshake = "handshake", message
         negotiated.version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-        negotiated.client = client_name(client)
+        negotiated.meet(client_name(client), params.get("_meta"))
         negotiated.client_capabilities = capabilities
         return to_json(
             {
@@ -146,10 +182,18 @@ class FastPath:
 
     def _list(self, params: Any, negotiated: Negotiated) -> bytes | None:
         if negotiated.era == "handshake":
-            return b"{" + self._listed + b"}" if params is None or params.keys() <= {"_meta"} else None
+            return (
+                b"{" + b'"tools":' + self.listed(negotiated) + b"}"
+                if params is None or params.keys() <= {"_meta"}
+                else None
+            )
         if self._is_modern(params, negotiated) and params.keys() <= {"_meta"}:
-            return b"{" + self._listed + b',"ttlMs":0,"cacheScope":"private"' + self._modern_tail + b"}"
+            return b"{" + b'"tools":' + self.listed(negotiated) + _LISTED_FOR_AN_HOUR + _MODERN_TAIL + b"}"
         return None
+
+    def listed(self, negotiated: Negotiated) -> bytes:
+        """The tools of this connection, as JSON."""
+        return self.tools_for(negotiated).listing(negotiated.render, negotiated.profile)
 
     def _is_modern(self, params: Any, negotiated: Negotiated) -> bool:
         """True for a complete 2026-07-28 envelope; the first one sets the era of an undecided connection."""
@@ -162,16 +206,9 @@ class FastPath:
         if type(capabilities) is not dict or not (client is None or type(client) is dict):
             return False
         negotiated.era, negotiated.version = "modern", MODERN_VERSION
-        negotiated.client, negotiated.client_capabilities = client_name(client), capabilities
+        negotiated.meet(client_name(client), meta)
+        negotiated.client_capabilities = capabilities
         return True
-
-    @cached_property
-    def _listed(self) -> bytes:
-        return b'"tools":' + to_json(self.tools.listed)
-
-    @cached_property
-    def _modern_tail(self) -> bytes:
-        return b',"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":' + to_json(SERVER_INFO) + b"}"
 
     @cached_property
     def _discovered(self) -> bytes:
@@ -180,11 +217,26 @@ class FastPath:
                 "supportedVersions": [MODERN_VERSION],
                 "capabilities": {"tools": {"listChanged": False}},
                 "instructions": INSTRUCTIONS,
-                "ttlMs": 0,
+                "ttlMs": _HOUR_MS,
                 "cacheScope": "private",
             }
         )[1:-1]
-        return b"{" + members + self._modern_tail + b"}"
+        return b"{" + members + _MODERN_TAIL + b"}"
+
+
+def _closed(members: bytes, meta: dict[str, Any], *, is_modern: bool) -> bytes:
+    """The result object: its members, the era's own, and one `_meta`."""
+    if is_modern:
+        meta = {META_SERVER: SERVER_INFO, **meta}
+        members += b',"resultType":"complete"'
+    return b"{" + members + (b',"_meta":' + to_json(meta) if meta else b"") + b"}"
+
+
+_HOUR_MS = 3_600_000
+"""How long a client may keep the list of tools: it is constant while the service runs."""
+_LISTED_FOR_AN_HOUR = b',"ttlMs":%d,"cacheScope":"private"' % _HOUR_MS
+_MODERN_TAIL = b',"resultType":"complete","_meta":' + to_json({META_SERVER: SERVER_INFO})
+_CHOICES = frozenset({META_RENDER, META_SURFACE})
 
 
 _HANDSHAKE_CALL = frozenset({"name", "arguments", "_meta"})

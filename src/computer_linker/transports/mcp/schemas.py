@@ -5,8 +5,7 @@ from typing import Any
 from computer_linker.registry.operation import Operation
 
 _TARGET = {
-    "description": "What the operation is about: a path relative to the scope's root, a process, display or window id, "
-    "or for desktop acts a reference, selector or point.",
+    "description": "A path, a process, display or window id, or for desktop acts a reference, selector or point.",
     # Several types by anyOf: some clients do not support a list of types.
     "anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}],
 }
@@ -25,8 +24,13 @@ INFO_INPUT: dict[str, Any] = {
         "include": {
             "type": "array",
             "items": {"type": "string", "enum": INFO_PARTS},
-            "description": "Which parts to answer. Left out: all but `operations`.",
-        }
+            "description": "These parts in full. Left out: a short form of all, and a signature of each operation.",
+        },
+        "operations": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Schemas and an example of these, such as file.patch or git.*",
+        },
     },
     "additionalProperties": False,
 }
@@ -42,6 +46,7 @@ INFO_OUTPUT: dict[str, Any] = {
         "policy": {"type": "object"},
         "status": {"type": "object"},
         "operations": {"type": "array", "items": {"type": "object"}},
+        "signatures": {"type": "object"},
         "capabilities": {"type": "object"},
         "exposure": {"type": "object"},
     },
@@ -72,21 +77,27 @@ HISTORY_OUTPUT: dict[str, Any] = {
 }
 
 
-def operation_input(names: list[str]) -> dict[str, Any]:
-    """The envelope's schema with the names of the operations."""
+def operation_input() -> dict[str, Any]:
+    """The envelope's schema."""
     return {
         "type": "object",
         "properties": {
             "scope": {"type": "string", "description": "A scope id of get_computer_info."},
-            "op": {"type": "string", "description": "One of: " + " ".join(names)},
+            "op": {"type": "string", "description": "Such as file.read."},
             "target": _TARGET,
-            "input": {"type": "object", "description": "What the operation needs."},
-            "options": {"type": "object", "description": "Limits, filters and formats."},
+            "input": {"type": "object"},
+            "options": {"type": "object"},
             "confirm": _CONFIRM,
         },
         "required": ["scope", "op"],
         "additionalProperties": False,
     }
+
+
+def observe_input() -> dict[str, Any]:
+    """The same without `confirm`: what only observes is never asked about."""
+    schema = operation_input()
+    return {**schema, "properties": {name: part for name, part in schema["properties"].items() if name != "confirm"}}
 
 
 def expanded_input(operation: Operation) -> dict[str, Any]:

@@ -5,19 +5,21 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from computer_linker import __version__
+from computer_linker.approvals.approvals import Approver
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.model.principal import Principal
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
 from computer_linker.transports.mcp.fast_path import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
     SERVER_INFO,
+    Era,
     FastPath,
     Negotiated,
     ToolCall,
@@ -34,6 +36,8 @@ _REPLAYED = "computer-linker-replayed-handshake"
 
 FindPrincipal = Callable[[Any], Principal]
 """Returns the principal of a request from the SDK's request context."""
+FindNegotiated = Callable[[Any], Negotiated]
+"""Returns what is known of the client of a request, from the same context."""
 
 
 def load_sdk() -> None:
@@ -45,8 +49,15 @@ def load_sdk() -> None:
 class SdkSession:
     """The SDK's server for one line connection: takes the messages that the fast path does not answer."""
 
-    def __init__(self, tools: Tools, principal: Callable[[], Principal], send: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        principal: Callable[[], Principal],
+        negotiated: Callable[[], Negotiated],
+        send: Callable[[bytes], None],
+    ) -> None:
         self._send = send
+        self._negotiated = negotiated
         self._to_sdk, from_wire = anyio.create_memory_object_stream[Any](1000)
         self._task = asyncio.get_running_loop().create_task(self._serve(tools, principal, from_wire))
 
@@ -75,7 +86,7 @@ class SdkSession:
         from mcp_types import jsonrpc_message_adapter
         from pydantic import ValidationError
 
-        server = build_server(tools, lambda ctx: principal())
+        server = build_server(tools, lambda ctx: principal(), lambda ctx: self._negotiated())
         into, read_stream = anyio.create_memory_object_stream[Any](16)
         write_stream, out_of = anyio.create_memory_object_stream[Any](16)
 
@@ -100,7 +111,15 @@ class SdkSession:
             group.cancel_scope.cancel()
 
 
-def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
+def negotiated_over_http(ctx: Any) -> Negotiated:
+    """What is known of the client of an HTTP request; the endpoint notes it in the request's scope."""
+    known: Negotiated | None = ctx.request.scope.get("linker.negotiated")
+    return known if known is not None else Negotiated()
+
+
+def build_server(
+    tools: Tools, principal_of: FindPrincipal, negotiated_of: FindNegotiated = negotiated_over_http
+) -> "Server[Any]":
     """A low-level server whose only capability is our tools, run by the same fast path as everywhere."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
@@ -112,10 +131,12 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
             from mcp.shared.exceptions import MCPError
 
             raise MCPError(types.INVALID_PARAMS, "There is no page at this cursor: the tools are listed at once.")
-        return types.ListToolsResult.model_validate({"tools": tools.listed})
+        listed = fast_path.listed(negotiated_of(ctx))
+        return types.ListToolsResult.model_validate({"tools": json.loads(listed)})
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        if not tools.has(params.name):
+        known = negotiated_of(ctx)
+        if not fast_path.tools_for(known).has(params.name):
             from mcp.shared.exceptions import MCPError
 
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
@@ -125,7 +146,8 @@ def build_server(tools: Tools, principal_of: FindPrincipal) -> "Server[Any]":
             state=params.request_state,
             responses=_plain(params.input_responses),
         )
-        negotiated = Negotiated("modern" if ctx.protocol_version == MODERN_VERSION else "handshake")
+        era: Era = "modern" if ctx.protocol_version == MODERN_VERSION else "handshake"
+        negotiated = replace(known, era=era)
         raw: bytes | None = None
         with anyio.CancelScope() as work, _until_ended(ctx, work.cancel):
             async with courier(ctx.session.report_progress) as report:
@@ -167,7 +189,7 @@ def _dialog_of(ctx: Any) -> Approver | None:
     if ctx.protocol_version not in HANDSHAKE_VERSIONS:
         return ask_by_result
 
-    async def ask(asked: Asked) -> Answer | None:
+    async def ask(asked: ApprovalRequest) -> Answer | None:
         form = question(asked)
         result = await ctx.session.elicit_form(
             form["message"], form["requestedSchema"], related_request_id=ctx.request_id

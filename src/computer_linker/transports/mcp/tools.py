@@ -1,26 +1,35 @@
 """The MCP tools: their names and descriptions, and the dispatcher call of each."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from pydantic_core import to_json
+
+from computer_linker.approvals.approvals import Approvals, Approver
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import missing_capabilities, sees_scope
-from computer_linker.providers.approvals import Approvals, Approver
+from computer_linker.providers.kept_results import KeptResults
+from computer_linker.registry import shapes
 from computer_linker.registry.context import Progress
 from computer_linker.registry.operation import Operation
+from computer_linker.registry.signature import call_form
+from computer_linker.registry.text import PLAIN, Text
 from computer_linker.transports.mcp.dialog import KEY, answer_of
+from computer_linker.transports.mcp.model_text import ModelText
+from computer_linker.transports.mcp.profiles import Profile, Render
 from computer_linker.transports.mcp.schemas import (
     HISTORY_INPUT,
     HISTORY_OUTPUT,
     INFO_INPUT,
     INFO_OUTPUT,
     expanded_input,
+    observe_input,
     operation_input,
 )
 
@@ -49,6 +58,12 @@ class Tools:
         self._dispatcher = dispatcher
         self._introspection = introspection
         self.surface = surface or _requested_surface()
+        self._others: dict[str, Tools] = {self.surface: self}
+        self._listings: dict[tuple[Render, str], bytes] = {}
+        self._model_text = ModelText(dispatcher.catalog)
+        self._texts: dict[str, Text] = {}
+        self._operations: dict[str, str] = {}
+        """The operation of each tool that runs only one."""
         self.listed: list[dict[str, Any]] = []
         self._run: dict[str, Run] = {}
         self.always_structured: set[str] = set()
@@ -57,6 +72,37 @@ class Tools:
 
     def has(self, name: str) -> bool:
         return name in self._run
+
+    def on(self, surface: str | None) -> "Tools":
+        """The tools of another surface, which a connection asked for; these for None."""
+        if surface is None or surface == self.surface:
+            return self
+        if surface not in self._others:
+            self._others[surface] = Tools(self._dispatcher, self._introspection, surface)
+        return self._others[surface]
+
+    def listing(self, render: Render, profile: Profile) -> bytes:
+        """The list of tools as JSON: with output schemas only where results have structured content."""
+        key = (render, profile.title)
+        if key not in self._listings:
+            self._listings[key] = to_json([_listed(tool, render, profile) for tool in self.listed])
+        return self._listings[key]
+
+    def text(self, name: str, envelope: dict[str, Any], target: Any) -> str:
+        """The answer of a tool as text for a model."""
+        return self._model_text.of(envelope, target, self._texts.get(name, PLAIN))
+
+    def keep(self, envelope: dict[str, Any], who: Principal, text: bytes) -> None:
+        """Keep a text that was cut, for result.read."""
+        operation_id, scope = envelope.get("operationId"), str(envelope.get("scope", ""))
+        if operation_id is not None and "/" not in scope:
+            kept = self._dispatcher.services.use(KeptResults)
+            kept.keep(operation_id, who.id, scope, str(envelope.get("op")), text)
+
+    def operation_of(self, name: str, arguments: dict[str, Any]) -> Operation | None:
+        """The operation that a call of this tool runs; None for a tool that runs none, or an unknown name."""
+        wanted = self._operations.get(name, arguments.get("op") if name in _RUNS_ANY else None)
+        return self._dispatcher.catalog.by_name.get(wanted) if type(wanted) is str else None
 
     async def call(
         self,
@@ -101,9 +147,15 @@ class Tools:
         return await self._dispatcher.refuse(arguments, principal, error)
 
     def _build(self) -> None:
-        names = list(self._dispatcher.catalog.operations)
         self._add(
-            "get_computer_info", "Computer info", _INFO_TEXT, INFO_INPUT, self._info, output=INFO_OUTPUT, observes=True
+            "get_computer_info",
+            "Computer info",
+            _INFO_TEXT,
+            INFO_INPUT,
+            self._info,
+            output=INFO_OUTPUT,
+            observes=True,
+            text=_INFO_SHOWN,
         )
         if self.surface == "expanded":
             for operation in self._dispatcher.catalog.operations.values():
@@ -112,26 +164,31 @@ class Tools:
             self._add(
                 "computer_operation",
                 "Computer operation",
-                _OPERATION_TEXT,
-                operation_input(names),
+                self._operation_text(),
+                operation_input(),
                 self._dispatcher.call_wire,
             )
         if self.surface == "split":
-            observing = [op.name for op in self._dispatcher.catalog.operations.values() if op.effect is Effect.OBSERVE]
             self._add(
                 "computer_observe",
                 "Observe the computer",
                 _OBSERVE_TEXT,
-                operation_input(observing),
+                observe_input(),
                 self._observe,
                 observes=True,
             )
         self._add(
             "get_operation_history", "Operation history", _HISTORY_TEXT, HISTORY_INPUT, self._history,
-            output=HISTORY_OUTPUT, observes=True,
+            output=HISTORY_OUTPUT, observes=True, text=shapes.EVENTS,
         )  # fmt: skip
         if self.surface == "compatibility":
             self._add_older()
+
+    def _operation_text(self) -> str:
+        catalog = self._dispatcher.catalog
+        shown = [call_form(catalog.operations[name]) for name in MOST_USED if name in catalog.operations]
+        nouns = ", ".join(_nouns(catalog.operations.values()))
+        return _OPERATION_TEXT.format(signatures="\n".join(shown), nouns=nouns)
 
     def _add_older(self) -> None:
         from computer_linker.transports.compatibility.surface import Compatibility
@@ -151,6 +208,7 @@ class Tools:
         output: dict[str, Any] | None = None,
         observes: bool = False,
         destructive: bool = True,
+        text: Text = PLAIN,
     ) -> None:
         tool: dict[str, Any] = {
             "name": name,
@@ -158,7 +216,6 @@ class Tools:
             "description": description,
             "inputSchema": schema,
             "annotations": {
-                "title": title,
                 "readOnlyHint": observes,
                 "destructiveHint": destructive and not observes,
                 "idempotentHint": observes,
@@ -169,7 +226,7 @@ class Tools:
             tool["outputSchema"] = output
             self.always_structured.add(name)
         self.listed.append(tool)
-        self._run[name] = run
+        self._run[name], self._texts[name] = run, text
 
     def _add_expanded(self, operation: Operation) -> None:
         async def run(
@@ -178,9 +235,11 @@ class Tools:
             call = {**arguments, "op": operation.name}
             return await self._dispatcher.call_wire(call, principal, report, ask)
 
-        observes = operation.effect is Effect.OBSERVE and operation.name != "batch.run"
+        observes = _observes(operation)
+        name = operation.name.replace(".", "_")
+        self._operations[name] = operation.name
         self._add(
-            operation.name.replace(".", "_"), operation.name, operation.summary, expanded_input(operation), run,
+            name, operation.name, operation.summary, expanded_input(operation), run,
             observes=observes, destructive=operation.destructive,
         )  # fmt: skip
 
@@ -201,10 +260,27 @@ class Tools:
         operation = self._dispatcher.catalog.by_name.get(name) if isinstance(name, str) else None
         if operation is None:
             return await self._dispatcher.call_wire(arguments, principal, report, ask)
-        if operation.effect is not Effect.OBSERVE or operation.name == "batch.run":
+        if not _observes(operation):
             error = PermissionDenied(f"{name} changes something. computer_observe runs only operations that observe.")
             return await self._dispatcher.refuse(arguments, principal, error)
         return await self._dispatcher.call_wire(arguments, principal, report, ask)
+
+
+def _observes(operation: Operation) -> bool:
+    """True for an operation that changes nothing; a batch is what its steps are."""
+    return operation.effect is Effect.OBSERVE and operation.boundary != "mixed"
+
+
+def _nouns(operations: Iterable[Operation]) -> list[str]:
+    return list(dict.fromkeys(operation.noun for operation in operations))
+
+
+def _listed(tool: dict[str, Any], render: Render, profile: Profile) -> dict[str, Any]:
+    """A tool as one client gets it listed."""
+    kept = tool if render == "json" else {name: part for name, part in tool.items() if name != "outputSchema"}
+    if profile.declares_size and profile.cut is not None:
+        kept = {**kept, "_meta": {_META_SIZE: profile.cut}}
+    return kept
 
 
 def _requested_surface() -> str:
@@ -222,18 +298,50 @@ def check_arguments(arguments: Any) -> dict[str, Any]:
     return arguments
 
 
+_META_SIZE = "anthropic/maxResultSizeChars"
+_RUNS_ANY = frozenset({"computer_operation", "computer_observe"})
 _INSTANT_PARTS = frozenset({"identity", "platform", "service", "policy", "exposure"})
+
+
+def _scopes_shown(scopes: Any) -> str:
+    """One line a scope: what it is, what it allows, and what holds."""
+    lines = []
+    for scope in scopes:
+        policy = scope["capabilityPolicy"]
+        boundary = policy["boundary"].get("commands")
+        facts = [f"network {'yes' if policy['network'] else 'no'}", f"confirm {policy['confirm']}"]
+        facts += [f"commands: {boundary}"] if boundary else []
+        lines.append(f"scope {scope['id']} ({scope['type']}): {' '.join(scope['capabilities'])}; {'; '.join(facts)}")
+    return "\n".join(lines)
+
+
+def _signatures_shown(signatures: Any) -> str:
+    return "\n".join(line for lines in signatures.values() for line in lines)
+
+
+def _programs_shown(programs: Any) -> str:
+    return "programs: " + " ".join(name for name, program in programs.items() if program["available"])
+
+
+_INFO_SHOWN = Text(
+    {"scopes": _scopes_shown, "signatures": _signatures_shown, "tools": _programs_shown},
+    quiet=frozenset({"machineId", "exposure", "service", "policy"}),
+)
 _INFO_TEXT = (
-    "What this computer is, which scopes you may use, what each allows, which programs are there, and whether it is ready. "
-    'Call it first. include=["operations"] adds the whole operation catalogue with schemas and examples.'
+    "Which scopes you may use, what each allows, and a signature of every operation you can call. Call it first."
 )
+MOST_USED = (
+    "file.read file.write file.patch file.search file.find file.tree command.run git.status git.diff batch.run".split()
+)
+"""The operations whose signatures the description of computer_operation shows."""
 _OPERATION_TEXT = (
-    "Run one operation in a scope: files, search, code, git, commands, processes, packages, Codex, screen, desktop, artifacts, "
-    "history. The answer is an envelope {ok, operationId, scope, op, data | error, warnings, effect}. A command that exits "
-    "non-zero is ok with data.exitCode. batch.run takes up to 25 operations at once. Targets are relative to the scope's root."
+    "Run one operation in a scope. The commonest (`?`: may be left out):\n{signatures}\nMore for {nouns}: get_computer_info "
+    "lists them. Paths are relative to the scope's root."
 )
-_OBSERVE_TEXT = "Run one operation that only observes: it reads, lists, searches or looks, and changes nothing."
+_OBSERVE_TEXT = (
+    "As computer_operation, for operations that only observe, such as file.read, file.search, git.diff or command.read: "
+    "it changes nothing."
+)
 _HISTORY_TEXT = (
-    "What was done on this computer, by whom and with which outcome: views last, timeline, sessions, connections, "
-    "failed_replay and debug_bundle. Contents, typed text and secrets are never kept, so they are never here."
+    "What was done on this computer, by whom and with which outcome. It has no contents, typed text or secrets."
 )

@@ -13,15 +13,16 @@ from typing import Any, Literal
 import anyio
 from pydantic_core import to_json
 
+from computer_linker.approvals.approvals import Approver
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.model.request_id import first_id_of, id_of, request_id_of
-from computer_linker.policy.confirm import Asked
-from computer_linker.providers.approvals import Answer, Approver
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
 from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, ToolCall, fault_of
+from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested
 from computer_linker.transports.mcp.progress import Rising
 from computer_linker.transports.mcp.sdk import SdkSession
 
@@ -40,13 +41,18 @@ class Wire:
     """Serves one client until its input ends, then cancels its running requests."""
 
     def __init__(
-        self, fast_path: FastPath, principal: Callable[[Negotiated], Principal], read_fd: int, write_fd: int
+        self,
+        fast_path: FastPath,
+        principal: Callable[[Negotiated], Principal],
+        descriptors: tuple[int, int],
+        asked: Requested = NOTHING_ASKED,
     ) -> None:
+        """`descriptors` are those to read from and to write to; `asked` is what the client's environment chose."""
         self._fast_path = fast_path
         self._principal = principal
-        self._read_fd, self._write_fd = read_fd, write_fd
+        self._read_fd, self._write_fd = descriptors
         self._loop = asyncio.get_running_loop()
-        self._negotiated = Negotiated()
+        self._negotiated = Negotiated(asked=asked)
         self._pending = bytearray()
         self._out = bytearray()
         self._running: dict[str | int, asyncio.Task[None]] = {}
@@ -217,7 +223,7 @@ class Wire:
             return None
         return ask_by_result if self._negotiated.era == "modern" else self._elicit
 
-    async def _elicit(self, asked: Asked) -> Answer | None:
+    async def _elicit(self, asked: ApprovalRequest) -> Answer | None:
         self._asked_count += 1
         request_id = f"computer-linker-{self._asked_count}"
         answered = self._questions[request_id] = self._loop.create_future()
@@ -251,7 +257,12 @@ class Wire:
 
     def _pass_to_sdk(self, message: dict[str, Any]) -> None:
         if self._sdk is None:
-            self._sdk = SdkSession(self._fast_path.tools, lambda: self._principal(self._negotiated), self._send)
+            self._sdk = SdkSession(
+                self._fast_path.tools,
+                lambda: self._principal(self._negotiated),
+                lambda: self._negotiated,
+                self._send,
+            )
             if self._negotiated.handshake is not None:
                 self._sdk.replay(self._negotiated.handshake)
         self._sdk.feed(message)

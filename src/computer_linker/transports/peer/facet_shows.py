@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from computer_linker.approvals.request import Preview
 from computer_linker.computer.facets.accessibility import ElementId
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.remote.methods import Method
@@ -11,7 +12,6 @@ from computer_linker.computer.remote.process_wire import FarLaunch
 from computer_linker.errors import InvalidRequest
 from computer_linker.operations.command.preview import about_command
 from computer_linker.operations.desktop.preview import about, show_window
-from computer_linker.policy.confirm import About
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.ui.apps_shown import seen_app, seen_start
 from computer_linker.providers.ui.shown import SeenElement, seen_at, seen_at_focus
@@ -35,12 +35,12 @@ def shows_for(method: Method) -> Shows | None:
 
 
 async def _given(
-    shows: Callable[[Context, Method, dict[str, Any]], Awaitable[About]], method: Method, ctx: Context
-) -> About:
+    shows: Callable[[Context, Method, dict[str, Any]], Awaitable[Preview]], method: Method, ctx: Context
+) -> Preview:
     return await shows(ctx, method, method.from_params(ctx.payload.params))
 
 
-async def _pointer(ctx: Context, method: Method, given: dict[str, Any]) -> About:
+async def _pointer(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
     """The window and the element at the point; of a drag, at both of its ends."""
     if method.attribute != "drag":
         return about(ctx, await seen_at(ctx.computer, given["to"] if "to" in given else given["at"]))
@@ -53,7 +53,7 @@ async def _pointer(ctx: Context, method: Method, given: dict[str, Any]) -> About
     return about(ctx, first)
 
 
-async def _keyboard(ctx: Context, method: Method, given: dict[str, Any]) -> About:
+async def _keyboard(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
     seen = await seen_at_focus(ctx.computer)
     if "text" in given:
         _add_text(seen, "types", given["text"])
@@ -62,7 +62,7 @@ async def _keyboard(ctx: Context, method: Method, given: dict[str, Any]) -> Abou
     return about(ctx, seen)
 
 
-async def _control(ctx: Context, method: Method, given: dict[str, Any]) -> About:
+async def _control(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
     """The element of an id, its window, and the value it would get."""
     wanted: ElementId = given["element_id"]
     seen, accessibility = SeenElement(), ctx.computer.accessibility
@@ -84,11 +84,11 @@ async def _control(ctx: Context, method: Method, given: dict[str, Any]) -> About
     return about(ctx, seen)
 
 
-async def _window(ctx: Context, method: Method, given: dict[str, Any]) -> About:
+async def _window(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
     return await show_window(ctx, given["window_id"])
 
 
-async def _app(ctx: Context, method: Method, given: dict[str, Any]) -> About:
+async def _app(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
     excluded = ctx.scope.policy.excluded_applications
     is_start = method.attribute == "open"
     seen = await (
@@ -96,18 +96,18 @@ async def _app(ctx: Context, method: Method, given: dict[str, Any]) -> About:
         if is_start
         else seen_app(ctx.computer, given["app"], excluded)
     )
-    return About(tuple(seen.lines), seen.holds)
+    return Preview(tuple(seen.lines), seen.holds)
 
 
-async def _clip(ctx: Context, method: Method, given: dict[str, Any]) -> About:
+async def _clip(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
     clip: Clip = given["clip"]
     seen = SeenElement([f"puts {len(raw)} bytes of {kind} on the clipboard" for kind, raw in clip.forms.items()])
     if (text := clip.text) is not None:
         _add_text(seen, "as text", text)
-    return About(tuple(seen.lines), seen.holds)
+    return Preview(tuple(seen.lines), seen.holds)
 
 
-async def _process(ctx: Context) -> About:
+async def _process(ctx: Context) -> Preview:
     launch: FarLaunch = ctx.payload.method.from_params(ctx.payload.params)["launch"]
     return await about_command(ctx, list(launch.argv), ".")
 

@@ -12,7 +12,7 @@ from computer_linker.computer.remote.link import Offer, OfferedScope
 from computer_linker.errors import InvalidRequest, PermissionDenied
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
-from computer_linker.policy.preview import escaped
+from computer_linker.policy.visible_text import escaped
 from computer_linker.services import Services
 from computer_linker.transports.peer.table import Peer
 

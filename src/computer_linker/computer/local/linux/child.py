@@ -8,8 +8,9 @@ import socket
 from typing import Any, Protocol
 
 from computer_linker.computer.ending import Ending
-from computer_linker.computer.facets.processes import Ended, Launch, NamesChanged, PtySize, SignalName, Usage
+from computer_linker.computer.facets.processes import Echo, Ended, Launch, NamesChanged, PtySize, SignalName, Usage
 from computer_linker.computer.local.linux.child_streams import Streams, set_size
+from computer_linker.computer.local.linux.input_state import echo_of, waits_for_input
 from computer_linker.computer.local.linux.usage import usage_of
 from computer_linker.errors import ExecutionFailed
 
@@ -100,6 +101,14 @@ class LinuxChild(Ending):
 
     def usage(self) -> Usage | None:
         return usage_of(self.pid) if self.ended is None else None
+
+    def echo(self) -> Echo:
+        return echo_of(self.stdout) if self._is_pty and self.ended is None else "none"
+
+    def waits_for_input(self) -> bool | None:
+        if self.ended is not None:
+            return False
+        return waits_for_input(self.pid, self.stdin, is_pty=self._is_pty, is_wrapped=self._wrapped)
 
     def resize(self, size: PtySize) -> None:
         if self._is_pty:

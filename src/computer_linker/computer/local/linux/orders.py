@@ -87,6 +87,8 @@ def _mount(mount: Mount) -> tuple[Any, ...]:
             return mount.kind, at
         case "shown":
             return mount.kind, at, mount.index, mount.read_only
+        case "view":
+            return mount.kind, at, mount.index, mount.store
         case "link":
             return mount.kind, at, mount.target
         case _:

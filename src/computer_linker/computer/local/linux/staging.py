@@ -80,6 +80,8 @@ class _Root:
         move(base, open_path(AT_FDCWD, b"/tmp"))
         self.device = os.fstat(base).st_dev
         self._rooms = 0
+        self.lowers: list[tuple[bytes, int]] = []
+        """Viewed folders: the path inside, and the real folder below the overlay."""
         self.fd = self.room(STAGED_NAME.encode())
         self.empty_folder = read_only(clone(self.room(b"folder", 0o555)))
         os.close(os.open(b"file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0, dir_fd=base))
@@ -94,6 +96,11 @@ class _Root:
         name = name or b"room-%d" % self._rooms
         os.mkdir(name, mode, dir_fd=self.base)
         return open_path(self.base, name)
+
+    def attach(self, tree: int) -> int:
+        """Mount a detached tree outside the staged root: overlayfs takes only mounts of this namespace."""
+        move(tree, self.room())
+        return tree
 
     def is_ours(self, fd: int) -> bool:
         return os.fstat(fd).st_dev == self.device
@@ -148,6 +155,20 @@ def _show_held(root: _Root, at: bytes, trees: list[int], index: int, is_read_onl
     else:
         move(tree, point)
         root.fd = tree
+
+
+def _show_view(root: _Root, at: bytes, trees: list[int], index: int, store: int) -> None:
+    """Mount a held folder with an overlay: the program's changes go to the store's `upper`, the folder stays as it is."""
+    lower, kept = root.attach(read_only(trees[index])), root.attach(trees[store])
+    overlay = filesystem(
+        b"overlay",
+        (b"lowerdir", b"/proc/self/fd/%d" % lower),
+        (b"upperdir", b"/proc/self/fd/%d/upper" % kept),
+        (b"workdir", b"/proc/self/fd/%d/work" % kept),
+        (b"userxattr", None),
+    )
+    cover(root.point(at), overlay)
+    root.lowers.append((at, lower))
 
 
 def _make_room(root: _Root, at: bytes, _trees: list[int]) -> None:
@@ -223,22 +244,36 @@ def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, 
         raise Unstaged(errno.EINVAL, "mount")
     try:
         point = open_path(root.fd, at)
+        found = os.fstat(point)
+        if found.st_dev == root.device:
+            os.close(point)
+            return None, False
+        found = _below_view(root, at) or found
     except FileNotFoundError:
         return None, False
     except OSError as error:
         raise Unstaged(errno.ESTALE, "changed") from error
-    found = os.fstat(point)
-    if found.st_dev == root.device:
-        os.close(point)
-        return None, False
     if inode and (found.st_ino != inode or found.st_dev != device):
         raise Unstaged(errno.ESTALE, "changed")
     return point, _is_folder(found)
 
 
+def _below_view(root: _Root, at: bytes) -> os.stat_result | None:
+    """The real entry of a name in a viewed folder, whose overlay has inodes of its own; None outside of views."""
+    for above, lower in root.lowers:
+        if at.startswith(above + b"/"):
+            real = open_path(lower, at[len(above) + 1 :])
+            try:
+                return os.fstat(real)
+            finally:
+                os.close(real)
+    return None
+
+
 _KINDS: "dict[str, Any]" = {
     "system": _show_system,
     "shown": _show_held,
+    "view": _show_view,
     "room": _make_room,
     "devices": _make_devices,
     "link": _link,

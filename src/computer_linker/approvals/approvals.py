@@ -1,35 +1,46 @@
-"""Asks approvers about a request, and waits for an answer until the deadline."""
+"""Asks the owner about a request over every channel, and waits for an answer until the deadline."""
 
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import anyio
 from anyio import to_thread
 
+from computer_linker.approvals.ledger import Ledger
+from computer_linker.approvals.request import (
+    WAIT_S,
+    Answer,
+    ApprovalRequest,
+    Denied,
+    NeedsInput,
+    Preview,
+    still_needs_a_yes,
+)
+from computer_linker.approvals.standing import MINUTES, extents_of, policy_of, rest_of, standing_of
+from computer_linker.approvals.store import ApprovalStore
 from computer_linker.audit.faults import AuditUnavailable
-from computer_linker.errors import ConfirmRequired
+from computer_linker.errors import ConfigInvalid, ConfirmRequired, InvalidRequest, NoAnswer
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.event import Approval, Way
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.rights import Rights
 from computer_linker.model.scope import Scope
-from computer_linker.policy.confirm import About, Asked, Denied, Ledger, can_stand, counts_as_a_yes
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.policy.preview import escaped, preview
+from computer_linker.policy.visible_text import escaped, preview
 from computer_linker.services import Services
 
-Answer = Literal["yes", "yes_for_session", "no"]
-Approver = Callable[[Asked], Awaitable[Answer | None]]
+Approver = Callable[[ApprovalRequest], Awaitable[Answer | None]]
 """Shows a request to a person and returns their answer; None when this channel brought none."""
 
-FindApprover = Callable[[Asked], Awaitable[Approver | None]]
+FindApprover = Callable[[ApprovalRequest], Awaitable[Approver | None]]
 """Returns the approver of a channel for this request; None when the channel is not available."""
 
-Describe = Callable[[], Awaitable[About | None]]
+Describe = Callable[[], Awaitable[Preview | None]]
 """Returns what the request would change, as it is now."""
 
 
@@ -41,29 +52,22 @@ class Answerer(NamedTuple):
 
 
 class Yes(NamedTuple):
-    """An approval: a person's answer, and the request they saw; None for one that covers the whole session."""
+    """An approval: a person's answer, the request it is used for, and the standing approval that it comes from."""
 
     approval: Approval | None
-    asked: Asked | None
+    asked: ApprovalRequest
+    standing: str | None = None
 
 
-Record = Callable[[Asked, Answer, Answerer], Awaitable[str]]
+Record = Callable[[ApprovalRequest, Answer, Answerer], Awaitable[str]]
 """Records an answer in the history and returns its event's id."""
 
+log = logging.getLogger(__name__)
 PERSON = Principal("person", "approver", "desktop", "desktop")
 """The person at this computer, when not further identified."""
-WAIT_S = 60.0
 _PICTURE_S = 3.0
 _LONG = 100_000
 """Requests from this many bytes on are rendered in a worker thread."""
-
-
-class NeedsInput(Exception):
-    """Returns the question to the client as this call's result; the client repeats the call with the answer."""
-
-    def __init__(self, asked: Asked) -> None:
-        super().__init__(asked.id)
-        self.asked = asked
 
 
 @dataclass(slots=True)
@@ -81,15 +85,16 @@ class _Channel(NamedTuple):
     by: Answerer
 
 
-async def _no_about() -> About | None:
+async def _no_about() -> Preview | None:
     return None
 
 
 class Approvals:
-    """The ledger, the attached approvers, and the calls that wait for them."""
+    """The ledger, the standing approvals, the attached approvers, and the calls that wait for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: ApprovalStore) -> None:
         self.ledger = Ledger()
+        self.store = store
         self._approvers: dict[str, _Channel] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._changed = anyio.Event()
@@ -99,14 +104,15 @@ class Approvals:
 
     @classmethod
     def open(cls, services: Services) -> Self:
-        return cls()
+        return cls(ApprovalStore(services.home))
 
     async def issue(
-        self, call: Call, op: Rights, who: Principal, ttl_s: float, about: About | None = None
-    ) -> tuple[str, Asked]:
+        self, call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: float, about: Preview | None = None
+    ) -> tuple[str, ApprovalRequest]:
         """A token for exactly this call, and the request that now waits for a person."""
-        asked, canonical = _asked(call, op, who, ttl_s)
-        asked = await _shown_as(asked, canonical, about)
+        asked, canonical = _asked(call, op, scope, who, ttl_s)
+        asked = await _shown_as(asked, call, canonical, about)
+        await _photographed(asked)
         token = self.ledger.issue_token(asked)
         self._announce()
         return token, asked
@@ -120,38 +126,78 @@ class Approvals:
         Raises ConfirmRequired without a yes.
         """
         call = with_its_token(call)
-        fresh, canonical = _asked(call, op, who, WAIT_S)
+        fresh, canonical = _asked(call, op, scope, who, WAIT_S)
         if call.confirm is not None:
             return _yes_of(await self._confirm_by_token(call.confirm, who, fresh.digest))
-        if self.ledger.has_standing(who, scope.id):
-            return Yes(self.ledger.standing(who, scope.id), None)
         yes = self.ledger.spend_approval(who, fresh.digest, time.monotonic())
         if yes is not None:
             return _yes_of(yes)
         no = self.ledger.spend_denial(who, fresh.digest, time.monotonic())
         if no is not None:
             raise Denied(no)
-        asked = self._open_question(await _shown_as(fresh, canonical, await describe()), who)
+        fresh = await _shown_as(fresh, call, canonical, await describe())
+        standing = self.store.covering(fresh)
+        if standing is not None:
+            return Yes(standing.approval, fresh, standing.id)
+        await _photographed(fresh)
+        asked = self._open_question(fresh, who)
         was_shown, asked.is_dialog_over = asked.is_dialog_over, False
-        dialog = (
-            [] if ask is None or was_shown or who.is_remote else [_Channel(_dialog(ask, who), Answerer(who, "dialog"))]
-        )
+        asked.may_allow_in_dialog = self.may_allow_in_dialog(who, asked)
+        dialog = [] if ask is None or was_shown or who.is_remote else [_dialog(ask, who)]
         asked.is_in_dialog = bool(dialog)
         approvers = [*dialog, *await self._channels_for(asked)]
         if not approvers:
-            raise _no_yes(asked, was_shown=was_shown)
+            raise still_needs_a_yes(asked, was_shown=was_shown)
         await self._wait(asked, approvers)
         return _yes_of(asked)
 
-    async def take(self, asked_id: str, answer: Answer, by: Answerer) -> Asked | None:
+    def may_allow_in_dialog(self, who: Principal, asked: ApprovalRequest) -> bool:
+        """Whether a yes that the client itself reports counts as the owner's. The only place that decides it.
+
+        Only where the owner allowed this client by name, at this machine, and for what a dialog shows whole. The desktop bridge's
+        phrase reaches this only where the owner set `allowPhrase`.
+        """
+        is_allowed = self.store.allows_client(who) or (who.proof == "bridge" and not who.is_remote)
+        return is_allowed and asked.fits_a_dialog
+
+    def has_standing(self, call: Call, op: str, who: Principal) -> bool:
+        """Whether a standing yes may cover such a call; `confirm` decides it by what the call is for."""
+        mine = [one for one in self.store.standing if (one.principal, one.op, one.scope) == (who.id, op, call.scope)]
+        return bool(mine)
+
+    async def take(
+        self, asked_id: str, answer: Answer, by: Answerer, minutes: int | None = MINUTES
+    ) -> ApprovalRequest | None:
         """Record a person's answer, then apply it; None when nothing waits under this id any more."""
         asked = self.ledger.open(asked_id, time.monotonic())
-        return None if asked is None else self.answer(asked_id, answer, by, await self.record(asked, answer, by))
+        if asked is None:
+            return None
+        taken = self.answer(asked_id, answer, by, await self.record(asked, answer, by), minutes)
+        if answer in ("same", "shape"):
+            await self.save()
+        return taken
+
+    async def save(self) -> None:
+        """Write what stands. One that cannot be written does not stand."""
+        try:
+            await self.store.save()
+        except ConfigInvalid as error:
+            log.error("the standing approvals cannot be kept, so none is in force: %s", error.message)
+            self.store.keep_only(standing=lambda one: False)
 
     def answer(
-        self, asked_id: str, answer: Answer, by: Answerer = Answerer(PERSON, "terminal"), event: str = ""
-    ) -> Asked | None:
-        """Apply a person's answer that is in the history as `event`; only the first one counts."""
+        self,
+        asked_id: str,
+        answer: Answer,
+        by: Answerer = Answerer(PERSON, "terminal"),
+        event: str = "",
+        minutes: int | None = MINUTES,
+    ) -> ApprovalRequest | None:
+        """Apply a person's answer that is in the history as `event`; only the first one counts.
+
+        One that stands is in force from now on; `store.save` makes it survive the service. Raises InvalidRequest for an
+        extent that this request cannot get.
+        """
         now = time.monotonic()
         asked = self.ledger.open(asked_id, now)
         if asked is None:
@@ -159,21 +205,27 @@ class Approvals:
         if answer == "no":
             self.ledger.deny(asked_id, now, Approval("no", by.who.id, by.way, event))
         else:
-            given = Approval("yes", by.who.id, by.way, event, extent_of(asked, answer))
-            self.ledger.approve(asked_id, now, for_session=answer == "yes_for_session", by=given)
+            given = Approval("yes", by.who.id, by.way, event, "once" if answer == "yes" else answer)
+            if answer != "yes":
+                if answer not in extents_of(asked):
+                    raise InvalidRequest(f"{asked.op} of this caller can be allowed once only.")
+                self.store.add(standing_of(asked, answer, minutes, given))
+            self.ledger.approve(asked_id, now, given)
         if asked_id in self._waiting:
             self._waiting[asked_id].answered.set()
         self._announce()
         return asked
 
     async def end_of(self, principal: str | None) -> int:
-        """Drop a caller's questions and approvals."""
+        """Drop a caller's requests and approvals, those that stand too."""
         if principal is not None:
             self.ledger.forget_principal(principal)
+            if self.store.keep_only(standing=lambda one: one.principal != principal):
+                await self.save()
         self._announce()
         return 0
 
-    def waiting(self) -> list[Asked]:
+    def waiting(self) -> list[ApprovalRequest]:
         """The open questions."""
         return self.ledger.waiting(time.monotonic())
 
@@ -202,7 +254,7 @@ class Approvals:
         asked = self.ledger.find(asked_id)
         if asked is None or asked.bound != who.bound or not asked.is_in_dialog:
             raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
-        if answer is None or (answer != "no" and not counts_as_a_yes(who, asked)):
+        if answer is None or (answer != "no" and not self.may_allow_in_dialog(who, asked)):
             asked.is_dialog_over = True
             return
         await self.take(asked_id, answer, Answerer(who, "dialog"))
@@ -211,7 +263,7 @@ class Approvals:
             self.ledger.withdraw(asked)
             raise Denied(asked)
 
-    async def _confirm_by_token(self, token: str, who: Principal, digest: str) -> Asked:
+    async def _confirm_by_token(self, token: str, who: Principal, digest: str) -> ApprovalRequest:
         asked = self.ledger.of_token(token, who, digest, time.monotonic())
         if asked is not None and asked.state == "waiting" and (approvers := await self._channels_for(asked)):
             # The person who is there gets the time to answer about a token that waits for them.
@@ -219,12 +271,12 @@ class Approvals:
             _refuse_if_over(asked)
         return self.ledger.spend_token(token, who, digest, time.monotonic())
 
-    def _open_question(self, fresh: Asked, who: Principal) -> Asked:
+    def _open_question(self, fresh: ApprovalRequest, who: Principal) -> ApprovalRequest:
         """Open the question, reusing the id of an identical open one that no call waits for."""
         now = time.monotonic()
         asked = self.ledger.open_question(who, fresh.digest, now)
         if asked is not None and asked.id not in self._waiting:
-            if _holds(asked) == _holds(fresh):
+            if asked.holds == fresh.holds:
                 asked.expires_at = now + WAIT_S
                 return asked
             # It would show something else by now: an answer to the old question must not count for the new one.
@@ -233,13 +285,13 @@ class Approvals:
         self._announce()
         return fresh
 
-    async def _channels_for(self, asked: Asked) -> list["_Channel"]:
+    async def _channels_for(self, asked: ApprovalRequest) -> list["_Channel"]:
         """Every available approver for this request."""
         found = [await find(asked) for find in self._offers]
         notices = [_Channel(approver, Answerer(PERSON, "notification")) for approver in found if approver is not None]
         return [*self._approvers.values(), *notices]
 
-    async def _wait(self, asked: Asked, approvers: list["_Channel"]) -> None:
+    async def _wait(self, asked: ApprovalRequest, approvers: list["_Channel"]) -> None:
         """Return at a yes. An unanswered question stays open: a person may still find it in the list."""
         is_over = False
         try:
@@ -256,10 +308,12 @@ class Approvals:
                 raise Denied(asked)
             case "waiting" if question is not None:
                 raise question
+            case "waiting":
+                raise still_needs_a_yes(asked, was_shown=asked.is_in_dialog)
             case _:
-                raise _no_yes(asked, was_shown=asked.is_in_dialog)
+                raise _no_answer(asked)
 
-    async def _ask_all(self, asked: Asked, approvers: list["_Channel"]) -> NeedsInput | None:
+    async def _ask_all(self, asked: ApprovalRequest, approvers: list["_Channel"]) -> NeedsInput | None:
         """Ask all approvers at once until one answers, all return without an answer, or the time is over."""
         waiting = self._waiting.setdefault(asked.id, _Waiting())
         waiting.calls += 1
@@ -300,54 +354,46 @@ class Approvals:
         self._changed = anyio.Event()
 
 
-def extent_of(asked: Asked, answer: Answer) -> Literal["once", "session"]:
-    """What a yes allows: this request, or all of the caller's session in this scope."""
-    return "session" if answer == "yes_for_session" and can_stand(asked) else "once"
-
-
-def facts_of(asked: Asked, answer: Answer, way: Way) -> dict[str, str]:
+def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]:
     """The facts in an answer's event: its channel, and the request it is about."""
     request = {"asked": asked.id, "operation": asked.op, "inScope": asked.scope, "digest": asked.digest}
-    return {"way": way, **request, **({} if answer == "no" else {"extent": extent_of(asked, answer)})}
+    return {"way": way, **request, **({} if answer == "no" else {"extent": "once" if answer == "yes" else answer})}
 
 
-def _refuse_if_over(asked: Asked) -> None:
+def _refuse_if_over(asked: ApprovalRequest) -> None:
     """Raise for a question that was denied or not answered in time."""
     if asked.state == "denied":
         raise Denied(asked)
     if asked.state == "expired":
-        raise _no_yes(asked, was_shown=True)
+        raise _no_answer(asked)
 
 
-def _yes_of(asked: Asked) -> Yes:
+def _yes_of(asked: ApprovalRequest) -> Yes:
     return Yes(asked.answered, asked)
 
 
-async def _unrecorded(_asked: Asked, _answer: Answer, _by: Answerer) -> str:
+async def _unrecorded(_asked: ApprovalRequest, _answer: Answer, _by: Answerer) -> str:
     return ""
 
 
-def _dialog(ask: Approver, who: Principal) -> Approver:
-    """The client's own dialog, which may always refuse, and allows only what `counts_as_a_yes`."""
+def _dialog(ask: Approver, who: Principal) -> "_Channel":
+    """The client's own dialog: it may always refuse, and allows only where the owner lets it, once."""
 
-    async def put(asked: Asked) -> Answer | None:
+    async def put(asked: ApprovalRequest) -> Answer | None:
         answer = await ask(asked)
-        return answer if answer in (None, "no") or counts_as_a_yes(who, asked) else None
+        if answer in (None, "no"):
+            return answer
+        return "yes" if asked.may_allow_in_dialog else None
 
-    return put
-
-
-def seconds_left(asked: Asked) -> int:
-    """How long a person still has to answer."""
-    return max(0, round(asked.expires_at - time.monotonic()))
+    return _Channel(put, Answerer(who, "dialog"))
 
 
-def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> tuple[Asked, bytes]:
+def _asked(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: float) -> tuple[ApprovalRequest, bytes]:
     """The question about a request, its text not yet rendered, and the request's canonical bytes."""
     canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
     digest, now = digest_of(canonical), time.monotonic()
     principal, session, connection = who.bound
-    asked = Asked(
+    asked = ApprovalRequest(
         id=new_handle("ask"),
         op=op.name,
         scope=call.scope,
@@ -360,41 +406,30 @@ def _asked(call: Call, op: Rights, who: Principal, ttl_s: float) -> tuple[Asked,
         client=None if who.client is None else escaped(who.client),
         asked_at=now,
         expires_at=now + ttl_s,
+        policy=policy_of(scope, who),
     )
     return asked, canonical
 
 
-async def _shown_as(asked: Asked, canonical: bytes, about: About | None) -> Asked:
-    """The question with the whole request as text, and its preview."""
+async def _shown_as(asked: ApprovalRequest, call: Call, canonical: bytes, about: Preview | None) -> ApprovalRequest:
+    """The request with all of it as text, and its preview."""
     is_long = len(canonical) > _LONG
     asked.preview = (
         await to_thread.run_sync(preview, canonical, asked.digest) if is_long else preview(canonical, asked.digest)
     )
-    asked.about = about
-    if about is not None and about.photograph is not None:
-        with anyio.move_on_after(_PICTURE_S):
-            asked.picture = await about.photograph()
+    asked.about, asked.rest = about, rest_of(call, () if about is None else about.argv)
     return asked
 
 
-def _holds(asked: Asked) -> Mapping[str, str]:
-    return {} if asked.about is None else asked.about.holds
+async def _photographed(asked: ApprovalRequest) -> None:
+    if asked.about is not None and asked.about.photograph is not None:
+        with anyio.move_on_after(_PICTURE_S):
+            asked.picture = await asked.about.photograph()
 
 
-def _no_yes(asked: Asked, *, was_shown: bool) -> ConfirmRequired:
-    """The refusal of a call without a yes; while the question is open, with how a person can still answer."""
-    if asked.state != "waiting":
-        return ConfirmRequired(f"Nobody answered the question about {asked.op}.", approvalId=asked.id, answer="none")
-    why = (
-        "it was put to the client, whose dialog was closed without a yes (a client that nobody watches does that by itself)"
-        if was_shown
-        else "nobody is there to be asked"
-    )
-    return ConfirmRequired(
-        f"{asked.op} needs a person's yes, and {why}. A person can allow it with `computer-linker approvals`; then send "
-        f"the same request again within {WAIT_S:g} seconds.",
+def _no_answer(asked: ApprovalRequest) -> NoAnswer:
+    return NoAnswer(
+        f"No answer came in time to the request for {asked.op}, so nothing was done.",
         approvalId=asked.id,
-        digest=asked.digest,
         answer="none",
-        approveWith=f"computer-linker approvals allow {asked.id}",
     )

@@ -11,13 +11,12 @@ import anyio
 from anyio import to_thread
 from pydantic import Field
 
-from computer_linker.errors import NotFound
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.choices import Choice, choices_of
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.model.base import Model
-from computer_linker.policy.confirm import Asked
-from computer_linker.policy.preview import escaped
-from computer_linker.providers.approvals import Answer, Answerer, Approvals, facts_of, seconds_left
-from computer_linker.registry.context import Context
-from computer_linker.service.desktop_notice import NoticeApprover
+from computer_linker.model.event import Way
+from computer_linker.policy.visible_text import escaped
 from computer_linker.services import Services
 
 _WAIT_S = 20.0
@@ -37,19 +36,33 @@ class WaitingRequest(Model):
     principal: str
     client: Annotated[str | None, Field(description="What the client calls itself.")]
     seconds_left: int
+    choices: Annotated[list[Choice], Field(description="Answers that stand, with what each would cover.")] = []
     picture: Annotated[str | None, Field(description="A private file with a picture of where it would act.")] = None
 
 
-class Waiting(Model):
+class StandingApproval(Model):
+    """A yes that stands, for display."""
+
+    id: str
+    covers: str
+    expires_at: Annotated[str | None, Field(description="Null until it is revoked.")]
+    by: str
+    way: Way
+    answer: Annotated[str, Field(description="The operation id of the answer's event.")]
+
+
+class Listed(Model):
     waiting: list[WaitingRequest]
+    standing: list[StandingApproval] = []
+    clients: Annotated[list[str], Field(description="Clients whose dialog may approve.")] = []
 
 
 class TerminalApprovals:
     """The owner's terminals. While one is present, calls wait for its answer."""
 
     def __init__(self, services: Services) -> None:
-        self._approvals = services.use(Approvals)
-        self._approvals.offer(NoticeApprover(services).find)
+        self._services, self._approvals = services, services.use(Approvals)
+        self._choices: dict[str, list[Choice]] = {}
         self._pictures, self._one = Pictures(services.home / "approvals"), anyio.CapacityLimiter(1)
         self._presence: asyncio.Task[None] | None = None
         self._leases: dict[object, float] = {}
@@ -67,13 +80,29 @@ class TerminalApprovals:
             self._presence.cancel()
             await asyncio.wait([self._presence], timeout=5)
 
-    async def waiting(self) -> Waiting:
-        """Return the waiting requests. Pictures of others are removed."""
+    async def waiting(self) -> Listed:
+        """Return the waiting requests, and what the owner allowed beyond one. Pictures of others are removed."""
         waiting = self._approvals.waiting()
         places = await to_thread.run_sync(self._pictures.of, waiting, limiter=self._one)
-        return Waiting(waiting=[shown(asked, places.get(asked.id)) for asked in waiting])
+        self._choices = {asked.id: await self.choices(asked) for asked in waiting}
+        store = self._approvals.store
+        return Listed(
+            waiting=[shown(asked, places.get(asked.id), self._choices.get(asked.id, [])) for asked in waiting],
+            standing=[
+                StandingApproval(
+                    id=one.id, covers=one.text, expires_at=one.expires_at, by=one.by, way=one.way, answer=one.answer
+                )
+                for one in store.standing
+            ],
+            clients=[one.name for one in store.clients],
+        )
 
-    async def changed(self, known: set[str]) -> Waiting:
+    async def choices(self, asked: ApprovalRequest) -> list[Choice]:
+        """The answers of a request that stand; the history is read once for each."""
+        known = self._choices.get(asked.id)
+        return await choices_of(self._services, asked) if known is None else known
+
+    async def changed(self, known: set[str]) -> Listed:
         """Return when the waiting requests differ from those shown, or after a while; meanwhile calls wait for the terminal."""
         lease = object()
         self.stay(lease, _WAIT_S + _PRESENT_S)
@@ -100,7 +129,7 @@ class TerminalApprovals:
         """Register as an approver until every terminal has gone; calls that still wait are then answered."""
         gone = anyio.Event()
 
-        async def person(asked: Asked) -> Answer | None:
+        async def person(asked: ApprovalRequest) -> Answer | None:
             # The answer comes by `approvals.allow` or `approvals.deny`; this only keeps the call waiting for it.
             await gone.wait()
             return None
@@ -114,18 +143,7 @@ class TerminalApprovals:
         gone.set()
 
 
-async def answer_for_owner(ctx: Context, asked_id: str, answer: Answer) -> Asked:
-    """Apply the owner's answer; the event of this operation records it. Raises NotFound when nothing waits for it."""
-    asked = ctx.use(Approvals).answer(asked_id, answer, Answerer(ctx.principal, "terminal"), ctx.operation_id)
-    if asked is None:
-        raise NotFound("Nothing waits under that id any more: it was answered, withdrawn, or its time ran out.")
-    ctx.note(**facts_of(asked, answer, "terminal"))
-    ctx.effect = "confirmed"
-    await ctx.use(TerminalApprovals).waiting()
-    return asked
-
-
-def shown(asked: Asked, picture: str | None = None) -> WaitingRequest:
+def shown(asked: ApprovalRequest, picture: str | None = None, choices: Sequence[Choice] = ()) -> WaitingRequest:
     """Return a waiting request for display, with control characters escaped."""
     return WaitingRequest(
         id=asked.id,
@@ -136,7 +154,8 @@ def shown(asked: Asked, picture: str | None = None) -> WaitingRequest:
         details=[] if asked.about is None else list(asked.about.lines),
         principal=escaped(asked.principal),
         client=asked.client,
-        seconds_left=seconds_left(asked),
+        seconds_left=asked.seconds_left,
+        choices=list(choices),
         picture=picture,
     )
 
@@ -147,7 +166,7 @@ class Pictures:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def of(self, waiting: Sequence[Asked]) -> dict[str, str]:
+    def of(self, waiting: Sequence[ApprovalRequest]) -> dict[str, str]:
         """Write the picture of each waiting request and return the paths by id; blocking. Others are removed."""
         wanted = {f"{asked.id}.png": asked for asked in waiting if asked.picture is not None}
         if wanted:

@@ -1,0 +1,158 @@
+"""One request that waits for the owner: what it is bound to, what is shown of it, and what a yes to it is held to."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from computer_linker.errors import ConfirmRequired, Conflict, DeniedByPerson, ElementNotFound, LinkError, StaleReference
+from computer_linker.model.event import Approval
+from computer_linker.policy.visible_text import escaped
+
+State = Literal["waiting", "approved", "denied", "spent", "expired"]
+Answer = Literal["yes", "same", "shape", "no"]
+"""The owner's answer: once, this exact request again, requests of this shape, or no."""
+WAIT_S = 60.0
+DIALOG_CHARACTERS = 2600
+"""A client's dialog is trusted to show this much of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an approver is shown beside the request itself: what it would change, or what it would touch."""
+
+    lines: tuple[str, ...]
+    holds: Mapping[str, str] = field(default_factory=dict)
+    """State that must be unchanged right before the effect: digests by name. Empty when there is nothing to compare."""
+    photograph: Callable[[], Awaitable[bytes | None]] | None = None
+    """Takes a picture (PNG) of where it would act; only when a person is asked."""
+    fault: LinkError | None = None
+    """Why no preview could be made. An approval of what could not be shown is never used: ask again when it can be."""
+    argv: tuple[str, ...] = ()
+    """The program and its arguments, where it runs one."""
+    paths: tuple[str, ...] = ()
+    """The paths it changes, or the folder it works in."""
+
+
+@dataclass(slots=True)
+class ApprovalRequest:
+    """One request waiting for approval. Its id is stable and not secret; the token is secret."""
+
+    id: str
+    op: str
+    scope: str
+    digest: str
+    preview: str
+    principal: str
+    session: str
+    connection: str
+    client: str | None
+    asked_at: float
+    expires_at: float
+    about: Preview | None = None
+    rest: str = ""
+    """Digest of the parts of the request that every request of its shape has in common."""
+    policy: str = ""
+    """Identity of the scope's rules when it was asked."""
+    picture: bytes | None = None
+    token_hash: bytes | None = None
+    state: State = "waiting"
+    is_in_dialog: bool = False
+    """The client was asked to show it in its own dialog; only then does an answer from there count."""
+    may_allow_in_dialog: bool = False
+    """The owner lets this client's dialog approve."""
+    is_dialog_over: bool = False
+    """The client has shown it in its own dialog, without an answer."""
+    answered: Approval | None = None
+    """Who answered, and how."""
+
+    @property
+    def bound(self) -> tuple[str, str, str]:
+        """What an approval is bound to: `Principal.bound` of the caller."""
+        return (self.principal, self.session, self.connection)
+
+    @property
+    def asker(self) -> str:
+        """The requester for display: the name that the client gives itself, and its proven identity."""
+        principal = escaped(self.principal)
+        return principal if self.client is None else f"{self.client} ({principal})"
+
+    @property
+    def text(self) -> str:
+        """The whole request as plain text: what it would change or touch, then its exact bytes."""
+        lines = () if self.about is None else self.about.lines
+        return "\n".join([*lines, "", self.preview]) if lines else self.preview
+
+    @property
+    def holds(self) -> Mapping[str, str]:
+        """What a yes is held to."""
+        return {} if self.about is None else self.about.holds
+
+    @property
+    def seconds_left(self) -> int:
+        """How long the owner still has to answer."""
+        return max(0, round(self.expires_at - time.monotonic()))
+
+    @property
+    def fits_a_dialog(self) -> bool:
+        """True when a client's dialog is trusted to show the whole text; it does not report how much of it it shows."""
+        return len(self.text) <= DIALOG_CHARACTERS
+
+
+class NeedsInput(Exception):
+    """Returns the request to the client as this call's result; the client repeats the call with the answer."""
+
+    def __init__(self, asked: ApprovalRequest) -> None:
+        super().__init__(asked.id)
+        self.asked = asked
+
+
+class Denied(DeniedByPerson):
+    """A person denied the request."""
+
+    def __init__(self, asked: ApprovalRequest) -> None:
+        given = asked.answered
+        by = {} if given is None else {"by": given.by, "way": given.way}
+        super().__init__(f"A person said no to {asked.op}.", approvalId=asked.id, answer="no", **by)
+        self.approval = given
+
+
+def check_unchanged(asked: ApprovalRequest, now: Preview | None) -> None:
+    """Refuse when the state differs from what the person approved, or cannot be read again.
+
+    Raises:
+        StaleReference, ElementNotFound: the target is gone.
+        Conflict: the target changed, or cannot be read.
+    """
+    was, is_now = asked.about or Preview(()), now or Preview(())
+    fault = is_now.fault or was.fault
+    if isinstance(fault, StaleReference | ElementNotFound):
+        raise fault
+    if fault is not None:
+        raise Conflict(
+            f"What {asked.op} is for could not be looked at, so nothing was done. {fault.message}", changed=[]
+        )
+    changed = sorted(name for name in {*was.holds, *is_now.holds} if was.holds.get(name) != is_now.holds.get(name))
+    if changed:
+        raise Conflict(
+            f"What {asked.op} is for is no longer what the person was shown ({', '.join(changed[:3])}), so nothing was done. "
+            "Their yes is used up: send the request again to ask anew.",
+            changed=changed[:50],
+        )
+
+
+def still_needs_a_yes(asked: ApprovalRequest, *, was_shown: bool) -> ConfirmRequired:
+    """The refusal of a call whose request is still open, with how the owner can answer it."""
+    why = (
+        "the client's own dialog gave none that counts (by default only the owner's channels can approve)"
+        if was_shown
+        else "no approver is there to be asked"
+    )
+    return ConfirmRequired(
+        f"{asked.op} needs a person's yes, and {why}. The owner can allow it with `computer-linker approvals`; then send "
+        f"the same request again within {WAIT_S:g} seconds.",
+        approvalId=asked.id,
+        digest=asked.digest,
+        answer="none",
+        approveWith=f"computer-linker approvals allow {asked.id}",
+    )

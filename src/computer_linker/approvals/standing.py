@@ -1,0 +1,188 @@
+"""A yes that stands: which later requests it covers, in plain words, and until when.
+
+It is bound to the caller's proven identity and to the name the client gave itself, to the scope, and to the scope's rules as
+they were: another policy, another root or another client is asked anew.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from computer_linker.approvals.request import ApprovalRequest
+from computer_linker.model.base import Model
+from computer_linker.model.envelope import Call
+from computer_linker.model.event import Approval, Way
+from computer_linker.model.ids import new_handle
+from computer_linker.model.principal import NO_SESSION, Principal
+from computer_linker.model.scope import Scope
+from computer_linker.policy.commands import LAUNCHES_ANYTHING
+from computer_linker.policy.visible_text import escaped
+
+MINUTES = 60
+"""How long a standing yes lasts where the owner names no time."""
+_COMMAND_FIELDS = frozenset({"command", "script", "args", "source"})
+_LIMITS = frozenset({"timeoutSeconds", "maxOutputBytes", "waitSeconds"})
+_MAX_WORDS = 4
+_HAS_SUBCOMMANDS = frozenset(
+    "git npm pnpm yarn make just cargo go python python3 node deno bun ruby php docker podman".split()
+)
+"""Programs that can start others, and whose first word says what they do."""
+
+
+class Standing(Model):
+    """One standing yes, as the state folder keeps it."""
+
+    id: str
+    extent: Literal["same", "shape"]
+    op: str
+    scope: str
+    policy: Annotated[str, Field(description="Identity of the scope's rules; other rules end it.")]
+    principal: str
+    client: str | None
+    digest: Annotated[str | None, Field(description="Of the exact request and of what it was for; only of `same`.")] = (
+        None
+    )
+    words: Annotated[list[str], Field(description="The program and its first words.")] = []
+    folder: Annotated[str | None, Field(description="It covers this path and what is below.")] = None
+    rest: str = ""
+    by: str
+    way: Way
+    answer: Annotated[str, Field(description="The operation id of the answer's event.")]
+    created_at: str
+    expires_at: Annotated[str | None, Field(description="Null until it is revoked.")] = None
+
+    @property
+    def approval(self) -> Approval:
+        """The answer as the events of the calls it covers keep it."""
+        return Approval("yes", self.by, self.way, self.answer, self.extent)
+
+    def is_over(self, now: datetime | None = None) -> bool:
+        """True once its time is over."""
+        return self.expires_at is not None and datetime.fromisoformat(self.expires_at) <= (now or datetime.now(UTC))
+
+    def covers(self, asked: ApprovalRequest) -> bool:
+        """Whether this yes is for such a request. A request that could not be shown is never covered."""
+        same_caller = (self.principal, self.client) == (asked.principal, asked.client)
+        same_rules = (self.op, self.scope, self.policy) == (asked.op, asked.scope, asked.policy)
+        if self.is_over() or not same_caller or not same_rules or (asked.about and asked.about.fault):
+            return False
+        if self.extent == "same":
+            return self.digest == exact_digest(asked)
+        argv, paths = _facts(asked)
+        has_words = argv[: len(self.words)] == tuple(self.words) if self.words else not argv
+        is_below = all(is_beneath(path, self.folder) for path in paths) if self.folder is not None else not paths
+        return self.rest == asked.rest and has_words and is_below and bool(argv or paths)
+
+    @property
+    def text(self) -> str:
+        """What it covers, in plain words."""
+        who = f"by {self.client or escaped(self.principal)} in scope {self.scope}"
+        if self.extent == "same":
+            return f"this exact {self.op} again {who}, while what it is for stays as it is now"
+        what = f"commands that begin with `{escaped(' '.join(self.words))}`" if self.words else f"every {self.op}"
+        where = "" if self.folder is None else f" in {escaped(self.folder)} and below"
+        return f"{what}{' (' + self.op + ')' if self.words else ''}{where if self.folder != '.' else ' in the whole scope'} {who}"
+
+
+def standing_of(
+    asked: ApprovalRequest, extent: Literal["same", "shape"], minutes: int | None, by: Approval
+) -> Standing:
+    """The standing yes that this answer would make; `minutes` None is until it is revoked."""
+    now = datetime.now(UTC)
+    shape = extent == "shape"
+    argv, paths = _facts(asked)
+    return Standing(
+        id=new_handle("standing"),
+        extent=extent,
+        op=asked.op,
+        scope=asked.scope,
+        policy=asked.policy,
+        principal=asked.principal,
+        client=asked.client,
+        digest=None if shape else exact_digest(asked),
+        words=list(_first_words(argv)) if shape else [],
+        folder=_common_folder(paths, is_command=bool(argv)) if shape and paths else None,
+        rest=asked.rest if shape else "",
+        by=by.by,
+        way=by.way,
+        answer=by.answer,
+        created_at=_stamp(now),
+        expires_at=None if minutes is None else _stamp(now + timedelta(minutes=minutes)),
+    )
+
+
+def extents_of(asked: ApprovalRequest) -> tuple[Literal["same", "shape"], ...]:
+    """The standing answers that this request can get.
+
+    None where it could not be shown, or for callers without a session, who share one credential: it would hold for all of them.
+    """
+    if asked.session == NO_SESSION or (asked.about is not None and asked.about.fault is not None):
+        return ()
+    return ("same", "shape") if any(_facts(asked)) else ("same",)
+
+
+def exact_digest(asked: ApprovalRequest) -> str:
+    """Digest of the exact request together with everything that a yes to it is held to."""
+    return _digest([asked.digest, sorted(asked.holds.items())])
+
+
+def rest_of(call: Call, argv: Sequence[str]) -> str:
+    """Digest of what else requests of one shape share: a command's environment and input, and every option but limits."""
+    given = call.input if argv and type(call.input) is dict else {}
+    options = call.options if type(call.options) is dict else {}
+    kept = {name: value for name, value in given.items() if name not in _COMMAND_FIELDS}
+    return _digest([kept, {name: value for name, value in options.items() if name not in _LIMITS}])
+
+
+def policy_of(scope: Scope, who: Principal) -> str:
+    """The identity of a scope's rules (its roots, capabilities and policy) and of how the caller proved itself."""
+    return _digest([scope.model_dump(mode="json"), who.proof, who.is_forwarded])
+
+
+def is_beneath(path: str, folder: str | None) -> bool:
+    """Whether a path is this one or lies below it. `.` is the scope's first root alone; another root has a name of its own."""
+    if folder == ".":
+        return not path.startswith(("@", "/")) and ":" not in path
+    return folder is not None and (path == folder or path.startswith(folder.rstrip("/") + "/"))
+
+
+def _facts(asked: ApprovalRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return ((), ()) if asked.about is None else (asked.about.argv, asked.about.paths)
+
+
+def _first_words(argv: Sequence[str]) -> Sequence[str]:
+    """The program, its options and its first word: `git commit`, `rm -rf build`, `python -c CODE`.
+
+    Of a program that starts what its later words name, such as env or find, all words.
+    """
+    program = argv[0].rpartition("/")[2] if argv else ""
+    if program in LAUNCHES_ANYTHING and program not in _HAS_SUBCOMMANDS:
+        return argv
+    at = next((place for place, word in enumerate(argv) if place and not word.startswith("-")), len(argv) - 1)
+    return argv[: min(at + 1, _MAX_WORDS)] if at < _MAX_WORDS else argv
+
+
+def _common_folder(paths: Sequence[str], *, is_command: bool) -> str:
+    """The folder of the paths: of a command its own, of changes the nearest that has them all; one path at the top is its own."""
+    folders = [
+        path if is_command or (len(paths) == 1 and "/" not in path) else path.rpartition("/")[0] or "."
+        for path in paths
+    ]
+    common = folders[0]
+    while not all(is_beneath(folder, common) for folder in folders):
+        if common == ".":
+            break
+        common = common.rpartition("/")[0] or "."
+    return common
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def _stamp(when: datetime) -> str:
+    return when.isoformat(timespec="seconds")

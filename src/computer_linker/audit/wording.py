@@ -1,0 +1,205 @@
+"""Events in plain English, the same for the command line and the page: who, what, with which outcome, how long."""
+
+from typing import NamedTuple
+
+from computer_linker.model.history import HistoryEvent
+
+SHORT = 7
+"""The last characters of an operation id; the first are the time, which neighbours share."""
+
+PHRASES = {
+    "app.close": "closed the application", "app.focus": "focused the application", "app.list": "listed applications",
+    "app.open": "opened the application", "approvals.allow": "approved a request", "approvals.deny": "denied a request",
+    "approvals.phone": "paired a phone", "approvals.revoke": "ended standing approvals",
+    "artifact.attach": "kept as evidence", "artifact.capture": "kept a picture", "artifact.ingest": "kept evidence",
+    "artifact.list": "listed evidence", "artifact.read": "read evidence", "backend.status": "looked at the backends",
+    "batch.run": "ran a batch", "browser.check": "ticked a box", "browser.click": "clicked in the browser",
+    "browser.close": "closed the browser", "browser.console": "read the browser's console", "browser.date": "chose a date",
+    "browser.dialog": "answered a page's dialog", "browser.fill": "filled a field",
+    "browser.har": "recorded network traffic of", "browser.open": "opened a page", "browser.pdf": "printed a page",
+    "browser.press": "pressed a key in the browser", "browser.record": "recorded the browser",
+    "browser.screenshot": "took a picture of a page", "browser.select": "chose an option",
+    "browser.snapshot": "looked at a page", "browser.text": "read a page", "browser.trace": "traced the browser",
+    "browser.upload": "uploaded files", "browser.wait": "waited for a page", "client.remove": "took a client's setup back",
+    "client.setup": "set up a client", "clipboard.read": "read the clipboard", "clipboard.write": "wrote the clipboard",
+    "code.context": "looked at the project", "code.outline": "outlined", "code.search_symbols": "searched symbols in",
+    "codex.end": "an agent ended", "codex.list": "listed agent sessions", "codex.read": "read the agent session",
+    "codex.run": "ran an agent in", "codex.start": "started an agent in", "codex.stop": "stopped the agent session",
+    "command.list": "listed processes", "command.read": "read output of", "command.run": "ran", "command.send": "typed into",
+    "command.start": "started", "command.stop": "stopped", "computer.explain": "asked what is allowed",
+    "config.set": "changed the config", "confirm.issue": "asked for an approval", "confirm.list": "listed approvals",
+    "desktop.abort": "aborted its acts", "desktop.click": "clicked", "desktop.drag": "dragged",
+    "desktop.find": "looked for a control", "desktop.hotkey": "pressed keys", "desktop.move": "moved the pointer",
+    "desktop.observe": "looked at the desktop", "desktop.press": "pressed a key", "desktop.scroll": "scrolled",
+    "desktop.type_text": "typed text", "desktop.wait_until": "waited for the desktop", "doctor.fix": "repaired the setup",
+    "file.copy": "copied", "file.create": "created", "file.delete": "deleted", "file.find": "looked for files in",
+    "file.list": "listed", "file.mkdir": "made the folder", "file.move": "moved", "file.patch": "patched",
+    "file.read": "read", "file.read_many": "read several files", "file.search": "searched in", "file.stat": "looked at",
+    "file.tree": "listed the tree of", "file.undo": "took a change back", "file.write": "wrote",
+    "fleet.join": "joined a fleet", "fleet.leave": "left the fleet", "get_computer_info": "asked about this computer",
+    "get_operation_history": "read the history", "git.commit": "committed in", "git.diff": "read the git diff of",
+    "git.log": "read the git log of", "git.show": "read a commit of", "git.stage": "staged files in",
+    "git.status": "read the git status of", "git.unstage": "unstaged files in", "git.worktree_create": "made a worktree of",
+    "git.worktree_list": "listed worktrees of", "halt": "halted the desktop", "history.connections": "read the history",
+    "history.debug_bundle": "made a debug bundle", "history.failed_replay": "read what failed",
+    "history.last": "read the history", "history.prune": "pruned the history", "history.sessions": "read the history",
+    "history.summary": "read the history", "history.timeline": "read the history", "history.verify": "verified the history",
+    "hub.forget": "removed a machine", "hub.invite": "invited a machine", "hub.start": "started a hub",
+    "hub.stop": "stopped the hub", "hub.trust": "trusted a machine", "oauth.consent": "was given access",
+    "package.list": "listed scripts of", "package.run": "ran", "package.start": "started", "pause": "paused every client",
+    "peer.accept": "accepted a computer's changes", "peer.connect": "tried to connect",
+    "peer.copy": "copied between computers", "peer.listen": "changed the peer port", "peer.pair": "paired a computer",
+    "peer.remove": "removed a computer", "principal.end": "was ended with what it ran", "process.stop": "stopped",
+    "proof.attach": "kept as evidence", "proof.capture": "kept a picture", "resume": "resumed the desktop",
+    "scope.add": "added the scope", "scope.confirm": "confirmed the scope", "scope.edit": "changed the scope",
+    "scope.remove": "removed the scope", "screen.capture": "took a screenshot of",
+    "screen.capture_process": "took a picture of the process", "screen.capture_window": "took a picture of the window",
+    "screen.list": "listed displays and windows", "screen.ocr": "read the text on", "screen.record": "recorded the screen",
+    "service.install": "installed the service", "service.uninstall": "uninstalled the service",
+    "sessions.revoke": "ended sessions", "setup": "set this computer up", "stop": "stopped the service",
+    "token.rotate": "made a new owner token", "tunnel.start": "opened a tunnel", "tunnel.stop": "closed the tunnel",
+    "ui.tree": "read the controls of", "undo": "took a change back", "unpause": "let clients work again",
+    "window.close": "closed the window", "window.focus": "focused the window", "window.list": "listed windows",
+    "window.move": "moved the window",
+}  # fmt: skip
+"""A test compares this with the operations: each that leaves an event has a phrase."""
+_REASONS = {
+    "allowedCommands": "not an allowed command",
+    "deniedCommands": "a denied command",
+    "allowShell": "shell lines are not allowed",
+    "sandbox": "no sandbox to hold it",
+    "network": "no network for it",
+    "protected": "a protected file",
+    "path_out_of_scope": "outside the scope",
+    "permission_denied": "not allowed",
+    "paused": "clients are paused",
+    "grant": "not granted to this client",
+    "unknown_token": "wrong credential",
+}
+_EFFECTS = {"partial": "partly done", "unverifiable": "done, not verified", "suspected_noop": "no effect seen"}
+_DIGESTS = ("digest", "key_sha256", "hub_sha256")
+_MAX_FACT = 80
+
+
+class Described(NamedTuple):
+    """One event for a person to read."""
+
+    id: str
+    who: str
+    what: str
+    outcome: str
+    took: str
+
+
+def described(event: HistoryEvent) -> Described:
+    """The event in plain English."""
+    return Described(short_id(event["operationId"]), who(event), what(event), outcome(event), took(event["durationMs"]))
+
+
+def short_id(operation_id: str) -> str:
+    """What a person types; `history show` and `undo` take it, a prefix and the whole."""
+    return operation_id[-SHORT:]
+
+
+def who(event: HistoryEvent) -> str:
+    """The client by its name; the owner's own command line is `owner`."""
+    principal, client = event["principal"] or "", event["client"] or ""
+    if principal.startswith("cli:"):
+        name = "owner"
+    elif client and not client.startswith("["):
+        name = client
+    elif principal == "unauthenticated":
+        name = f"unknown ({event['connection']})"
+    else:
+        name = principal or "unknown"
+    machine = event.get("machine")
+    return f"{name} on {machine}" if machine else name
+
+
+def what(event: HistoryEvent) -> str:
+    """The act and its object: `ran npm test`, `wrote notes.txt`."""
+    op = event["op"]
+    act = PHRASES.get(op, op)
+    if not op:
+        act = "sent a request that cannot be read"
+    elif op.startswith("["):
+        act = "asked for an unknown operation"
+    about = _object(event)
+    if not about:
+        act = act.removesuffix(" of").removesuffix(" in")
+    return f"{act} {about}".strip()
+
+
+def outcome(event: HistoryEvent) -> str:
+    """The outcome with its reason; a program that failed is not `done`."""
+    code = event["errorCode"]
+    match event["outcome"]:
+        case "done":
+            return _ended(event)
+        case "refused":
+            reason = event["reason"] or code or ""
+            return f"refused: {_REASONS.get(reason, _plain(reason))}"
+        case "unknown":
+            return "unknown: the service ended"
+        case "changed":
+            return "this record was changed"
+        case "failed" if code in ("denied_by_person", "no_answer") or _is_no(event):
+            given = event["approval"]
+            return f"denied by {given['by']}" if given is not None else _plain(code or "denied")
+        case "failed":
+            return f"failed: {_plain(code or 'error')}"
+    return event["outcome"]
+
+
+def took(duration_ms: float | None) -> str:
+    """A duration in at most six characters."""
+    if duration_ms is None:
+        return ""
+    if duration_ms < 1000:
+        return f"{duration_ms:.0f}ms"
+    seconds = duration_ms / 1000
+    if seconds < 100:
+        return f"{seconds:.1f}s"
+    return f"{seconds / 60:.0f}min" if seconds < 6000 else f"{seconds / 3600:.1f}h"
+
+
+def approval_phrase(event: HistoryEvent) -> str | None:
+    """Who approved or denied it, where and for how much; None where no person was asked."""
+    given = event["approval"]
+    if given is None:
+        return None
+    verb = "approved" if given["said"] == "yes" else "denied"
+    return f"{verb} by {given['by']} ({given['way']}, {given['extent']})"
+
+
+def _ended(event: HistoryEvent) -> str:
+    summary = event["summary"]
+    if summary.get("timedOut"):
+        return "timed out"
+    if summary.get("exitCode"):
+        return f"exit {summary['exitCode']}"
+    if "exitCode" in summary:
+        return "done"
+    return _EFFECTS.get(event["effect"] or "", "done")
+
+
+def _is_no(event: HistoryEvent) -> bool:
+    return event["approval"] is not None and event["approval"]["said"] == "no"
+
+
+def _object(event: HistoryEvent) -> str:
+    """The path, the command line, or what an owner's act was about."""
+    if event["commandPreview"]:
+        return event["commandPreview"]
+    if event["target"] not in (None, "", "."):
+        return str(event["target"])
+    if isinstance(undone := event["summary"].get("undone"), str):
+        return short_id(undone)
+    if event["scope"]:
+        return event["scope"] if event["target"] is not None else ""
+    facts = {name: value for name, value in event["summary"].items() if value is not None and name not in _DIGESTS}
+    return " ".join(f"{name}={str(value)[:_MAX_FACT]}" for name, value in facts.items())
+
+
+def _plain(word: str) -> str:
+    return word.replace("_", " ")

@@ -1,0 +1,128 @@
+"""Repairs of a config document that does not validate: only where one result is right, and no right is added.
+
+A wrong type whose value has one meaning is converted (`"3939"`), a field that is nearly a known one is renamed, an unknown one is
+removed, and for any other wrong value the last valid config's is used. What is left is for the owner to correct.
+"""
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from computer_linker.config.load import Check, Document, document_of, with_identity
+from computer_linker.config.problems import Path, problems_in, similar_choice, similar_field, value_at
+from computer_linker.config.schema import Config
+from computer_linker.errors import ConfigInvalid, Problem
+
+_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class Mended:
+    """The document after the repairs, one sentence for each, and the problems that are left."""
+
+    value: dict[str, Any]
+    done: list[str]
+    left: list[Problem]
+
+
+def mended(raw: bytes, last_good: bytes | None, home: FilePath, check: Check | None = None) -> Mended:
+    """Repair the file's content; nothing is written. A file that is not JSON is replaced by the last valid one."""
+    good = _document(last_good)
+    try:
+        document = document_of(raw)
+    except ConfigInvalid as error:
+        if good is None:
+            return Mended({}, [], list(error.problems) or [Problem((), error.message)])
+        sentence = f"Put back the last valid config, because the file could not be read ({error.message})."
+        return Mended(good.value, [sentence], [])
+    value = copy.deepcopy(with_identity(document.value, home))
+    done: list[str] = []
+    for _ in range(_ROUNDS):
+        left = _problems(value, check)
+        repaired = [made for one in left if (made := _repaired(value, one, good)) is not None]
+        done += repaired
+        if not repaired:
+            break
+    return Mended(value, done, left)
+
+
+def _document(raw: bytes | None) -> Document | None:
+    try:
+        return document_of(raw) if raw is not None else None
+    except ConfigInvalid:
+        return None
+
+
+def _problems(value: dict[str, Any], check: Check | None) -> list[Problem]:
+    try:
+        config = Config.from_wire(value)
+    except ValidationError as error:
+        return problems_in(error, value)
+    return [Problem((), sentence, "check") for sentence in (check(config) if check is not None else [])]
+
+
+def _repaired(value: dict[str, Any], problem: Problem, good: Document | None) -> str | None:
+    """Repair one field in place and return what was done; None when there is no one right answer."""
+    name = ".".join(str(part) for part in problem.field)
+    if not problem.field:
+        return None
+    if problem.kind == "extra_forbidden":
+        return _renamed(value_at(value, problem.field[:-1]), problem.field, name)
+    for made in (*_converted(value, problem), *_before(value, problem.field, good)):
+        value_at(value, problem.field[:-1])[problem.field[-1]] = made
+        return f"Set `{name}` to a value that fits."
+    return None
+
+
+def _renamed(around: dict[str, Any], field: Path, name: str) -> str:
+    wrong = str(field[-1])
+    meant = similar_field(field)
+    given = around.pop(wrong)
+    if meant is None or meant in around:
+        return f"Removed `{name}`, which is not a field of the config."
+    around[meant] = given
+    return f"Renamed `{name}` to `{meant}`."
+
+
+def _converted(value: dict[str, Any], problem: Problem) -> list[Any]:
+    """The given value in the type that is wanted, as a list of one; empty when it has no single meaning."""
+    try:
+        given = value_at(value, problem.field)
+    except KeyError:
+        return []
+    kind = problem.kind
+    if kind == "int_type" and isinstance(given, str) and given.strip().isdecimal():
+        return [int(given)]
+    if kind in ("int_type", "int_from_float") and isinstance(given, float) and given.is_integer():
+        return [int(given)]
+    if kind == "bool_type" and given in ("true", "false"):
+        return [given == "true"]
+    if kind == "list_type" and isinstance(given, str):
+        return [[given]]
+    if kind == "string_type" and type(given) is int:
+        return [str(given)]
+    if kind == "literal_error":
+        meant = similar_choice(given, problem.text.partition(";")[0])
+        return [] if meant is None else [meant]
+    return []
+
+
+def _before(value: dict[str, Any], field: Path, good: Document | None) -> list[Any]:
+    """The last valid config's value of this field, as a list of one; a scope is found by its id."""
+    if good is None:
+        return []
+    path: Path = field
+    if len(field) > 2 and field[0] == "scopes":
+        try:
+            scope_id = value_at(value, (*field[:2], "id"))
+            scopes = [scope.get("id") for scope in good.value.get("scopes", [])]
+            path = ("scopes", scopes.index(scope_id), *field[2:])
+        except (KeyError, ValueError):
+            return []
+    try:
+        return [value_at(good.value, path)]
+    except KeyError:
+        return []

@@ -1,0 +1,94 @@
+"""References in a batch: a string `$N.field` stands for a field of the result of step N."""
+
+import re
+from typing import Any
+
+from pydantic_core import to_json, to_jsonable_python
+
+from computer_linker.errors import InvalidRequest
+
+_REFERENCE = re.compile(r"\$([1-9][0-9]?)(\.[A-Za-z_]\w{0,63}(?:\.\w{1,64}|\[[0-9]{1,6}\]){0,16})", re.ASCII)
+_ESCAPED = re.compile(r"\$(\$+[1-9][0-9]?\.[A-Za-z_].*)", re.DOTALL)
+_PART = re.compile(r"\w+")
+_MAX_BYTES = 16_000_000
+_MAX_DEPTH = 64
+
+
+class References:
+    """Replaces references by the results there are so far. What is put in keeps its type.
+
+    Only a whole string is a reference; `$$1.path` is the text `$1.path`.
+    """
+
+    def __init__(self) -> None:
+        self._results: list[Any] = []
+        self._room = _MAX_BYTES
+
+    def add(self, envelope: dict[str, Any]) -> None:
+        """Add the result of the next step."""
+        self._results.append(envelope)
+
+    def filled(self, value: Any, depth: int = 0) -> Any:
+        """The value with every reference replaced. Raises InvalidRequest for one that names nothing."""
+        if depth > _MAX_DEPTH:
+            raise InvalidRequest(f"A step of a batch is nested at most {_MAX_DEPTH} deep.")
+        if type(value) is str:
+            return self._text(value)
+        if type(value) is list:
+            return [self.filled(each, depth + 1) for each in value]
+        if type(value) is dict:
+            return {name: self.filled(each, depth + 1) for name, each in value.items()}
+        return value
+
+    def _text(self, text: str) -> Any:
+        if not text.startswith("$"):
+            return text
+        if (escaped := _ESCAPED.fullmatch(text)) is not None:
+            return escaped[1]
+        found = _REFERENCE.fullmatch(text)
+        return text if found is None else self._found(text, int(found[1]), _PART.findall(found[2]))
+
+    def _found(self, text: str, step: int, parts: list[str]) -> Any:
+        if step > len(self._results):
+            raise InvalidRequest(
+                f"{text[:80]} refers to step {step}, which has no result yet: {len(self._results)} ran before this one. "
+                f"Write ${text[:80]} for the text itself.",
+                reference=text[:80],
+            )
+        envelope = self._results[step - 1]
+        data = to_jsonable_python(envelope.get("data"), by_alias=True)
+        found, value, at = _walk(data, parts)
+        if not found and at == 0:
+            # `$1.operationId`, and `$1.data.path` for a caller that counts from the envelope.
+            found, value, _ = _walk(to_jsonable_python(envelope, by_alias=True), parts)
+        if not found:
+            raise InvalidRequest(_missing(text, step, data, parts, at), reference=text[:80])
+        self._room -= len(to_json(value))
+        if self._room < 0:
+            raise InvalidRequest(f"References of a batch bring in at most {_MAX_BYTES} bytes.", reference=text[:80])
+        return value
+
+
+def _walk(value: Any, parts: list[str]) -> tuple[bool, Any, int]:
+    """Whether the path leads to a value, the value (or the last one reached), and how many parts led there."""
+    for at, part in enumerate(parts):
+        if type(value) is dict and part in value:
+            value = value[part]
+        elif type(value) is list and part.isascii() and part.isdigit() and len(part) < 7 and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return False, value, at
+    return True, value, len(parts)
+
+
+def _missing(text: str, step: int, data: Any, parts: list[str], at: int) -> str:
+    """A sentence that names what there is in the place of what is missing."""
+    reached = _walk(data, parts[:at])[1]
+    place = f"${step}" + "".join(f".{part}" for part in parts[:at])
+    if type(reached) is dict and reached:
+        there = f"{place} has {', '.join(sorted(map(str, reached))[:12])}"
+    elif type(reached) is list:
+        there = f"{place} is a list of {len(reached)}"
+    else:
+        there = f"{place} has no fields" if reached is not None else f"{place} has no data"
+    return f"{text[:80]} names nothing: {there}. Write ${text[:80]} for the text itself."

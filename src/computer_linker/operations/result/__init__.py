@@ -1,0 +1,1 @@
+"""Long results of other operations."""

@@ -1,0 +1,1 @@
+"""view.*: what a command changed, held apart until it is kept or dropped."""

@@ -1,0 +1,147 @@
+"""view.keep: put what a view changed in place."""
+
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from pydantic import Field
+
+from computer_linker.approvals.request import Preview
+from computer_linker.computer.facets.files import Change
+from computer_linker.errors import Conflict, InvalidRequest, NotFound
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.model.paths import RootedPath
+from computer_linker.operations.view.show import NeverKept, view_show
+from computer_linker.policy.digest import digest_of_parts
+from computer_linker.providers.views.changes import ViewChange
+from computer_linker.providers.views.keeping import Keeping, discard, why_never_kept
+from computer_linker.providers.views.reading import ViewReader
+from computer_linker.providers.views.store import View, Views
+from computer_linker.registry import Context, Example, operation
+from computer_linker.undo.journal import UndoJournal
+
+_SHOWN = 200
+Found = list[tuple[RootedPath, ViewChange]]
+
+
+class KeepInput(Model):
+    paths: Annotated[
+        list[str] | None,
+        Field(
+            max_length=10_000,
+            description="Keep only these, each a path of view.show or a folder above some; all by default.",
+        ),
+    ] = None
+
+
+class Kept(Model):
+    view_id: str
+    paths: Annotated[list[str], Field(description="What was put in place; the first thousand.")]
+    kept: int
+    refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
+    left: Annotated[int, Field(description="How many changes stay in the view; 0 when the view is gone.")]
+
+
+async def show_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -> Preview:
+    """The diff and the list of names, held to what the folder and the view contain now."""
+    view = ctx.use(Views).find(target, ctx.scope.id, ctx.principal)
+    chosen, _, _ = _chosen(await run_sync(ViewReader.of(ctx, view).changes), ctx, input)
+    shown = await view_show.run(ctx, target)
+    verbs = [f"{change.action} {path.shown}" for path, change in chosen]
+    lines = [f"keeps what this command changed: {view.command}", *verbs[:_SHOWN]]
+    if len(verbs) > _SHOWN:
+        lines.append(f"… {len(verbs) - _SHOWN} more")
+    holds = {view.id: digest_of_parts(*map(repr, chosen))}
+    return Preview((*lines, *shown.diff.splitlines()), holds, paths=tuple(path.shown for path, _ in chosen))
+
+
+@operation(
+    "view.keep",
+    needs={Capability.FS_WRITE},
+    effect=Effect.CHANGE,
+    destructive=True,
+    awaits_intent=True,
+    asked_by=lambda policy: policy.outcome == "ask",
+    deadline_s=600,
+    shows=show_keep,
+    examples=[Example("Keep everything.", {"target": "01M7M8DX489Z9FBH6T8B0F3QGF"}, runs=False)],
+)
+async def view_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -> Kept:
+    """Put the changes of the view `target` in place: all of them or none, or all of the chosen ones. file.undo takes it back.
+
+    Refused with `conflict` where the folder changed meanwhile under one of these names; choose others, or drop the view.
+    """
+    views = ctx.use(Views)
+    view = views.find(target, ctx.scope.id, ctx.principal)
+    with views.busy(view):
+        kept = await _keep(ctx, view, input)
+    if not kept.left:
+        await run_sync(views.drop, view)
+    return kept
+
+
+async def _keep(ctx: Context, view: View, input: KeepInput) -> Kept:
+    reader = ViewReader.of(ctx, view)
+    found = await run_sync(reader.changes)
+    chosen, refused, left = _chosen(found, ctx, input)
+    conflicts = [path.shown for path, change in chosen if change.is_conflict]
+    if conflicts:
+        raise Conflict(
+            f"{len(conflicts)} of these changed in the folder since the view was made, first {conflicts[0]}. Nothing was kept.",
+            paths=conflicts[:100],
+        )
+    kept = ctx.use(UndoJournal).kept
+    with reader.opened() as roots:
+        keepings = [Keeping(root, upper, kept) for root, upper, _ in roots]
+        try:
+            changes = await run_sync(_planned, keepings, chosen)
+            if changes:
+                await ctx.change(changes)
+            else:
+                ctx.effect = "suspected_noop"
+        finally:
+            # What was put in place was moved from here; the rest is of a batch that failed.
+            await run_sync(kept.drop, [name for keeping in keepings for name in keeping.names])
+        if left:
+            await run_sync(discard, [(keeping.upper, keeping.root.root) for keeping in keepings], chosen)
+    shown = [path.shown for path, _ in chosen]
+    ctx.note(viewId=view.id, kept=len(shown))
+    return Kept(view_id=view.id, paths=shown[:1000], kept=len(shown), refused=refused, left=left)
+
+
+def _planned(keepings: list[Keeping], chosen: Found) -> list[Change]:
+    return [
+        change
+        for keeping in keepings
+        for change in keeping.plan([each for path, each in chosen if path.root == keeping.root.root])
+    ]
+
+
+def _chosen(found: Found, ctx: Context, input: KeepInput) -> tuple[Found, list[NeverKept], int]:
+    """The changes to make, those that are never made, and how many others stay in the view."""
+    reasons = [(path, why_never_kept(path, change)) for path, change in found]
+    refused = [NeverKept(path=path.shown, reason=why) for path, why in reasons if why is not None]
+    closed = {each.path for each in refused}
+    possible = [(path, change) for path, change in found if path.shown not in closed]
+    if input.paths is None:
+        return possible, refused, 0
+    wanted = [ctx.path(path, for_writing=True) for path in input.paths]
+    chosen = [(path, change) for path, change in possible if any(_is_in(path, above) for above in wanted)]
+    for given, above in zip(input.paths, wanted, strict=True):
+        if not any(_is_in(path, above) for path, _ in chosen):
+            raise NotFound(f"The view changes nothing at {given}.", path=given)
+    missing = [path for path, _ in chosen if (top := _new_folder(path, possible)) and top not in {p for p, _ in chosen}]
+    if missing:
+        raise InvalidRequest(f"{missing[0].shown} lies in a new folder; choose the folder too.", path=missing[0].shown)
+    return chosen, refused, len(possible) - len(chosen)
+
+
+def _is_in(path: RootedPath, above: RootedPath) -> bool:
+    return path.root == above.root and path.parts[: len(above.parts)] == above.parts
+
+
+def _new_folder(path: RootedPath, possible: Found) -> RootedPath | None:
+    """The outermost new folder that a path lies in."""
+    folders = (p for p, c in possible if c.after is not None and c.after.kind == "directory" and p != path)
+    return next((folder for folder in folders if _is_in(path, folder)), None)

@@ -1,0 +1,112 @@
+"""view.show: what keeping a view would change."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from pydantic import Field
+
+from computer_linker.model.base import Model
+from computer_linker.model.capability import Capability
+from computer_linker.model.effect import Effect
+from computer_linker.model.paths import RootedPath
+from computer_linker.providers.views.changes import Action, Kind, ViewChange
+from computer_linker.providers.views.keeping import why_never_kept
+from computer_linker.providers.views.reading import TextDifference, ViewReader
+from computer_linker.providers.views.store import Views
+from computer_linker.registry import Context, Example, operation
+
+
+class ShowOptions(Model):
+    max_changes: Annotated[int, Field(ge=1, le=10_000, description="List at most this many names.")] = 1000
+    max_diff_bytes: Annotated[int, Field(ge=0, le=2_000_000, description="Bytes of the differences together.")] = 60_000
+
+
+class ShownChange(Model):
+    path: str
+    action: Action
+    kind: Kind
+    additions: int
+    deletions: int
+    mode: Annotated[str, Field(description="The mode it gets, in octal; the present one for what is removed.")]
+    size: int
+    renamed_from: str | None = None
+
+
+class NeverKept(Model):
+    path: str
+    reason: str
+
+
+class ViewChanges(Model):
+    view_id: str
+    changes: list[ShownChange]
+    diff: Annotated[str, Field(description="A unified diff of the text files, as far as it fits.")]
+    hosts: Annotated[
+        list[str], Field(description="Hosts that its programs spoke to; not observed yet, so always empty.")
+    ]
+    conflicts: Annotated[list[str], Field(description="Paths that changed in the folder since; they cannot be kept.")]
+    refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
+    truncated: bool
+
+
+@operation(
+    "view.show",
+    needs={Capability.FS_READ},
+    effect=Effect.OBSERVE,
+    examples=[Example("What a view would change.", {"target": "01M7M8DX489Z9FBH6T8B0F3QGF"}, runs=False)],
+)
+async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOptions()) -> ViewChanges:
+    """Show what would change in the folder if the view `target` were kept: each name, and a diff of the text files."""
+    view = ctx.use(Views).find(target, ctx.scope.id, ctx.principal)
+    reader = ViewReader.of(ctx, view)
+    found = await run_sync(reader.changes)
+    listed = found[: options.max_changes]
+    refused = [
+        NeverKept(path=path.shown, reason=why) for path, change in found if (why := why_never_kept(path, change))
+    ]
+    closed = {each.path for each in refused}
+    readable = [(path, change) for path, change in listed if path.shown not in closed]
+    texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
+    diff, is_cut = _joined(list(texts.values()), options.max_diff_bytes)
+    return ViewChanges(
+        view_id=view.id,
+        changes=[_shown(path, change, texts.get(path.shown)) for path, change in listed],
+        diff=diff,
+        hosts=[],
+        conflicts=[path.shown for path, change in found if change.is_conflict],
+        refused=refused,
+        truncated=is_cut or len(found) > len(listed),
+    )
+
+
+def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None) -> ShownChange:
+    entry = change.after or change.before
+    assert entry is not None
+    former = None if change.source is None else RootedPath(path.root, change.source, path.rules, path.prefix).shown
+    return ShownChange(
+        path=path.shown,
+        action=change.action,
+        kind=entry.kind,
+        additions=text.additions if text else 0,
+        deletions=text.deletions if text else 0,
+        mode=f"{entry.mode:04o}",
+        size=entry.size,
+        renamed_from=former,
+    )
+
+
+def _joined(texts: Sequence[TextDifference], most: int) -> tuple[str, bool]:
+    """Whole differences of files as long as they fit."""
+    pieces: list[str] = []
+    size, is_cut = 0, False
+    for text in texts:
+        if text.lines is None or (text.additions, text.deletions) == (0, 0):
+            continue
+        piece = "".join(text.lines)
+        if size + len(piece.encode()) > most:
+            is_cut = True
+            continue
+        pieces.append(piece)
+        size += len(piece.encode())
+    return "".join(pieces), is_cut

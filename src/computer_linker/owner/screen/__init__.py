@@ -1,0 +1,1 @@
+"""Screenshots: whether they can be had, and for whom."""

@@ -1,0 +1,240 @@
+"""What a view would change: its overlay's upper folder compared with the real folder."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Literal
+
+from computer_linker.errors import LimitExceeded
+
+Parts = tuple[str, ...]
+Kind = Literal["file", "directory", "symlink", "other"]
+Action = Literal["added", "changed", "removed", "renamed"]
+MAX_CHANGES = 100_000
+_MAX_DEPTH = 200
+_OPAQUE = "user.overlay.opaque"
+OVERLAY_ATTRIBUTES = "user.overlay."
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name as it is, in the real folder or in the view."""
+
+    kind: Kind
+    size: int
+    mode: int
+    modified_ns: int
+    changed_ns: int
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewChange:
+    """One name that differs. A removed folder stands for everything in it; of an added one, each name is a change."""
+
+    parts: Parts
+    action: Action
+    before: Entry | None
+    after: Entry | None
+    is_conflict: bool = False
+    """The real folder changed here since the view was made."""
+    source: Parts | None = None
+    """The former name of a renamed file."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Compares one root of a view with its folder; both are open descriptors, and no link is followed."""
+
+    upper: int
+    lower: int
+    base_ns: int
+    changes: list[ViewChange] = field(default_factory=list)
+
+    def run(self) -> list[ViewChange]:
+        """All changes, ordered by path; renames are recognised by their content."""
+        self._folder(self.upper, self.lower, ())
+        self.changes.sort(key=lambda change: change.parts)
+        return self._with_renames()
+
+    def _folder(self, upper: int, lower: int | None, parts: Parts) -> None:
+        if len(parts) > _MAX_DEPTH:
+            raise LimitExceeded(f"The view has folders more than {_MAX_DEPTH} levels deep.")
+        names = os.listdir(upper)
+        for name in names:
+            self._name(upper, lower, name, (*parts, name))
+        if lower is not None and _is_opaque(upper):
+            # The folder was removed and made anew: what the new one lacks is gone.
+            for name in set(os.listdir(lower)) - set(names):  # noqa: PTH208  # an open folder has no path
+                self._add((*parts, name), "removed", entry_of(lower, name), None, lower)
+
+    def _name(self, upper: int, lower: int | None, name: str, parts: Parts) -> None:
+        found = os.stat(name, dir_fd=upper, follow_symlinks=False)
+        before = None if lower is None else entry_of(lower, name)
+        if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
+            # A whiteout: overlayfs marks a removed name with it, also one that was made in the view.
+            if before is not None:
+                self._add(parts, "removed", before, None, lower)
+            return
+        after = _entry(found)
+        if after.kind == "directory" and before is not None and before.kind == "directory":
+            if after.mode != before.mode:
+                self._add(parts, "changed", before, after)
+            self._both(upper, lower, name, parts)
+        elif after.kind == "directory":
+            self._add(parts, "added" if before is None else "changed", before, after, lower)
+            self._both(upper, None, name, parts)
+        elif before is None or before.kind == "directory":
+            self._add(parts, "added" if before is None else "changed", before, after, lower)
+        elif self._differs(upper, lower, name, before, after):
+            self._add(parts, "changed", before, after)
+
+    def _both(self, upper: int, lower: int | None, name: str, parts: Parts) -> None:
+        """Compare a folder of the view with the real one, or with none."""
+        with contextlib.ExitStack() as opened:
+            inner = [os.open(name, _FOLDER, dir_fd=folder) for folder in (upper, lower) if folder is not None]
+            for descriptor in inner:
+                opened.callback(os.close, descriptor)
+            self._folder(inner[0], inner[1] if len(inner) > 1 else None, parts)
+
+    def _differs(self, upper: int, lower: int | None, name: str, before: Entry, after: Entry) -> bool:
+        """A program that opened a file for writing and wrote nothing left a copy, which is no change."""
+        facts = (before.kind, before.mode, before.size, before.modified_ns)
+        if facts != (after.kind, after.mode, after.size, after.modified_ns):
+            return True
+        if after.kind == "symlink":
+            return os.readlink(name, dir_fd=upper) != os.readlink(name, dir_fd=lower)
+        if after.kind != "file":
+            return False
+        return digest_at(upper, name) != digest_at(lower, name) or _attributes(upper, name) != _attributes(lower, name)
+
+    def _add(
+        self, parts: Parts, action: Action, before: Entry | None, after: Entry | None, lower: int | None = None
+    ) -> None:
+        if len(self.changes) >= MAX_CHANGES:
+            raise LimitExceeded(f"The view changes more than {MAX_CHANGES} names.", limit=MAX_CHANGES)
+        is_conflict = before is not None and before.changed_ns > self.base_ns
+        if before is not None and before.kind == "directory" and lower is not None and not is_conflict:
+            is_conflict = any(entry.changed_ns > self.base_ns for _, entry in below(lower, parts[-1]))
+        self.changes.append(ViewChange(parts, action, before, after, is_conflict))
+
+    def _with_renames(self) -> list[ViewChange]:
+        """A removed and an added file of the same content are one renamed file; small files only where they are alone."""
+        gone: dict[tuple[int, str], list[ViewChange]] = {}
+        for change in self.changes:
+            if change.action == "removed" and change.before is not None and change.before.kind == "file":
+                digest = digest_below(self.lower, change.parts)
+                gone.setdefault((change.before.size, digest), []).append(change)
+        if not gone:
+            return self.changes
+        renamed: dict[Parts, ViewChange] = {}
+        sizes = {size for size, _ in gone}
+        for change in self.changes:
+            if change.action != "added" or change.after is None or change.after.kind != "file":
+                continue
+            if change.after.size not in sizes:
+                continue
+            matches = gone.get((change.after.size, digest_below(self.upper, change.parts)))
+            if matches:
+                old = matches.pop(0)
+                renamed[change.parts] = replace(change, action="renamed", source=old.parts, before=old.before)
+                renamed[old.parts] = replace(old, source=old.parts)
+        kept = (renamed.get(change.parts, change) for change in self.changes)
+        return [change for change in kept if not (change.action == "removed" and change.source)]
+
+
+def entry_of(folder: int, name: str) -> Entry | None:
+    """The entry of a name in an open folder; None when there is none."""
+    try:
+        return _entry(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def below(folder: int, name: str) -> Iterator[tuple[Parts, Entry]]:
+    """Everything inside a folder, by its path in it; parents first."""
+    try:
+        opened = os.open(name, _FOLDER, dir_fd=folder)
+    except NotADirectoryError:
+        return
+    try:
+        for inner in sorted(os.listdir(opened)):  # noqa: PTH208
+            entry = entry_of(opened, inner)
+            if entry is None:
+                continue
+            yield (inner,), entry
+            if entry.kind == "directory":
+                yield from (((inner, *parts), found) for parts, found in below(opened, inner))
+    finally:
+        os.close(opened)
+
+
+def digest_at(folder: int | None, name: str) -> str:
+    """The SHA-256 of a regular file in an open folder."""
+    opened = os.open(name, _FILE, dir_fd=folder)
+    digest = sha256()
+    try:
+        while data := os.read(opened, _CHUNK):
+            digest.update(data)
+    finally:
+        os.close(opened)
+    return digest.hexdigest()
+
+
+def _attributes(folder: int | None, name: str) -> dict[str, bytes]:
+    """The user's extended attributes of a file, without those of overlayfs."""
+    opened = os.open(name, _FILE, dir_fd=folder)
+    try:
+        names = (each for each in os.listxattr(opened) if each.startswith("user."))
+        return {each: os.getxattr(opened, each) for each in names if not each.startswith(OVERLAY_ATTRIBUTES)}
+    finally:
+        os.close(opened)
+
+
+def digest_below(folder: int, parts: Parts) -> str:
+    with_parent = open_parent(folder, parts)
+    try:
+        return digest_at(with_parent, parts[-1])
+    finally:
+        os.close(with_parent)
+
+
+def open_parent(folder: int, parts: Parts) -> int:
+    """Open the folder above a name, component by component without following links."""
+    opened = os.open(".", _FOLDER, dir_fd=folder)
+    for name in parts[:-1]:
+        above = opened
+        try:
+            opened = os.open(name, _FOLDER, dir_fd=above)
+        finally:
+            os.close(above)
+    return opened
+
+
+def _is_opaque(folder: int) -> bool:
+    try:
+        return os.getxattr(folder, _OPAQUE) == b"y"
+    except OSError:
+        return False
+
+
+_KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
+
+
+def _entry(found: os.stat_result) -> Entry:
+    return Entry(
+        _KINDS.get(stat.S_IFMT(found.st_mode), "other"),
+        found.st_size,
+        stat.S_IMODE(found.st_mode),
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_dev,
+        found.st_ino,
+    )

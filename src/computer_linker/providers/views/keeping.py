@@ -1,0 +1,179 @@
+"""Turns what a view would change into changes of the real folder: all of them, or chosen ones."""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from computer_linker.computer.facets.files import Change, MakeFolder, Mark, Remove, Restore
+from computer_linker.errors import LinkError
+from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import check_name
+from computer_linker.providers.views.changes import OVERLAY_ATTRIBUTES, Parts, ViewChange, open_parent
+from computer_linker.undo.store import KeptFiles
+
+_CHUNK = 1 << 20
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def why_never_kept(path: RootedPath, change: ViewChange) -> str | None:
+    """Why a change is not put in place whatever is chosen; None when it can be."""
+    kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
+    if "other" in kinds:
+        return "It is a device, a socket or a pipe."
+    try:
+        check_name(path, for_writing=True)
+        if change.source is not None:
+            check_name(RootedPath(path.root, change.source, path.rules, path.prefix), for_writing=True)
+    except LinkError as error:
+        return error.message
+    return None
+
+
+@dataclass(slots=True)
+class Keeping:
+    """Copies the entries of a view beside the undo journal, from where a batch of changes puts them in place.
+
+    They are copied, not linked: a descriptor that a program passed to another one must not reach what is kept.
+    """
+
+    root: RootedPath
+    upper: int
+    kept: KeptFiles
+    names: list[str] = field(default_factory=list)
+    """What was copied; the caller removes it when the changes are not made."""
+
+    def plan(self, changes: Sequence[ViewChange]) -> list[Change]:
+        """The changes that put these in place. A folder that is new goes in as a whole, with those of its names that are here."""
+        chosen = {change.parts for change in changes}
+        new_folders: list[Parts] = []
+        planned: list[Change] = []
+        for change in changes:
+            path = self.root.child(*change.parts)
+            planned += self._removals(path, change)
+            if any(change.parts[: len(folder)] == folder for folder in new_folders):
+                continue
+            if _is_mode(change):
+                planned.append(MakeFolder(path, mode=change.after.mode & 0o1777 if change.after else None))
+                continue
+            if change.after is not None and change.after.kind == "directory":
+                new_folders.append(change.parts)
+            if change.after is not None:
+                name = self._copied(change.parts, lambda parts: parts in chosen)
+                planned.append(Restore(path, name, _replaced(change)))
+        return planned
+
+    def _removals(self, path: RootedPath, change: ViewChange) -> list[Change]:
+        if change.source is not None:
+            return [Remove(self.root.child(*change.source), expect=_mark(change))]
+        if change.before is None or _is_mode(change) or _replaced(change) is not None:
+            return []
+        return [Remove(path, recursive=True, expect=_mark(change))]
+
+    def _copied(self, parts: Parts, wanted: Callable[[Parts], bool]) -> str:
+        name = secrets.token_hex(16)
+        self.names.append(name)
+        above = open_parent(self.upper, parts)
+        try:
+            copy_entry(above, parts[-1], self.kept.folder, name, parts, wanted)
+        finally:
+            os.close(above)
+        return name
+
+
+def _is_mode(change: ViewChange) -> bool:
+    """True for a folder that was there and has another mode."""
+    return (
+        change.before is not None
+        and change.after is not None
+        and change.before.kind == change.after.kind == "directory"
+    )
+
+
+def _mark(change: ViewChange) -> Mark | None:
+    before = change.before
+    if before is None or before.kind == "directory":
+        return None
+    return Mark(before.device, before.inode, before.size, before.modified_ns)
+
+
+def _replaced(change: ViewChange) -> Mark | None:
+    """The state that a restore replaces in one step; None where the name is free by then."""
+    before, after = change.before, change.after
+    if change.source is not None or before is None or after is None or {before.kind, after.kind} != {"file"}:
+        return None
+    return _mark(change)
+
+
+def copy_entry(
+    source: int, name: str, target: int, new_name: str, parts: Parts, wanted: Callable[[Parts], bool]
+) -> None:
+    """Copy one name with mode, times, attributes and link target; of a folder the names that are wanted."""
+    found = os.stat(name, dir_fd=source, follow_symlinks=False)
+    if stat.S_ISLNK(found.st_mode):
+        os.symlink(os.readlink(name, dir_fd=source), new_name, dir_fd=target)
+        os.utime(new_name, ns=(found.st_atime_ns, found.st_mtime_ns), dir_fd=target, follow_symlinks=False)
+        return
+    is_folder = stat.S_ISDIR(found.st_mode)
+    opened = os.open(name, _FOLDER if is_folder else _FILE, dir_fd=source)
+    try:
+        if is_folder:
+            os.mkdir(new_name, 0o700, dir_fd=target)
+            made = os.open(new_name, _FOLDER, dir_fd=target)
+        else:
+            made = os.open(new_name, _NEW, 0o600, dir_fd=target)
+        try:
+            if is_folder:
+                for inner in os.listdir(opened):  # noqa: PTH208
+                    if wanted((*parts, inner)):
+                        copy_entry(opened, inner, made, inner, (*parts, inner), wanted)
+            else:
+                _copy_bytes(opened, made)
+            _copy_facts(opened, made, found)
+        finally:
+            os.close(made)
+    finally:
+        os.close(opened)
+
+
+def _copy_bytes(source: int, target: int) -> None:
+    while os.copy_file_range(source, target, _CHUNK * 64):
+        pass
+
+
+def _copy_facts(source: int, target: int, found: os.stat_result) -> None:
+    for name in os.listxattr(source):
+        if name.startswith("user.") and not name.startswith(OVERLAY_ATTRIBUTES):
+            os.setxattr(target, name, os.getxattr(source, name))
+    # Without set-user-id bits: what runs with more rights than its caller needs the owner's own hand.
+    os.fchmod(target, found.st_mode & 0o1777)
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def discard(uppers: Sequence[tuple[int, str]], chosen: Sequence[tuple[RootedPath, ViewChange]]) -> None:
+    """Remove kept names from the view, so that the real folder shows there again."""
+    for upper, root in uppers:
+        for path, change in reversed(chosen):
+            if path.root != root:
+                continue
+            for parts in (change.parts, *([change.source] if change.source else [])):
+                above = open_parent(upper, parts)
+                try:
+                    _unlink(above, parts[-1])
+                finally:
+                    os.close(above)
+
+
+def _unlink(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        # Changes are ordered parents first and removed in reverse, so nothing kept is left in it.
+        with contextlib.suppress(OSError):
+            os.rmdir(name, dir_fd=folder)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,113 @@
+"""Reads what a view would change, with text differences, from the folders of a scope."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from computer_linker.changes.difference import MAX_BYTES, unified
+from computer_linker.computer.base import Computer
+from computer_linker.errors import Conflict
+from computer_linker.model.paths import RootedPath
+from computer_linker.model.scope import Scope
+from computer_linker.providers.views.changes import Comparison, Parts, ViewChange, open_parent
+from computer_linker.providers.views.store import View, Views
+
+_DIFF_S = 2.0
+
+
+class CallContext(Protocol):
+    """The part of a running operation's context that is needed here."""
+
+    scope: Scope
+    computer: Computer
+
+    def path(self, target: str, *, for_writing: bool = False) -> RootedPath: ...
+
+    def use(self, kind: type[Views]) -> Views: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextDifference:
+    """The difference of one file as a unified diff; None lines where it is no text, or too large."""
+
+    lines: list[str] | None
+    additions: int
+    deletions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewReader:
+    """Compares a view with the scope's folders as they are now. Blocking: use it in a worker thread."""
+
+    view: View
+    roots: tuple[RootedPath, ...]
+    open_folder: Callable[[RootedPath], int]
+    hold: Callable[[View], tuple[int, ...]]
+
+    @classmethod
+    def of(cls, ctx: CallContext, view: View) -> Self:
+        """Raises Conflict when the scope has other folders than when the view was made."""
+        if tuple(ctx.scope.roots) != view.roots:
+            raise Conflict("The scope's folders were changed since this view was made. Drop it.", viewId=view.id)
+        several = len(view.roots) > 1
+        roots = tuple(ctx.path(f"@{index}" if several else ".") for index in range(len(view.roots)))
+        return cls(view, roots, ctx.computer.files.open_folder, ctx.use(Views).hold)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[list[tuple[RootedPath, int, int]]]:
+        """Each root with its view's upper folder and the real folder, open."""
+        with contextlib.ExitStack() as stack:
+            found: list[tuple[RootedPath, int, int]] = []
+            stores = self.hold(self.view)
+            for store in stores:
+                stack.callback(os.close, store)
+            for root, store in zip(self.roots, stores, strict=True):
+                upper = os.open("upper", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=store)
+                stack.callback(os.close, upper)
+                lower = self.open_folder(root)
+                stack.callback(os.close, lower)
+                found.append((root, upper, lower))
+            yield found
+
+    def changes(self) -> list[tuple[RootedPath, ViewChange]]:
+        """Every change with its path in the scope."""
+        with self.opened() as roots:
+            return [
+                (root.child(*change.parts), change)
+                for root, upper, lower in roots
+                for change in Comparison(upper, lower, self.view.base_ns).run()
+            ]
+
+    def differences(self, changes: list[tuple[RootedPath, ViewChange]]) -> list[TextDifference]:
+        """The text difference of each, within a time limit for all of them."""
+        until = time.monotonic() + _DIFF_S
+        with self.opened() as roots:
+            places = {root.root: (upper, lower) for root, upper, lower in roots}
+            return [_difference(path, change, *places[path.root], until) for path, change in changes]
+
+
+def _difference(path: RootedPath, change: ViewChange, upper: int, lower: int, until: float) -> TextDifference:
+    kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
+    sizes = [entry.size for entry in (change.before, change.after) if entry is not None]
+    if kinds != {"file"} or max(sizes) > MAX_BYTES or time.monotonic() > until:
+        return TextDifference(None, 0, 0)
+    before = None if change.before is None else _read(lower, change.source or change.parts)
+    after = None if change.after is None else _read(upper, change.parts)
+    lines = unified(path.shown, before, after, until)
+    if lines is None:
+        return TextDifference(None, 0, 0)
+    body = lines[2:]
+    return TextDifference(lines, sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body))
+
+
+def _read(folder: int, parts: Parts) -> bytes:
+    above = open_parent(folder, parts)
+    try:
+        opened = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=above)
+    finally:
+        os.close(above)
+    with os.fdopen(opened, "rb") as file:
+        return file.read(MAX_BYTES + 1)

@@ -1,0 +1,167 @@
+"""The stored views: for each a private folder with the changes, and a record of what it is for."""
+
+import contextlib
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Self
+
+from computer_linker.errors import Conflict, LimitExceeded, NotFound
+from computer_linker.model.ids import new_ulid
+from computer_linker.model.principal import Principal
+from computer_linker.model.times import shown_ns
+from computer_linker.services import Services
+
+MAX_VIEWS = 200
+MAX_OF_ONE = 50
+"""Views of one principal."""
+MAX_AGE_S = 7 * 86_400
+_RECORD = "view.json"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One view: whose it is, and the folders it covers, in the order of the scope's roots."""
+
+    id: str
+    scope_id: str
+    principal: str
+    op: str
+    command: str
+    """The masked command line that it was made for."""
+    roots: tuple[str, ...]
+    created_at: str
+    base_ns: int
+    """The change time that an entry of the folders must not be newer than: it was changed elsewhere since."""
+
+
+@dataclass(slots=True)
+class Views:
+    """All views of one state folder."""
+
+    folder: Path
+    running: Counter[str] = field(default_factory=Counter)
+    """How many programs run in each view."""
+
+    @classmethod
+    def open(cls, services: Services) -> Self:
+        made = cls(services.home / "views")
+        made.drop_old()
+        return made
+
+    def create(self, scope_id: str, principal: Principal, roots: Sequence[str], op: str, command: str) -> View:
+        """Create a view with no change in it. Raises LimitExceeded when this principal has too many."""
+        self.drop_old()
+        known = self._all()
+        mine = [view for view in known if view.principal == principal.id]
+        if len(mine) >= MAX_OF_ONE or len(known) >= MAX_VIEWS:
+            raise LimitExceeded(
+                "There are too many views. Keep or drop one first: view.list shows them.", views=len(mine)
+            )
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        view_id = new_ulid()
+        place = self.folder / view_id
+        place.mkdir(mode=0o700)
+        for index in range(len(roots)):
+            for name in ("upper", "work"):
+                (place / str(index) / name).mkdir(mode=0o700, parents=True)
+        # By the file system's own clock, which also sets the times it is compared with.
+        base_ns = place.stat().st_ctime_ns
+        view = View(view_id, scope_id, principal.id, op, command, tuple(roots), shown_ns(base_ns), base_ns)
+        record = place / f".{_RECORD}"
+        record.write_text(json.dumps(asdict(view)))
+        record.rename(place / _RECORD)
+        return view
+
+    def find(self, view_id: str, scope_id: str, caller: Principal) -> View:
+        """Find a view of this scope. Raises NotFound, with the same message for another principal's."""
+        view = self._read(view_id) if view_id.isalnum() else None
+        if view is None or view.scope_id != scope_id or not caller.owns(view.principal):
+            raise NotFound("There is no such view: it was kept or dropped, or is too old. view.list shows them.")
+        return view
+
+    def listed(self, scope_id: str, caller: Principal) -> list[View]:
+        """The caller's views in this scope, the newest first."""
+        mine = [view for view in self._all() if view.scope_id == scope_id and caller.owns(view.principal)]
+        return sorted(mine, key=lambda view: view.id, reverse=True)
+
+    def hold(self, view: View) -> tuple[int, ...]:
+        """Descriptors of the folders that take the changes of each root."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        with contextlib.ExitStack() as opened:
+            held: list[int] = []
+            for index in range(len(view.roots)):
+                held.append(os.open(self.folder / view.id / str(index), flags))
+                opened.callback(os.close, held[-1])
+            opened.pop_all()
+        return tuple(held)
+
+    def refuse_running(self, view: View) -> None:
+        """Refuse to decide on changes that a program is still making."""
+        if self.running[view.id]:
+            raise Conflict("A program still runs in this view. Wait for its end, or stop it first.", viewId=view.id)
+
+    @contextlib.contextmanager
+    def busy(self, view: View) -> Iterator[None]:
+        """Keep programs from starting in the view meanwhile. Raises Conflict when one runs."""
+        self.refuse_running(view)
+        self.running[view.id] += 1
+        try:
+            yield
+        finally:
+            self.running[view.id] -= 1
+
+    def drop(self, view: View) -> None:
+        """Remove a view with everything in it."""
+        self.refuse_running(view)
+        place = self.folder / view.id
+        # Without its record it is no view any more, whatever happens to the rest.
+        (place / _RECORD).unlink(missing_ok=True)
+        _remove(place)
+
+    def drop_old(self) -> None:
+        """Remove views that are too old, and what a crash left of dropped ones."""
+        if not self.folder.exists():
+            return
+        for place in list(self.folder.iterdir()):
+            is_old = time.time() - place.stat().st_mtime > MAX_AGE_S
+            if (is_old or not (place / _RECORD).exists()) and not self.running[place.name]:
+                _remove(place)
+
+    def _all(self) -> list[View]:
+        places = self.folder.iterdir() if self.folder.exists() else ()
+        return [view for place in places if (view := self._read(place.name)) is not None]
+
+    def _read(self, view_id: str) -> View | None:
+        try:
+            value = json.loads((self.folder / view_id / _RECORD).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return View(**{**value, "roots": tuple(value["roots"])})
+
+
+def _remove(place: Path) -> None:
+    """Remove a folder however deep, also where a program, or overlayfs itself, took away the rights to its parts.
+
+    Each folder in it is moved to the top before it is emptied, so no path gets too long.
+    """
+    todo, number = [place], 0
+    while todo:
+        folder = todo.pop()
+        with os.scandir(folder) as found:
+            entries = list(found)
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)  # noqa: PTH108
+                continue
+            number += 1
+            top = place / f".removed-{number}"
+            os.chmod(entry.path, 0o700)  # noqa: PTH101
+            todo.append(Path(entry.path).rename(top))
+        if folder != place:
+            folder.rmdir()
+    place.rmdir()

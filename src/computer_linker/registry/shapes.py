@@ -1,0 +1,131 @@
+"""The shapes that results of several operations share, as a model reads them: pages, output, lists, diffs, elements, events."""
+
+from typing import Any
+
+from computer_linker.registry.text import Text, render, rows, table, tree, verbatim
+
+_CONTINUED = frozenset({"truncated", "nextLine", "nextByte", "nextCursor"})
+
+
+def lines(items: Any) -> str:
+    """Show a list of texts one a line."""
+    return "\n".join(str(item) for item in items)
+
+
+def _page_head(data: dict[str, Any]) -> str:
+    """`notes.txt, 812 bytes`, and where the content begins and goes on, when it is a part of the file."""
+    parts = [f"{data.get('path', '')}, {data['size']} bytes" if "size" in data else str(data.get("path", ""))]
+    if (start := data.get("startLine") or 1) > 1:
+        parts.append(f"from line {start}")
+    if data.get("truncated"):
+        then = f"startLine {data['nextLine']}" if data.get("nextLine") else f"startByte {data.get('nextByte')}"
+        parts.append(f"goes on: {then}")
+    return ", ".join(parts) + ":"
+
+
+def _pages(files: Any) -> str:
+    return "\n\n".join(
+        f"{item['path']}: {item['error']['message']}" if "error" in item else render(item, PAGE) for item in files
+    )
+
+
+def _output_head(data: dict[str, Any]) -> str:
+    ended = f"signal {data['signal']}" if data.get("signal") else f"exit {data['exitCode']}"
+    if data.get("timedOut"):
+        ended += ", timed out"
+    seconds = float(data.get("durationMs") or 0) / 1000
+    left_out = ", the middle of the output was left out" if data.get("truncated") else ""
+    return f"{ended}, {seconds:.2g} s{left_out}"
+
+
+def _stream(chunks: Any) -> str:
+    return "".join(chunk["text"] for chunk in chunks)
+
+
+def _entries(entries: Any) -> str:
+    return "\n".join(
+        f"{entry['name']}/" if entry["type"] == "directory" else f"{entry['name']}  {entry['size']}"
+        + (f"  {entry['type']}" if entry["type"] != "file" else "")
+        for entry in entries
+    )  # fmt: skip
+
+
+def _matches(matches: Any) -> str:
+    """`path:line: text`, with context lines as grep shows them."""
+    shown = []
+    for match in matches:
+        path, line = match["path"], match["line"]
+        before, after = match.get("before") or [], match.get("after") or []
+        shown += [f"{path}-{line - len(before) + at}- {text}" for at, text in enumerate(before)]
+        shown.append(f"{path}:{line}: {match['preview']}")
+        shown += [f"{path}-{line + 1 + at}- {text}" for at, text in enumerate(after)]
+    return "\n".join(shown)
+
+
+def _changes(entries: Any) -> str:
+    return "\n".join(
+        f"{entry['index'] or ' '}{entry['worktree'] or ' '} {entry['path']}"
+        + (f" (was {entry['renamedFrom']})" if entry.get("renamedFrom") else "")
+        for entry in entries
+    )
+
+
+def _status_head(data: dict[str, Any]) -> str:
+    at = data.get("branch") or f"detached at {str(data.get('head'))[:9]}"
+    apart = [f"{name} {data[name]}" for name in ("ahead", "behind") if data.get(name)]
+    return ", ".join([f"on {at}", *apart, *(["clean"] if data.get("clean") else [])])
+
+
+def _commits(commits: Any) -> str:
+    return "\n".join(f"{one['hash'][:10]} {one['date'][:16]} {one['author']}: {one['subject']}" for one in commits)
+
+
+def _commit(commit: Any) -> str:
+    body = f"\n{commit['body'].rstrip()}" if commit.get("body") else ""
+    return f"{commit['hash']} {commit['date'][:16]} {commit['author']}: {commit['subject']}{body}"
+
+
+def _elements(nodes: Any) -> str:
+    """One element a line, indented below its parent: reference, role, name, value and states."""
+    depth: dict[str, int] = {}
+    shown = []
+    for node in nodes:
+        level = depth[node["ref"]] = depth.get(str(node.get("parent")), -1) + 1
+        name = f' "{node["name"]}"' if node.get("name") else ""
+        value = f" = {node['value']}" if node.get("value") else ""
+        states = f" [{', '.join(node['states'])}]" if node.get("states") else ""
+        shown.append(f"{' ' * level}{node['ref']} {node['role']}{name}{value}{states}")
+    return "\n".join(shown)
+
+
+def _events(events: Any) -> str:
+    return "\n".join(
+        f"{event['startedAt']} {event['op']} {event.get('target') or ''} "
+        + ("ok" if event.get("ok") else str(event.get("errorCode") or event.get("outcome") or "failed"))
+        + f" by {event.get('client') or event.get('principal')}"
+        + (f" ({event['operationId']})" if event.get("effect") else "")
+        for event in events
+    )
+
+
+PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine"}))
+PAGES = Text({"files": _pages})
+OUTPUT = Text({"stdout": verbatim}, head=_output_head)
+STREAM = Text({"chunks": _stream})
+ENTRIES = Text({"entries": _entries}, quiet=frozenset({"truncated"}), empty="an empty folder")
+TREE = Text({"entries": tree}, empty="an empty folder")
+FILES = Text({"files": lines}, quiet=frozenset({"truncated"}), empty="no files")
+MATCHES = Text({"matches": _matches}, quiet=frozenset({"truncated"}), empty="no matches")
+SYMBOLS = Text({"symbols": rows("{path}:{line}: {kind} {signature}")}, empty="no symbols")
+STATUS = Text({"entries": _changes, "diff": verbatim}, head=_status_head, quiet=frozenset({"counts"}))
+DIFF = Text({"diff": verbatim}, quiet=frozenset({"files"}), empty="no differences")
+COMMITS = Text({"commits": _commits}, empty="no commits")
+COMMIT = Text({"commit": _commit, "diff": verbatim}, quiet=frozenset({"files"}))
+PATCHED = Text({"files": rows("{action} {path} +{additions} -{deletions}")})
+UNDONE = Text({"files": rows("{action} {path}")})
+PROCESSES = Text({"processes": table}, empty="no processes")
+TEXT = Text({"text": verbatim})
+OUTLINE = Text({"outline": verbatim}, quiet=frozenset({"nodes"}))
+ELEMENTS = Text({"nodes": _elements, "elements": _elements}, empty="no elements")
+EVENTS = Text({"events": _events}, quiet=frozenset({"view", "suggestions"}), empty="no events")
+DIGEST = Text(always=frozenset({"sha256", "mode"}))

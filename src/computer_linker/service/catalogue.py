@@ -1,0 +1,125 @@
+"""The operation catalogue as clients see it: schemas and signatures, each built once, and what can be used here."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Any, Self
+
+from computer_linker.computer.base import Computer
+from computer_linker.errors import InvalidRequest
+from computer_linker.registry.catalog import Catalog, similar
+from computer_linker.registry.operation import Operation
+from computer_linker.registry.schema import parameter_schemas, result_schema
+from computer_linker.registry.signature import signature
+from computer_linker.service.programs import missing_programs, present_programs
+from computer_linker.services import Services
+
+_PROGRAMS_KNOWN_S = 5.0
+"""How long the search for programs is trusted: a person who installs one calls again later than that."""
+
+
+class Catalogue:
+    """Describes operations. A schema takes milliseconds to build, so each is built once, with turns for other calls between."""
+
+    def __init__(self, catalog: Catalog, computer: Computer) -> None:
+        self._catalog = catalog
+        self._computer = computer
+        self._described: dict[str, dict[str, Any]] = {}
+        self._signatures: dict[str, str] = {}
+        self._found: list[str] = []
+        self._missing: dict[str, str] = {}
+        self._known_until = 0.0
+
+    @classmethod
+    def open(cls, services: Services) -> Self:
+        return cls(services.use(Catalog), services.use(Computer))
+
+    async def warm(self) -> None:
+        """Build everything ahead of the first question."""
+        await self.described(self._catalog.operations.values())
+        for op in self._catalog.operations.values():
+            self.signature(op)
+
+    async def described(self, operations: Iterable[Operation]) -> list[dict[str, Any]]:
+        """What a client needs to know of each, so that it hardcodes nothing."""
+        for op in operations:
+            if op.name not in self._described:
+                self._described[op.name] = describe(op)
+                await asyncio.sleep(0)
+        return [self._described[op.name] for op in operations]
+
+    def signature(self, op: Operation) -> str:
+        """The operation's one-line signature."""
+        if op.name not in self._signatures:
+            self._signatures[op.name] = signature(op)
+        return self._signatures[op.name]
+
+    def signatures(self, operations: Iterable[Operation]) -> dict[str, list[str]]:
+        """The signatures by noun."""
+        nouns: dict[str, list[str]] = {}
+        for op in operations:
+            nouns.setdefault(op.noun, []).append(self.signature(op))
+        return nouns
+
+    def why_absent(self, op: Operation) -> str | None:
+        """Why an operation cannot be used on this machine, with the remedy; None when it can."""
+        self._look()
+        return self._missing.get(op.noun) or op.why_absent(self._computer)
+
+    def programs(self) -> dict[str, dict[str, bool]]:
+        """The programs that are here, by name alone: their paths and versions take longer to find."""
+        self._look()
+        return {name: {"available": True} for name in self._found}
+
+    def usable(self) -> list[Operation]:
+        """The operations that this machine can run."""
+        return [op for op in self._catalog.operations.values() if self.why_absent(op) is None]
+
+    def absent(self) -> dict[str, dict[str, Any]]:
+        """The others, with the reason."""
+        reasons = ((op.name, self.why_absent(op)) for op in self._catalog.operations.values())
+        return {name: {"available": False, "reason": reason} for name, reason in reasons if reason is not None}
+
+    def _look(self) -> None:
+        """Search for the programs again, when the last search is too long ago."""
+        now = time.monotonic()
+        if now > self._known_until:
+            self._found = present_programs()
+            self._missing, self._known_until = missing_programs(self._found), now + _PROGRAMS_KNOWN_S
+
+    def matching(self, patterns: Iterable[str]) -> list[Operation]:
+        """The operations of these names, aliases or patterns such as `git.*`. Raises InvalidRequest for one that fits none."""
+        found: dict[str, Operation] = {}
+        for pattern in patterns:
+            fitting = [op for name, op in self._catalog.by_name.items() if fnmatchcase(name, pattern)]
+            if not fitting:
+                raise InvalidRequest(
+                    f"There is no operation {pattern[:80]!r}.",
+                    field="operations",
+                    similar=similar(pattern, self._catalog.by_name),
+                )
+            found.update((op.name, op) for op in fitting)
+        return list(found.values())
+
+
+def describe(op: Operation) -> dict[str, Any]:
+    """Describe one operation for clients."""
+    parameters = parameter_schemas(op)
+    return {
+        "name": op.name,
+        "signature": signature(op),
+        "summary": op.summary,
+        "effect": op.effect.value,
+        "needs": sorted(op.needs),
+        "needsAny": sorted(op.needs_any),
+        "scopeType": op.on,
+        "boundary": op.boundary,
+        "aliases": list(op.aliases),
+        "target": parameters.properties.get("target"),
+        "input": parameters.properties.get("input"),
+        "options": parameters.properties.get("options"),
+        "required": parameters.required,
+        "result": result_schema(op),
+        "example": {"title": op.examples[0].title, **op.examples[0].request},
+    }

@@ -1,0 +1,46 @@
+"""What an owner should know before a folder is exposed: it holds more than a project, or it is exposed already."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from computer_linker.config.runtime import state_inside
+from computer_linker.config.schema import Config
+from computer_linker.config.store import exists
+from computer_linker.errors import ConfigInvalid
+from computer_linker.service.settings import live_config
+
+
+def cautions(folders: list[str], home: Path, *, scope: str | None = None, merges: bool = False) -> list[str]:
+    """One sentence for each reason to think again. `scope` is the one that gets these folders.
+
+    `merges`: a folder that is exposed already gets no second scope.
+    """
+    return [sentence for folder in folders for sentence in _of(folder, home, scope, merges=merges)]
+
+
+def _of(folder: str, home: Path, scope: str | None, *, merges: bool) -> Iterator[str]:
+    real = Path(os.path.realpath(folder))
+    if Path.home().resolve().is_relative_to(real):
+        what = "your whole home folder" if Path.home().resolve() == real else "a folder around your home folder"
+        yield f"{folder} is {what}. Keys and passwords stay closed; everything else in it is open."
+    if state_inside(folder, Path(os.path.realpath(home))) is not None:
+        yield f"{folder} contains the state folder {home}, which is kept out of the scope."
+    if not merges:
+        others = [other for other in _exposing(real, home) if other != scope]
+        if others:
+            yield f"{folder} is exposed already, by scope {' and '.join(others)}."
+
+
+def _exposing(real: Path, home: Path) -> list[str]:
+    config = _config(home)
+    scopes = config.scopes if config is not None else []
+    return [scope.id for scope in scopes if str(real) in (os.path.realpath(root) for root in scope.roots)]
+
+
+def _config(home: Path) -> Config | None:
+    try:
+        return live_config(home).current() if exists(home) else None
+    except ConfigInvalid:
+        # The command itself is refused for it.
+        return None

@@ -1,0 +1,68 @@
+"""Renders a tool's answer for the client that asked, within what that client hands to its model."""
+
+from typing import TYPE_CHECKING, Any
+
+from computer_linker.model.envelope import Reply
+from computer_linker.model.principal import Principal
+from computer_linker.registry.signature import fields_in
+from computer_linker.transports.mcp.content import envelope_meta, fit, model_json, result_json
+from computer_linker.transports.mcp.profiles import Profile
+
+if TYPE_CHECKING:
+    from computer_linker.registry.operation import Operation
+    from computer_linker.transports.mcp.fast_path import Negotiated, ToolCall
+    from computer_linker.transports.mcp.tools import Tools
+
+META_ENVELOPE = "computer-linker/envelope"
+_PAGE = "maxBytes"
+_GOES_ON = frozenset({"nextLine", "nextByte", "cursor"})
+_BESIDE_A_PAGE = 400
+"""Bytes of an answer that are not the page itself."""
+
+
+def rendered(
+    reply: Reply, tools: "Tools", call: "ToolCall", who: Principal, negotiated: "Negotiated"
+) -> tuple[bytes, dict[str, Any]]:
+    """The members of the result, and its `_meta`."""
+    if negotiated.render == "json":
+        return result_json(reply, always_structured=call.name in tools.always_structured), {}
+    text = tools.text(call.name, reply.envelope, call.arguments.get("target")).encode("utf-8", "replace")
+    meta = {META_ENVELOPE: envelope_meta(reply.envelope)}
+    cut = _cut(negotiated.profile, reply)
+    if cut is not None and len(text) > cut:
+        whole, text = text, fit(text, cut, _reading_on(reply.envelope))
+        tools.keep(reply.envelope, who, whole)
+        meta[META_ENVELOPE]["truncated"] = True
+    return model_json(reply, text), meta
+
+
+def paged(tools: "Tools", call: "ToolCall", profile: Profile) -> dict[str, Any]:
+    """The arguments, with a page that fits the client where an operation that can go on was asked for no size."""
+    arguments = call.arguments
+    options = arguments.get("options")
+    if profile.cut is None or not (options is None or type(options) is dict):
+        return arguments
+    op = tools.operation_of(call.name, arguments)
+    if op is None or not _goes_on(op) or _PAGE in (options or {}):
+        return arguments
+    default = fields_in(op.hints["options"])[_PAGE].default
+    return {**arguments, "options": {**(options or {}), _PAGE: min(default, profile.cut - _BESIDE_A_PAGE)}}
+
+
+def _goes_on(op: "Operation") -> bool:
+    """True for an operation that answers in pages of bytes and names where the next one begins."""
+    has_page = "options" in op.hints and _PAGE in fields_in(op.hints["options"])
+    return has_page and not _GOES_ON.isdisjoint(fields_in(op.hints["return"]))
+
+
+def _cut(profile: Profile, reply: Reply) -> int | None:
+    failed = reply.envelope.get("ok") is False
+    return profile.error_cut if failed and profile.error_cut is not None else profile.cut
+
+
+def _reading_on(envelope: dict[str, Any]) -> Any:
+    """How to read what is left out: by result.read, or by asking for less where the answer is of another computer."""
+    operation_id, scope = envelope.get("operationId"), str(envelope.get("scope", ""))
+    if operation_id is None or "/" in scope:
+        return lambda at: "Ask for less at a time."
+    return lambda at: f'Read on: result.read {{"target": "{operation_id}", "options": {{"startByte": {at}}}}}'

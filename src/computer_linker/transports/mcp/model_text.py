@@ -1,0 +1,77 @@
+"""The text of an answer for a model: the operation's own rendering, warnings, what undo needs, and errors with what to do."""
+
+from typing import Any
+
+from pydantic_core import to_json, to_jsonable_python
+
+from computer_linker.model.effect import Effect
+from computer_linker.registry.catalog import Catalog
+from computer_linker.registry.operation import Operation
+from computer_linker.registry.text import PLAIN, Text, render
+
+_MAX_ERROR = 2000
+_REPEATED = frozenset({"problems", "field", "rule", "unknown"})
+"""Details of an error that its message has already."""
+
+
+class ModelText:
+    """Renders envelopes by the definitions of their operations."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def of(self, envelope: dict[str, Any], target: Any = None, how: Text = PLAIN) -> str:
+        """The text of an envelope, or of the answer of a tool that has none, by its `how`."""
+        plain = to_jsonable_python(envelope, by_alias=True)
+        if plain.get("ok") is False:
+            return _failure(plain)
+        return self._success(plain, target) if "op" in plain and "data" in plain else render(plain, how)
+
+    def _success(self, envelope: dict[str, Any], target: Any) -> str:
+        op = self._catalog.by_name.get(str(envelope["op"]))
+        data = envelope["data"]
+        text = self._steps(data) if _is_batch(data) else render(data, op.text if op is not None else PLAIN, target)
+        lines = [text, *(f"warning: {warning}" for warning in envelope.get("warnings", ()))]
+        effect = envelope.get("effect")
+        # That a program's effect is not read back is the rule; of a click it is news.
+        usual = ("confirmed",) if op is not None and op.effect is Effect.ACT else ("confirmed", "unverifiable")
+        if effect is not None and effect not in usual:
+            lines.append(f"effect: {effect}")
+        if effect is not None and op is not None and can_be_undone(op):
+            lines.append(f"undo: {envelope['operationId']}")
+        return "\n".join(lines)
+
+    def _steps(self, data: dict[str, Any]) -> str:
+        """The results of a batch, each under its number and name."""
+        shown = [
+            f"[{number}] {step.get('op', '')}\n{_failure(step) if step.get('ok') is False else self._success(step, None)}"
+            for number, step in enumerate(data["results"], 1)
+        ]
+        rest = render({name: value for name, value in data.items() if name != "results"}, Text(empty=""))
+        return "\n".join([*shown, *([rest] if rest else [])])
+
+
+def can_be_undone(op: Operation) -> bool:
+    """True when file.undo takes back what the operation did: its changes go through `ctx.change`."""
+    return op.shows == "changes" and op.name != "file.undo"
+
+
+def _is_batch(data: Any) -> bool:
+    results = data.get("results") if isinstance(data, dict) else None
+    return bool(results) and all(isinstance(step, dict) and "ok" in step and "op" in step for step in results or ())
+
+
+def _failure(envelope: dict[str, Any]) -> str:
+    """`code: sentence`, then what to do."""
+    error = envelope["error"]
+    message, details = str(error["message"]), error.get("details") or {}
+    lines = [f"{error['code']}: {message}"]
+    for name, value in details.items():
+        if name in _REPEATED or value in (None, "", [], {}) or (isinstance(value, str) and value in message):
+            continue
+        shown = value if isinstance(value, str) else to_json(value).decode()
+        lines.append(f"{name}: {shown}")
+    if error.get("retryable"):
+        lines.append("It may work when tried again.")
+    text = "\n".join(lines)
+    return text if len(text) <= _MAX_ERROR else text[:_MAX_ERROR] + "…"

@@ -1,0 +1,231 @@
+"""A yes that stands: it covers what its words say, for that client, scope and policy, and nothing else; it can be taken back."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.choices import choices_of
+from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.store import FILE_NAME
+from computer_linker.config.schema import Config
+from computer_linker.model.principal import NO_SESSION
+from computer_linker.model.scope import Scope
+from computer_linker.service.app import open_app
+from support.pair import events_of
+from support.road import LOCAL, Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def road(tmp_path: Path) -> AsyncIterator[Road]:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as opened:
+        (opened.root / "src").mkdir()
+        yield opened
+
+
+def approvals(road: Road) -> Approvals:
+    return road.app.services.use(Approvals)
+
+
+async def allow(road: Road, answer: Answer, op: str, target: str, minutes: int | None = 60, **parts: Any) -> None:
+    """Let this request pass, and what the answer covers from then on."""
+    refused = await road.call(op, target, **parts)
+    asked = refused["error"]["details"]["approvalId"]
+    assert approvals(road).answer(asked, answer, minutes=minutes) is not None
+    await approvals(road).save()
+    done = await road.call(op, target, **parts)
+    assert done["ok"], done
+
+
+async def write(road: Road, target: str, content: str = "x", **parts: Any) -> dict[str, Any]:
+    return await road.call("file.write", target, input={"content": content}, **parts)
+
+
+async def test_a_shape_covers_its_operation_and_folder_and_nothing_else(road: Road) -> None:
+    await allow(road, "shape", "file.write", "src/a.py", input={"content": "1"})
+    done = await write(road, "src/deep/../b.py", "2")
+    assert done["ok"] and done["approval"]["extent"] == "shape", done
+    assert not (await write(road, "top.txt"))["ok"] and not (road.root / "top.txt").exists()
+    for op, parts in (
+        ("file.delete", {}),
+        ("file.move", {"input": {"destination": "src/c.py"}}),
+        ("file.write", {"input": {"content": "x"}, "options": {"createParents": True}}),
+    ):
+        assert await road.code(op, "src/a.py", **parts) == "confirm_required", op
+    assert (road.root / "src/a.py").read_text() == "1"
+
+
+async def test_a_yes_to_a_one_line_write_lets_no_delete_through(road: Road) -> None:
+    for answer in ("yes", "same", "shape"):
+        await allow(road, answer, "file.write", "note.txt", input={"content": answer})
+    assert await road.code("file.delete", "note.txt") == "confirm_required"
+    assert (road.root / "note.txt").read_text() == "shape"
+
+
+async def test_the_same_again_is_held_to_what_was_shown(road: Road) -> None:
+    keep = road.root / "keep.txt"
+    keep.write_text("kept")
+    await allow(road, "same", "file.delete", "keep.txt")
+    keep.write_text("kept")
+    assert (await road.call("file.delete", "keep.txt"))["approval"]["extent"] == "same"
+    keep.write_text("worked on for a week")
+    assert await road.code("file.delete", "keep.txt") == "confirm_required"
+    assert keep.exists()
+
+
+COMMANDS = [
+    (["touch", "a"], ["touch", "a", "b"], True),
+    (["touch", "a"], ["touch", "b"], False),
+    (["touch", "a"], ["rm", "a"], False),
+    (["git", "status"], ["git", "status", "--short"], True),
+    (["git", "status"], ["git", "clean", "-fdx"], False),
+    (["python3", "-c", "1"], ["python3", "-c", "2"], False),
+    (["env", "A=1", "true"], ["env", "A=1", "rm", "-rf", "."], False),
+    ("echo hi", "echo hi there", True),
+    ("echo hi", ["echo", "hi", "there"], True),
+    ("echo hi", "echo bye", False),
+]
+
+
+@pytest.mark.parametrize(("allowed", "sent", "is_covered"), COMMANDS)
+async def test_a_command_is_covered_by_its_first_words(road: Road, allowed: Any, sent: Any, is_covered: bool) -> None:
+    await standing(road, "shape", "command.run", ".", input={"command": allowed})
+    assert is_asked(await road.call("command.run", ".", input={"command": sent})) is not is_covered
+
+
+async def standing(road: Road, answer: Answer, op: str, target: str, **parts: Any) -> None:
+    """Like `allow`, without the call itself."""
+    refused = await road.call(op, target, **parts)
+    assert approvals(road).answer(refused["error"]["details"]["approvalId"], answer) is not None
+
+
+def is_asked(envelope: dict[str, Any]) -> bool:
+    return not envelope["ok"] and envelope["error"]["code"] == "confirm_required"
+
+
+async def test_a_command_with_other_surroundings_is_asked_about(road: Road) -> None:
+    (road.root / "src/a").write_text("")
+    await standing(road, "shape", "command.run", "src", input={"command": ["ls", "a"]}, options={"timeoutSeconds": 5})
+    base = {"command": ["ls", "a"]}
+    assert not is_asked(await road.call("command.run", "src", input=base))
+    assert is_asked(await road.call("command.run", ".", input=base))
+    assert is_asked(await road.call("command.run", "src", input={**base, "env": {"LS_COLORS": "x"}}))
+    assert is_asked(await road.call("command.run", "src", input={**base, "stdin": "x"}))
+
+
+async def test_it_holds_for_that_client_alone(road: Road) -> None:
+    await allow(road, "shape", "file.write", "src/a.py", input={"content": "1"})
+    others = {
+        "renamed": replace(LOCAL, client="tests2"),
+        "nameless": replace(LOCAL, client=None),
+        "another user": replace(LOCAL, id="local:other"),
+        "another proof": replace(LOCAL, proof="owner_token"),
+        "forwarded": replace(LOCAL, is_forwarded=True),
+    }
+    for name, who in others.items():
+        assert (await write(road, "src/b.py", principal=who))["error"]["code"] == "confirm_required", name
+    assert not (road.root / "src/b.py").exists()
+    assert (await write(road, "src/b.py", principal=replace(LOCAL, session="next", connection="next")))["ok"]
+
+
+async def test_callers_who_cannot_be_told_apart_get_none(road: Road) -> None:
+    shared = replace(LOCAL, session=NO_SESSION)
+    refused = await write(road, "src/a.py", principal=shared)
+    with pytest.raises(Exception, match="once only"):
+        approvals(road).answer(refused["error"]["details"]["approvalId"], "shape")
+    assert approvals(road).store.standing == []
+
+
+@asynccontextmanager
+async def opened(tmp_path: Path, **policy: Any) -> AsyncIterator[Road]:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all", **policy)]) as road:
+        yield road
+
+
+async def test_it_survives_a_restart_and_ends_with_another_policy(tmp_path: Path) -> None:
+    async with opened(tmp_path) as road:
+        (road.root / "src").mkdir()
+        await allow(road, "shape", "file.write", "src/a.py", None, input={"content": "1"})
+    assert (tmp_path / "home" / FILE_NAME).stat().st_mode & 0o777 == 0o600
+    async with opened(tmp_path) as road:
+        assert (await write(road, "src/b.py"))["ok"]
+    async with opened(tmp_path, deniedPaths=["secret/**"]) as road:
+        assert is_asked(await write(road, "src/c.py")) and not (road.root / "src/c.py").exists()
+
+
+async def test_it_ends_with_its_time(tmp_path: Path) -> None:
+    async with opened(tmp_path) as road:
+        (road.root / "src").mkdir()
+        await allow(road, "shape", "file.write", "src/a.py", 1, input={"content": "1"})
+    path = tmp_path / "home" / FILE_NAME
+    kept = json.loads(path.read_text())
+    kept["standing"][0]["expiresAt"] = "2020-01-01T00:00:00+00:00"
+    path.write_text(json.dumps(kept))
+    async with opened(tmp_path) as road:
+        assert approvals(road).store.standing == []
+        assert is_asked(await write(road, "src/b.py"))
+
+
+async def test_a_file_that_is_not_valid_allows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home" / FILE_NAME).write_text('{"standing": [{"op": "file.delete"}]}')
+    with pytest.raises(Exception, match=r"approvals\.json is not valid"):
+        async with opened(tmp_path):
+            pass
+
+
+async def test_a_policy_that_changes_while_it_stands_ends_it_at_once(tmp_path: Path) -> None:
+    (tmp_path / "root" / "src").mkdir(parents=True)
+    (tmp_path / "home").mkdir(mode=0o700)
+    wider = folder_scope(tmp_path / "root", confirm="all")
+    now = [wider, {**wider, "capabilities": ["fs:read", "fs:write"]}]
+
+    def config() -> Config:
+        return Config(machine_id="test-machine", machine_name="test", scopes=[Scope.from_wire(now[0])])
+
+    async with open_app(tmp_path / "home", config) as app:
+        road = Road(app, tmp_path / "root", tmp_path / "home")
+        await allow(road, "shape", "file.write", "src/a.py", input={"content": "1"})
+        now.pop(0)
+        assert is_asked(await write(road, "src/b.py")) and not (road.root / "src/b.py").exists()
+
+
+async def test_the_history_names_the_answer_that_a_later_call_ran_on(road: Road) -> None:
+    async def person(asked: ApprovalRequest) -> Answer | None:
+        return "shape"
+
+    async with approvals(road).attached("tests", person):
+        await write(road, "src/a.py")
+    await write(road, "src/b.py")
+    (answer,) = await events_of(road, "approvals.allow")
+    later = (await events_of(road, "file.write"))[-1]
+    assert answer["summary"]["extent"] == later["approval"]["extent"] == "shape"
+    assert later["approval"]["answer"] == answer["operationId"]
+
+
+async def test_each_choice_says_what_it_covers_and_would_have_covered(road: Road) -> None:
+    for name in ("a.py", "b.py", "c.py"):
+        await allow(road, "yes", "file.write", f"src/{name}", input={"content": "1"})
+    await allow(road, "yes", "file.write", "top.txt", input={"content": "1"})
+    refused = await write(road, "src/a.py", "2")
+    asked = approvals(road).ledger.find(refused["error"]["details"]["approvalId"])
+    assert asked is not None
+    same, shape = await choices_of(road.app.services, asked)
+    assert shape.covers == "every file.write in src and below by tests in scope app"
+    # Each of the three was refused once and done once, and this one was refused.
+    assert (shape.matched, same.matched) == (7, 3) and len(shape.examples) == 3
+    assert all("src/" in example for example in shape.examples)
+
+
+async def test_a_revoked_one_covers_nothing(road: Road) -> None:
+    await allow(road, "shape", "file.write", "src/a.py", input={"content": "1"})
+    (one,) = approvals(road).store.standing
+    assert approvals(road).store.keep_only(standing=lambda kept: kept.id != one.id) == 1
+    assert is_asked(await write(road, "src/b.py")) and not (road.root / "src/b.py").exists()

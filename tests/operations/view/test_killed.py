@@ -1,0 +1,88 @@
+"""Killed while a view is kept: the folder has all of it or nothing, and nothing is left behind."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.road import Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+FILES = 30
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from support.road import Road, folder_scope
+
+SCRIPT = 'for n in $(seq 0 29); do echo "turn $1" > f$n; done; mkdir -p new; echo x > new/$1; rm gone/$1; ln -sfn f$1 link'
+
+async def main():
+    place = Path(sys.argv[2])
+    async with Road.open(place, [folder_scope(place / "root", allowedCommands=["*"])]) as road:
+        turn = int(sys.argv[3])
+        while True:
+            turn += 1
+            command = {"command": ["sh", "-c", SCRIPT, "sh", str(turn)]}
+            ran = await road.data("command.run", ".", input=command, options={"view": True})
+            print("keep", flush=True)
+            await road.data("view.keep", ran["view"]["viewId"])
+
+asyncio.run(main())
+"""
+
+
+def run_and_kill(place: Path, turn: int, keeps: int, after_s: float) -> None:
+    """Kill the child a while after it began to keep its view for the `keeps`th time."""
+    words = [sys.executable, "-c", CHILD, str(Path(__file__).parents[2]), str(place), str(turn)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stderr is not None
+        for _ in range(keeps):
+            assert child.stdout.readline() == b"keep\n", child.stderr.read().decode()[-2000:]
+        deadline = time.monotonic() + after_s
+        while time.monotonic() < deadline and child.poll() is None:
+            time.sleep(0.001)  # no wait for anything: the moment of death is what is varied
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+
+
+async def keeps(place: Path, rounds: int) -> None:
+    root = place / "root"
+    (root / "gone").mkdir(parents=True)
+    for number in range(FILES):
+        (root / f"f{number}").write_text("turn 0\n")
+    for number in range(1, 4 * rounds + 2):
+        (root / "gone" / str(number)).write_text("x\n")
+    chance = random.Random(23)
+    turn = 0
+    scopes: list[dict[str, Any]] = [folder_scope(root, allowedCommands=["*"])]
+    for number in range(rounds):
+        run_and_kill(place, turn, 1 + number % 2, chance.uniform(0.0, 0.08))
+        async with Road.open(place, scopes) as road:
+            # The first change of files recovers what was interrupted.
+            await road.data("file.write", "unrelated", input={"content": str(number)})
+            states = {(root / f"f{each}").read_text() for each in range(FILES)}
+            assert len(states) == 1, "a view was kept in part"
+            turn = int(states.pop().split()[1])
+            made = sorted(int(path.name) for path in (root / "new").iterdir()) if (root / "new").exists() else []
+            assert made == list(range(1, turn + 1))
+            assert not any((root / "gone" / str(each)).exists() for each in range(1, turn + 1))
+            assert (root / "gone" / str(turn + 1)).exists()
+            assert [path.name for path in root.rglob(".~cl-*")] == []
+
+
+async def test_a_killed_keep_is_whole_or_absent(tmp_path: Path) -> None:
+    await keeps(tmp_path, 6)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+async def test_a_killed_keep_is_whole_or_absent_however_often(tmp_path: Path) -> None:
+    await keeps(tmp_path, 100)

@@ -1,0 +1,235 @@
+"""The two renderings, the surfaces and the budgets, over the real transports: who gets which, and what it has."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from computer_linker.transports.mcp.profiles import PROFILES, profile_of
+from support.lines import stdio
+from support.service import LEGACY, MODERN, Http, Service, rpc, serving
+
+NOTES = "first line\nsecond line\n"
+READ = {"scope": "app", "op": "file.read", "target": "notes.txt"}
+RENDER = "computer-linker/render"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("renderings")) as running:
+        (running.root / "notes.txt").write_text(NOTES)
+        (running.root / "long.txt").write_text("".join(f"line {number} of a long file\n" for number in range(6000)))
+        (running.root / "src").mkdir()
+        (running.root / "src" / "main.py").write_text("def main():\n    pass\n")
+        yield running
+
+
+OPEN: list[Http] = []
+
+
+@pytest.fixture(autouse=True)
+def closed_afterwards() -> Iterator[None]:
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+def session(service: Service, client: str, headers: dict[str, str] | None = None, **meta: str) -> "Session":
+    made = Session(service, client, headers or {}, meta)
+    OPEN.append(made.http)
+    return made
+
+
+class Session:
+    """A handshake-era session over HTTP that names its client, and may ask for a rendering."""
+
+    def __init__(self, service: Service, client: str, headers: dict[str, str], meta: dict[str, str]) -> None:
+        self.http, self._headers = Http(service.port, service.token), headers
+        params: dict[str, Any] = {
+            "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": client, "version": "1"},
+        }  # fmt: skip
+        if meta:
+            params["_meta"] = meta
+        status, body = self.http.send("POST", "/mcp", rpc(0, "initialize", params), headers)
+        assert status == 200, body
+        self.http.session = self.http.headers["mcp-session-id"]
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        headers = {**self.http.session_headers(), **self._headers}
+        status, body = self.http.send("POST", "/mcp", rpc(1, method, params), headers)
+        assert status == 200, body
+        result: dict[str, Any] = json.loads(body)["result"]
+        return result
+
+    def call(self, tool: str = "computer_operation", **arguments: Any) -> dict[str, Any]:
+        return self.ask("tools/call", name=tool, arguments=arguments)
+
+    def text(self, op: str, target: Any = None, **parts: Any) -> str:
+        given = {"scope": "app", "op": op, **({"target": target} if target is not None else {}), **parts}
+        return str(self.call(**given)["content"][0]["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("claude-code", "Claude Code"), ("codex-mcp-client", "Codex"), ("gemini-cli-mcp-client", "Gemini CLI"),
+        ("opencode", "opencode"), ("cursor-vscode", "Cursor"), ("Visual Studio Code", "VS Code"),
+        ("openai-mcp", "ChatGPT"), ("claude-ai", "Claude Desktop"), ("tests", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_profile_is_found_by_the_client_s_name(name: str, title: str) -> None:
+    assert profile_of(f"{name}/1.0").title == title
+
+
+def test_every_profile_has_the_model_rendering_and_a_cut() -> None:
+    assert all(profile.render == "model" and profile.cut for profile in PROFILES)
+
+
+def test_an_unknown_client_gets_the_envelope_as_text_and_structured(service: Service) -> None:
+    result = session(service, "some script").call(**READ)
+    envelope = json.loads(result["content"][0]["text"])
+    assert result["structuredContent"] == envelope and envelope["data"]["content"] == NOTES
+    assert "_meta" not in result
+
+
+def test_a_known_client_gets_the_content_as_it_is_and_nothing_structured(service: Service) -> None:
+    result = session(service, "codex-mcp-client").call(**READ)
+    assert result["content"] == [{"type": "text", "text": f"notes.txt, {len(NOTES)} bytes:\n{NOTES.rstrip()}"}]
+    assert "structuredContent" not in result and result["isError"] is False
+    facts = result["_meta"]["computer-linker/envelope"]
+    assert facts["ok"] is True and len(facts["operationId"]) == 26 and "errorCode" not in facts
+
+
+def test_a_connection_chooses_by_header_and_by_meta(service: Service) -> None:
+    by_header = session(service, "some script", {"Computer-Linker-Render": "model"}).call(**READ)
+    by_meta = session(service, "some script", **{RENDER: "model"}).call(**READ)
+    back = session(service, "claude-code", {"Computer-Linker-Render": "json"}).call(**READ)
+    assert "structuredContent" not in by_header and "structuredContent" not in by_meta
+    assert back["structuredContent"]["ok"] is True
+    unknown = session(service, "some script", {"Computer-Linker-Render": "poem"}).call(**READ)
+    assert unknown["structuredContent"]["ok"] is True
+
+
+def test_a_request_of_2026_07_28_is_rendered_for_the_client_it_names(service: Service) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientInfo": {"name": "claude-code", "version": "2"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    headers = {"mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "computer_operation"}
+    params = {"name": "computer_operation", "arguments": READ, "_meta": meta}
+    # With a progress token the SDK serves the request, without one the fast path; both know the client.
+    for more in ({}, {"progressToken": 7}):
+        link = Http(service.port)
+        OPEN.append(link)
+        _, body = link.send("POST", "/mcp", rpc(1, "tools/call", {**params, "_meta": {**meta, **more}}), headers)
+        text = body.decode()
+        data = (
+            text if text.startswith("{") else [line[5:] for line in text.splitlines() if line.startswith("data:")][-1]
+        )
+        result = json.loads(data)["result"]
+        assert result["content"][0]["text"].startswith("notes.txt, ") and "structuredContent" not in result
+        assert {"computer-linker/envelope", "io.modelcontextprotocol/serverInfo"} <= set(result["_meta"])
+
+
+def test_stdio_takes_the_choice_of_the_client_s_own_environment(service: Service) -> None:
+    for env, structured, tools in (
+        ({}, True, 3),
+        ({"COMPUTER_LINKER_RENDER": "model"}, False, 3),
+        ({"COMPUTER_LINKER_MCP_TOOL_SURFACE": "split"}, True, 4),
+    ):
+        with stdio(service.home, **env) as lines:
+            result = lines.tool("computer_operation", **READ)
+            assert ("structuredContent" in result) is structured
+            assert len(lines.ask("tools/list")["result"]["tools"]) == tools
+
+
+def test_the_list_of_tools_is_small_and_honest(service: Service) -> None:
+    for client in ("some script", "codex-mcp-client", "claude-code"):
+        for surface in ("default", "split"):
+            made = session(service, client, {"Computer-Linker-Tool-Surface": surface})
+            tools = made.ask("tools/list")["tools"]
+            assert len(json.dumps(tools, separators=(",", ":"), ensure_ascii=False).encode()) < 6_000
+            hints = {tool["name"]: tool["annotations"] for tool in tools}
+            assert ("computer_observe" in hints) is (surface == "split")
+            assert hints["computer_operation"]["destructiveHint"] and not hints["computer_operation"]["readOnlyHint"]
+            assert all(hints[name]["readOnlyHint"] for name in hints if name != "computer_operation")
+            assert all(("outputSchema" in tool) <= (client == "some script") for tool in tools)
+    sizes = {
+        tool["_meta"]["anthropic/maxResultSizeChars"]
+        for tool in session(service, "claude-code").ask("tools/list")["tools"]
+    }
+    assert sizes == {profile_of("claude-code").cut}
+
+
+def test_the_observing_tool_refuses_what_changes_something(service: Service) -> None:
+    made = session(service, "codex-mcp-client", {"Computer-Linker-Tool-Surface": "split"})
+    read = made.call("computer_observe", **READ)
+    assert read["content"][0]["text"].startswith("notes.txt")
+    for op in ("file.write", "command.run", "batch.run"):
+        refused = made.call("computer_observe", scope="app", op=op, target="made.txt", input={"content": "x"})
+        assert refused["isError"] and refused["_meta"]["computer-linker/envelope"]["errorCode"] == "permission_denied"
+    assert not (service.root / "made.txt").exists()
+
+
+def test_the_shapes_of_everyday_answers(service: Service) -> None:
+    made = session(service, "claude-code")
+    assert made.text("file.search", ".", input={"query": "second"}) == "notes.txt:2: second line"
+    assert made.text("file.search", ".", input={"query": "not in any file"}) == "no matches"
+    assert made.text("file.find", ".", input={"pattern": "*.py"}) == "src/main.py"
+    assert made.text("file.tree", ".").splitlines() == ["long.txt", "notes.txt", "src/", " main.py"]
+    assert "notes.txt  23" in made.text("file.list", ".").splitlines()
+    output = made.text("command.run", ".", input={"command": ["sh", "-c", "echo out; echo err >&2; exit 3"]})
+    assert output.startswith("exit 3, ") and "\nout\n" in output and output.endswith("err")
+    written = made.text("file.write", "made.txt", input={"content": "x"})
+    undo = written.splitlines()[-1]
+    assert undo.startswith("undo: ") and "sha256" not in written
+    assert made.text("file.undo", input={"operationId": undo.removeprefix("undo: ")}).startswith("removed made.txt")
+    assert not (service.root / "made.txt").exists()
+
+
+def test_an_error_is_one_sentence_and_what_to_do(service: Service) -> None:
+    result = session(service, "claude-code").call(scope="app", op="file.read", target="missing.txt")
+    text = result["content"][0]["text"]
+    assert result["isError"] and text.startswith("not_found: ") and len(text) < 300
+    assert result["_meta"]["computer-linker/envelope"]["errorCode"] == "not_found"
+
+
+def test_a_page_fits_the_client_that_asks_and_says_where_to_go_on(service: Service) -> None:
+    for client in ("codex-mcp-client", "claude-code"):
+        cut = profile_of(client).cut
+        assert cut is not None
+        text = session(service, client).text("file.read", "long.txt")
+        assert len(text.encode()) <= cut and "goes on: startLine " in text.splitlines()[0]
+        next_line = int(text.splitlines()[0].rpartition("startLine ")[2].rstrip(":"))
+        assert text.splitlines()[-1] == f"line {next_line - 2} of a long file"
+    # A size that was asked for is kept to, and the rest can be read.
+    assert "goes on" not in session(service, "some script").call(**READ)["content"][0]["text"]
+
+
+def test_output_that_does_not_fit_keeps_its_start_and_its_end_and_the_rest_can_be_read(service: Service) -> None:
+    made = session(service, "codex-mcp-client")
+    result = made.call(scope="app", op="command.run", input={"command": ["cat", "long.txt"]})
+    text, cut = result["content"][0]["text"], profile_of("codex").cut
+    assert cut is not None and len(text.encode()) <= cut
+    assert "line 0 of a long file" in text and text.endswith("line 5999 of a long file")
+    facts = result["_meta"]["computer-linker/envelope"]
+    assert facts["truncated"] is True
+    start = int(text.partition('"startByte": ')[2].partition("}")[0])
+    assert facts["operationId"] in text
+    more = made.text("result.read", facts["operationId"], options={"startByte": start})
+    before = text.partition("\n[")[0].splitlines()[-1]
+    assert more.splitlines()[1] == f"line {int(before.split()[1]) + 1} of a long file"
+    # Another caller has no part in it, and a kept text is no way around the scope.
+    other = session(service, "some script").call(scope="app", op="result.read", target="01JA0000000000000000000000")
+    assert other["structuredContent"]["error"]["code"] == "not_found"
+
+
+def test_info_is_text_with_a_signature_a_line(service: Service) -> None:
+    result = session(service, "codex-mcp-client").call("get_computer_info")
+    text = result["content"][0]["text"]
+    assert "\nscope app (folder): fs:read " in text and "\nfile.read(target, options{" in text
+    assert len(text.encode()) <= (profile_of("codex").cut or 0)
+    history = session(service, "codex-mcp-client").call("get_operation_history", view="last", limit=3)
+    assert " ok by " in history["content"][0]["text"] and "codex-mcp-client" in history["content"][0]["text"]
