@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: start test test-all coverage test-windows check bench soak lock docs wheel release-check debian clean help
+.PHONY: start install uninstall test test-all coverage test-windows check bench soak lock docs wheel release-check debian clean help
 
 help:            ## Show what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -24,6 +24,25 @@ help:            ## Show what there is
 
 start: .venv/.base      ## Set up what is missing and serve a demo folder (FOLDER=path for your own)
 	@$(BIN)/computer-linker start $(if $(FOLDER),"$(FOLDER)")
+
+PREFIX ?= $(HOME)/.local
+INSTALLED = $(PREFIX)/share/computer-linker
+PIP = $(INSTALLED)/bin/python -m pip install -q --disable-pip-version-check
+
+install:         ## Put computer-linker on your PATH, with an environment of its own (PREFIX=~/.local, EXTRAS=fleet,ocr)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or later is needed"; exit 1; }
+	@echo "Installing into $(INSTALLED) (a minute or two)"
+	@$(PYTHON) -m venv "$(INSTALLED)"
+	@$(PIP) --require-hashes -r requirements/base.txt
+	@$(PIP) --no-build-isolation --force-reinstall --no-deps .
+	@$(if $(EXTRAS),$(PIP) --no-build-isolation ".[$(EXTRAS)]",:)
+	@mkdir -p "$(PREFIX)/bin" && ln -sfn "$(INSTALLED)/bin/computer-linker" "$(PREFIX)/bin/computer-linker"
+	@echo "Installed $$("$(PREFIX)/bin/computer-linker" --version) as $(PREFIX)/bin/computer-linker"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "Add this to your shell's profile:  export PATH=\"$(PREFIX)/bin:\$$PATH\"";; esac
+
+uninstall:       ## Remove what `make install` installed; ~/.computer-linker stays
+	@rm -rf "$(INSTALLED)" "$(PREFIX)/bin/computer-linker"
+	@echo "Removed. Left: your state folder (~/.computer-linker), and what docs/how-to/install-upgrade-uninstall.md lists"
 
 debian:          # Debian packages for the desktop and sandbox tests, where this user may install them; NO_APT=1 leaves the system as it is
 	@NO_APT="$(NO_APT)" sh tests/install-debian-packages.sh
@@ -60,7 +79,8 @@ check: .venv/.dev        ## Format, lint, types of source and tests, import cont
 bench: .venv/.dev        ## Ratios to the raw limits, measured in one run (FAMILY=files for one)
 	$(BIN)/python -m benchmarks $(FAMILY)
 
-docs: .venv/.dev         ## Write the generated reference
+docs: .venv/.dev         ## Record the answers of the examples, and write the generated reference
+	RECORD_EXAMPLES=1 $(PYTEST) -q tests/registry/test_examples.py
 	$(BIN)/python -m computer_linker.registry.reference
 	$(BIN)/python -m computer_linker.cli.reference
 

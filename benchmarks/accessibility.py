@@ -96,8 +96,8 @@ class _Plain:
         from dbus_fast.aio import MessageBus
 
         session = await MessageBus(bus_address=session_address).connect()
-        where = {"destination": "org.a11y.Bus", "path": "/org/a11y/bus"}
-        reply = await session.call(Message(**where, interface="org.a11y.Bus", member="GetAddress"))
+        name, path = "org.a11y.Bus", "/org/a11y/bus"
+        reply = await session.call(Message(destination=name, path=path, interface=name, member="GetAddress"))
         assert reply is not None
         bus = await MessageBus(bus_address=reply.body[0]).connect()
         writer: Any = bus._writer
@@ -171,12 +171,12 @@ def _aiming(computer: Any, references: Any) -> Any:
     return Aiming(computer, Scope(id="bench", type="computer"), references, Frames())
 
 
-async def _aim(aiming: Any, form: Any, **selector: str) -> Any:
+async def _aim(aiming: Any, form: Any, role: str, name: str) -> Any:
     from computer_linker.providers.ui.aim import AimAt
     from computer_linker.providers.ui.route import Route
     from computer_linker.providers.ui.selector import Selector
 
-    return await aiming.take(AimAt(selector=Selector(**selector), route=Route(app=form.app)))
+    return await aiming.take(AimAt(selector=Selector(role=role, name=name), route=Route(app=form.app)))
 
 
 async def _write(aiming: Any, form: Any, text: str) -> str:
@@ -210,6 +210,7 @@ async def _wait(computer: Any, form: Any) -> Ratio:
     from computer_linker.model.scope import Scope
     from computer_linker.providers.refs.store import References
     from computer_linker.providers.ui.pointing import Click, click
+    from computer_linker.providers.ui.restless import Restless
     from computer_linker.providers.ui.route import Route
     from computer_linker.providers.ui.waiting import Condition, Waiting
     from computer_linker.providers.ui.witness import Witness
@@ -219,7 +220,7 @@ async def _wait(computer: Any, form: Any) -> Ratio:
     lags: list[float] = []
     for number in range(1, WAITS + 1):
         aim = await _aim(aiming, form, role="button", name="Later")
-        await click(aiming, aim, Click(), Witness(computer, None))
+        await click(aiming, aim, Click(), Witness(computer, Restless(), None))
         condition = Condition(text_appears=f"Appeared {number}")
         await Waiting(computer, scope, references, Route(app=form.app), condition).until(10)
         ended = time.monotonic()

@@ -46,7 +46,7 @@ class Server:
         port = free_port()
         self.url = f"nats://127.0.0.1:{port}"
         arguments = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder / "store")]
-        self._child = subprocess.Popen([server_program(), *arguments], stderr=subprocess.DEVNULL)
+        self._child = subprocess.Popen([server_program([]), *arguments], stderr=subprocess.DEVNULL)
 
     def close(self) -> None:
         self._child.terminate()

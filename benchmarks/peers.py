@@ -84,7 +84,8 @@ def _far(folder: Path, env: dict[str, str]) -> Iterator[Far]:
     assert process.stdout is not None
     try:
         told = json.loads(process.stdout.readline())
-        yield Far(*told["ports"], told["code"], told["pid"], root)
+        peers, echo, sink = told["ports"]
+        yield Far(peers, echo, sink, told["code"], told["pid"], root)
     finally:
         process.stdin.close()
         process.wait(20)

@@ -6,8 +6,8 @@ Extra = Literal["code", "desktop", "fleet", "ocr", "peers", "phone"]
 
 
 def remedy(extra: Extra) -> str:
-    """How a person adds the extra, as a sentence: from the package, and in a clone that `make start` set up."""
+    """How a person adds the extra, as a sentence: where `make install` put the program, and where `make start` set it up."""
     return (
-        f"Install the extra `{extra}`: pip install 'computer-linker[{extra}]' "
-        f"(in a clone: .venv/bin/pip install -e '.[{extra}]')."
+        f"Install the extra `{extra}`, in the checkout: make install EXTRAS={extra} "
+        f"(for make start: .venv/bin/pip install -e '.[{extra}]')."
     )

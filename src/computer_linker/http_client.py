@@ -54,6 +54,7 @@ async def fetch(
     method: str = "GET",
     json: Any = None,
     form: Sequence[tuple[str, str]] | None = None,
+    content: bytes | str | None = None,
     headers: Mapping[str, str] | None = None,
     pinned: Pinned | None = None,
 ) -> Response:
@@ -62,7 +63,6 @@ async def fetch(
     import httpx2
 
     given = {"accept": "application/json", "accept-encoding": "identity", "connection": "close", **(headers or {})}
-    content = None
     if form is not None:
         content, given["content-type"] = urlencode(form), "application/x-www-form-urlencoded"
     target, extensions = httpx2.URL(url), {}

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.computer.base import Computer
 from computer_linker.computer.local.linux.notifications import BusNotifications
@@ -17,6 +18,7 @@ from support.desktop import _start_bus, stop
 from support.notice_area import NoticeArea
 from support.pair import events_of
 from support.road import Road, folder_scope
+from support.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -77,7 +79,7 @@ async def test_a_signal_of_anybody_else_is_no_answer(road: Road, address: str) -
         notice = await area.next()
         await NoticeArea.forge(address, notice.number)
         area.press(notice.number, "deny")
-    assert answers[0]["error"]["code"] == "confirm_required"
+    assert answers[0]["error"]["code"] == "denied_by_person"
     assert (road.root / "keep.txt").exists()
 
 
@@ -87,6 +89,21 @@ async def test_markup_in_a_request_is_shown_as_it_is(road: Road, address: str) -
         notice = await area.next()
         assert "&lt;b&gt;harmless" in notice.body and "<b>" not in notice.body
         area.press(notice.number, "deny")
+
+
+async def test_many_requests_come_one_notice_at_a_time(road: Road, address: str) -> None:
+    waiting = road.app.services.use(Approvals)
+    async with NoticeArea.open(address) as area, anyio.create_task_group() as group:
+        for number in range(5):
+            group.start_soon(road.call, "file.mkdir", f"made-{number}")
+        first = await area.next()
+        await until(lambda: len(waiting.waiting()) == 5)
+        for _ in range(4):
+            assert area.shown == first.number, "the next only when this one was answered"
+            area.press(first.number, "deny")
+            first = await area.next()
+        area.press(first.number, "deny")
+    assert [path.name for path in road.root.iterdir()] == ["keep.txt"]
 
 
 async def test_without_a_notice_area_the_answer_comes_at_once(road: Road) -> None:

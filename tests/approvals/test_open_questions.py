@@ -10,7 +10,8 @@ import pytest
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
-from computer_linker.transports.http.approval_html import list_page
+from computer_linker.transports.http.approval_html import SCRIPT_HASH, list_page
+from computer_linker.transports.http.approval_page import HEADERS
 from support.road import LOCAL, Road, folder_scope
 from support.waiting import until
 
@@ -154,7 +155,12 @@ async def test_the_page_shows_it_as_text_and_the_picture_within(road: Road) -> N
     await write(road, '<img src=x onerror="alert(1)">\n', principal=replace(LOCAL, client="<b>me</b>"))
     [asked] = people(road).waiting()
     asked.picture = b"\x89PNG pixels"
-    page = list_page([asked], "secret-csrf", "<i>box</i>")
-    assert "<script" not in page and "<img src=x" not in page and "<b>me" not in page and "<i>box" not in page
+    page = list_page([(asked, [])], "secret-csrf", "<i>box</i>")
+    assert page.count("<script") == 1 and SCRIPT_HASH in dict(HEADERS)[b"content-security-policy"].decode(), (
+        "its own alone"
+    )
+    assert (
+        'http-equiv="refresh"' not in page and "<img src=x" not in page and "<b>me" not in page and "<i>box" not in page
+    )
     assert '<span class="del">-&lt;script&gt;alert(1)&lt;/script&gt;</span>' in page
     assert page.count("<img ") == 1 and 'src="data:image/png;base64,iVBORyBwaXhlbHM="' in page

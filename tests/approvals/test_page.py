@@ -126,3 +126,40 @@ def test_an_answer_without_the_pages_own_secret_is_refused(service: Service, tmp
         )
         call.join(30)
         assert answers[0]["ok"] is False and keep.exists()
+
+
+CONTRAST = """(() => {
+  const rgb = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const light = c => { const s = c / 255; return s <= 0.03928 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4; };
+  const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+  const behind = one => { for (let at = one; at; at = at.parentElement) {
+    const found = rgb(getComputedStyle(at).backgroundColor); if (found.length === 3 || found[3] === 1) return found; }
+    return [255, 255, 255]; };
+  const seen = [...document.querySelectorAll("h1,h2,p,a,pre,button,span,strong")].filter(one => one.innerText && one.offsetParent);
+  return Math.min(...seen.map(one => { const a = luminance(rgb(getComputedStyle(one).color)), b = luminance(behind(one));
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }));
+})()"""
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="not installed: chromium")
+def test_at_360_pixels_it_is_legible_counts_down_and_loses_what_expired(service: Service, tmp_path: Path) -> None:
+    (service.root / "keep.txt").write_text("kept")
+    with phone(tmp_path / "profile") as browser:
+        browser.send("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
+        browser.open(link(service))
+        browser.until("document.body.innerText.includes('Nothing waits')")
+        http = service.http()
+        wanted = {"op": "file.delete", "target": "keep.txt"}
+        request = {"scope": "app", "op": "confirm.issue", "input": wanted, "options": {"ttlSeconds": 15}}
+        assert http.control("computer_operation", **request)["ok"]
+        http.close()
+        browser.until("!!document.querySelector('section[data-id] .left')")
+        browser.eval("window.first = document.querySelector('.left').textContent")
+        assert browser.eval("document.documentElement.scrollWidth") <= 360
+        assert browser.eval(CONTRAST) >= 4.5
+        assert browser.eval("document.querySelector('meta[http-equiv=refresh]')") is None
+        browser.until("!document.querySelector('.left') || document.querySelector('.left').textContent != window.first")
+        browser.until(
+            "!document.querySelector('section[data-id]') && document.body.innerText.includes('Nothing waits')"
+        )
+    assert (service.root / "keep.txt").exists()

@@ -13,12 +13,15 @@ from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.choices import choices_of
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.approvals.store import FILE_NAME
+from computer_linker.computer.simulated import SimulatedComputer
+from computer_linker.computer.simulated.world import SimulatedControl
 from computer_linker.config.schema import Config
+from computer_linker.model.geometry import Rect
 from computer_linker.model.principal import NO_SESSION
 from computer_linker.model.scope import Scope
 from computer_linker.service.app import open_app
 from support.pair import events_of
-from support.road import LOCAL, Road, folder_scope
+from support.road import LOCAL, Road, computer_scope, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +66,8 @@ async def test_a_shape_covers_its_operation_and_folder_and_nothing_else(road: Ro
 
 
 async def test_a_yes_to_a_one_line_write_lets_no_delete_through(road: Road) -> None:
-    for answer in ("yes", "same", "shape"):
+    answers: tuple[Answer, ...] = ("yes", "same", "shape")
+    for answer in answers:
         await allow(road, answer, "file.write", "note.txt", input={"content": answer})
     assert await road.code("file.delete", "note.txt") == "confirm_required"
     assert (road.root / "note.txt").read_text() == "shape"
@@ -229,3 +233,21 @@ async def test_a_revoked_one_covers_nothing(road: Road) -> None:
     (one,) = approvals(road).store.standing
     assert approvals(road).store.keep_only(standing=lambda kept: kept.id != one.id) == 1
     assert is_asked(await write(road, "src/b.py")) and not (road.root / "src/b.py").exists()
+
+
+async def test_on_the_desktop_a_shape_is_one_application(tmp_path: Path) -> None:
+    computer = SimulatedComputer()
+    window = computer.world.open("editor", "Save draft?", Rect(x=100, y=100, width=300, height=200))
+    window.controls.append(SimulatedControl("button", "OK", Rect(x=10, y=50, width=80, height=30)))
+    async with Road.open(tmp_path, [computer_scope(confirm="act")], computer) as road:
+        ok = {"target": {"selector": {"byRole": "button", "titleContains": "OK"}}}
+        refused = await road.call("desktop.click", scope="desk", input=ok)
+        asked = approvals(road).ledger.find(refused["error"]["details"]["approvalId"])
+        assert asked is not None and asked.about is not None and asked.about.application
+        choices = {choice.answer: choice.covers for choice in await choices_of(road.app.services, asked)}
+        assert f"on the windows of {asked.about.application}" in choices["shape"]
+        approvals(road).answer(asked.id, "shape")
+        assert (await road.call("desktop.click", scope="desk", input=ok))["ok"]
+        assert is_asked(await road.call("desktop.press", scope="desk", input={"key": "enter"})), "another operation"
+        asked.about = replace(asked.about, application="another")
+        assert approvals(road).store.covering(asked) is None

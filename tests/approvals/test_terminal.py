@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import threading
@@ -16,7 +17,7 @@ import pytest
 
 from support.road import folder_scope
 from support.service import PROGRAM, Service, environment, serving, wait_for
-from support.terminal_person import person_at_terminal
+from support.terminal_person import TerminalPerson, person_at_terminal
 
 
 @pytest.fixture
@@ -179,3 +180,64 @@ def _written(service: Service) -> Any:
         )
     finally:
         http.close()
+
+
+def test_the_time_left_counts_down_and_an_expired_request_is_gone(service: Service) -> None:
+    wanted = {"op": "file.delete", "target": "keep.txt"}
+    with person_at_terminal(service, None) as person:
+        http = service.http()
+        request = {"scope": "app", "op": "confirm.issue", "input": wanted, "options": {"ttlSeconds": 6}}
+        assert http.control("computer_operation", **request)["ok"]
+        http.close()
+        wait_for(lambda: b"its time ran out" in person.seen)
+        counted = {int(left) for left in re.findall(rb"\((\d+) s left\)", person.seen)}
+        assert len(counted) >= 2 and max(counted) <= 6, counted
+    assert _waiting(service) == [] and (service.root / "keep.txt").exists()
+
+
+def test_a_shape_at_the_terminal_is_shown_listed_and_revoked(service: Service) -> None:
+    """Over stdio, for a yes that stands is bound to a client with a session."""
+    (service.root / "src").mkdir()
+    command = [*PROGRAM, "stdio"]
+    with subprocess.Popen(command, env=environment(service.home), stdin=-1, stdout=-1, text=True, bufsize=1) as client:
+        lines = JsonLines(client)
+        with person_at_terminal(service, "s 5") as person:
+            assert lines.write("src/a.py")["ok"] and person.answered == 1
+            assert b"every file.write in src and below by a-client/1 in scope app. In the last 30 days: " in one_line(
+                person
+            )
+            assert lines.write("src/b.py")["approval"]["extent"] == "shape" and person.answered == 1
+        listed = json.loads(cli(service, "approvals", "list", "--json"))["standing"]
+        assert len(listed) == 1 and listed[0]["covers"].startswith("every file.write in src and below")
+        assert "every file.write in src and below" in cli(service, "approvals", "list")
+        assert "Took back 1" in cli(service, "approvals", "revoke", listed[0]["id"])
+        assert lines.write("src/c.py")["error"]["code"] == "confirm_required"
+        assert not (service.root / "src/c.py").exists()
+        assert client.stdin is not None
+        client.stdin.close()
+
+
+def one_line(person: TerminalPerson) -> bytes:
+    return bytes(person.seen).replace(b"\r\n", b"")
+
+
+class JsonLines:
+    """An MCP client of plain lines."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process, self._count = process, 0
+        info = {"name": "a-client", "version": "1"}
+        self._ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
+
+    def write(self, target: str) -> Any:
+        arguments = {"scope": "app", "op": "file.write", "target": target, "input": {"content": "x"}}
+        answer = self._ask("tools/call", name="computer_operation", arguments=arguments)
+        return json.loads(answer["result"]["content"][0]["text"])
+
+    def _ask(self, method: str, **params: Any) -> Any:
+        self._count += 1
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(
+            json.dumps({"jsonrpc": "2.0", "id": self._count, "method": method, "params": params}) + "\n"
+        )
+        return json.loads(self._process.stdout.readline())

@@ -72,8 +72,12 @@ def cli(service: Service, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_on_this_machine_the_clients_dialog_still_answers(service: Service) -> None:
+def test_on_this_machine_the_dialog_of_an_allowed_client_answers(service: Service) -> None:
     path = made(service)
+    asked = call(service, {})["result"]
+    refused = envelope(call(service, {}, requestState=asked["requestState"], inputResponses=ALLOW))
+    assert refused["error"]["code"] == "confirm_required" and not path.exists()
+    cli(service, "approvals", "allow-client", "tests")
     asked = call(service, {})["result"]
     assert asked["resultType"] == "input_required", asked
     done = call(service, {}, requestState=asked["requestState"], inputResponses=ALLOW)
@@ -120,7 +124,7 @@ def test_a_yes_for_a_local_session_is_none_for_the_same_session_forwarded(servic
         link.initialize()
         arguments = {"name": "computer_operation", "arguments": WRITE}
         refused = json.loads(link.legacy("tools/call", arguments)["result"]["content"][0]["text"])
-        cli(service, "approvals", "allow", "--session", refused["error"]["details"]["approvalId"])
+        cli(service, "approvals", "allow", "--same", refused["error"]["details"]["approvalId"])
         headers = {**link.session_headers(), "x-forwarded-for": "203.0.113.9"}
         status, body = link.send("POST", "/mcp", rpc(7, "tools/call", arguments), headers)
         assert status != 200 or not json.loads(message_of(body)["result"]["content"][0]["text"])["ok"], body

@@ -134,7 +134,7 @@ def everywhere(asked: ApprovalRequest) -> dict[str, str]:
     item = shown(asked)
     return {
         "dialog": question(asked)["message"],
-        "page": list_page([asked], "csrf", "here"),
+        "page": list_page([(asked, [])], "csrf", "here"),
         "terminal": "\n".join(line for line, _ in format_request(item, 200)),
     }
 
@@ -204,8 +204,8 @@ async def test_what_the_owner_took_away_while_a_person_was_asked_is_not_done(tmp
         return "yes"
 
     call = {"scope": "app", "op": "file.write", "target": "a.txt", "input": {"content": "1"}}
-    async with open_app(tmp_path / "home", lambda: now[0]) as app:
-        late = (await app.dispatcher.call_wire(call, LOCAL, ask=ask)).envelope
+    async with open_app(tmp_path / "home", lambda: now[0]) as app, app.services.use(Approvals).attached("owner", ask):
+        late = (await app.dispatcher.call_wire(call, LOCAL)).envelope
 
     assert late["error"]["code"] == "permission_denied", late
     assert not (tmp_path / "root" / "a.txt").exists()

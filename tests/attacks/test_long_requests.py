@@ -210,14 +210,14 @@ async def road(tmp_path: Path) -> AsyncIterator[Road]:
 async def test_the_page_shows_all_of_a_long_request_before_its_buttons(road: Road, length: int) -> None:
     text = "x" * (length // 2) + "MIDDLE" + "y" * (length // 2)
     await road.call("file.write", "a.txt", input={"content": text})
-    page = list_page(road.app.services.use(Approvals).waiting(), "csrf", "box")
+    page = list_page([(asked, []) for asked in road.app.services.use(Approvals).waiting()], "csrf", "box")
     assert "x" * (length // 2) + "MIDDLE" + "y" * (length // 2) in page
     assert page.index("MIDDLE") < page.index('value="allow"')
 
 
 async def test_the_page_offers_no_yes_for_what_is_too_long_for_it(road: Road) -> None:
     await road.call("file.write", "a.txt", input={"content": "x" * 400_000})
-    page = list_page(road.app.services.use(Approvals).waiting(), "csrf", "box")
+    page = list_page([(asked, []) for asked in road.app.services.use(Approvals).waiting()], "csrf", "box")
     assert 'value="allow"' not in page and 'value="session"' not in page and 'value="deny"' in page
     assert "too long for this page" in page
 

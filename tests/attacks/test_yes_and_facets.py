@@ -268,7 +268,9 @@ async def test_a_peers_program_shows_its_command_line_folder_and_script(folder: 
     script = folder.pair.laptop.root / "run.sh"
     script.write_text("echo 1 > good\n")
     told = await folder.yes(lambda: folder.far.processes.spawn(sh("/bin/sh", "run.sh")))
-    assert "in the folder .: ['/bin/sh', 'run.sh']" in told and "names run.sh: 14 bytes, sha256" in told
+    assert (
+        "$ /bin/sh run.sh" in told and "in the folder ., held by" in told and "names run.sh: 14 bytes, sha256" in told
+    )
     script.write_text("echo 1 > evil\n")
     assert await folder.refused(lambda: folder.far.processes.spawn(sh("/bin/sh", "run.sh"))) == "conflict"
     assert sorted(os.listdir(folder.pair.laptop.root)) == ["a.txt", "run.sh"]

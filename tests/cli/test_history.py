@@ -1,21 +1,17 @@
 """history on the command line, and its page in a real browser."""
 
-import contextlib
 import csv
-import fcntl
 import functools
 import json
 import os
-import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -23,6 +19,8 @@ import pytest
 from computer_linker.audit.layout import segment_path
 from computer_linker.model.history import HistoryApproval, HistoryEvent
 from computer_linker.model.principal import Principal
+from support.browser import phone
+from support.on_terminal import on_terminal
 from support.road import Road, folder_scope
 from support.service import write_config
 
@@ -120,33 +118,13 @@ async def test_a_command_that_failed_does_not_read_as_done(tmp_path: Path) -> No
 @pytest.mark.parametrize("columns", [80, 132])
 async def test_a_terminal_gets_rows_of_its_width_in_colour(home: Path, columns: int) -> None:
     for wanted, given in ((True, {}), (False, {"NO_COLOR": "1"})):
-        screen = on_terminal(home, ["history"], columns, given)
+        screen = on_terminal(home, ["history"], columns, **given)
         assert ("\x1b[" in screen) == wanted
         rows = re.sub(r"\x1b\[[0-9;]*m", "", screen).split("\r\n")
         assert all(len(row) <= columns for row in rows[:-2]), rows
         today = datetime.now().astimezone()
         assert rows[1] == f"{today:%A %Y-%m-%d}"
         assert re.match(r"\d\d:\d\d:\d\d  \w{7}  codex ", rows[2])
-
-
-def on_terminal(home: Path, words: list[str], columns: int, given: dict[str, str]) -> str:
-    """What a command writes to a real terminal of that many columns."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    program = [sys.executable, "-m", "computer_linker", *words]
-    environment |= {"COMPUTER_LINKER_HOME": str(home), "TERM": "xterm", **given}
-    shown = b""
-    try:
-        with subprocess.Popen(program, env=environment, stdin=follower, stdout=follower, stderr=follower) as child:
-            os.close(follower)
-            with contextlib.suppress(OSError):  # Linux ends a terminal without a program by EIO
-                while data := os.read(leader, 65536):
-                    shown += data
-            assert child.wait(timeout=60) == 0, shown
-    finally:
-        os.close(leader)
-    return shown.decode()
 
 
 async def test_show_tells_everything_of_one_operation_and_undo_takes_its_id(tmp_path: Path) -> None:
@@ -253,19 +231,22 @@ async def test_follow_tells_events_as_they_come(tmp_path: Path) -> None:
             child.stdout.close()
 
 
-def browse(page: Path, profile: Path, *flags: str) -> str:
+def browse(page: Path, profile: Path, *flags: str, fragment: str = "") -> str:
     assert CHROMIUM is not None
     program = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
     program += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    program += [f"--user-data-dir={profile}", "--window-size=1400,900", *flags, page.as_uri()]
+    program += [f"--user-data-dir={profile}", "--window-size=1400,900", *flags, f"{page.as_uri()}#{fragment}"]
     return subprocess.run(program, capture_output=True, text=True, timeout=90, check=True).stdout
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium")
-async def test_the_page_draws_sessions_as_lanes_and_runs_nothing_it_was_told(home: Path, tmp_path: Path) -> None:
+async def test_the_page_draws_clients_as_lanes_and_runs_nothing_it_was_told(home: Path, tmp_path: Path) -> None:
     page = tmp_path / "timeline.html"
     assert command(home, "timeline", "--html", str(page)).returncode == 0
-    drawn = browse(page, tmp_path / "profile", "--dump-dom")
+    assert page.stat().st_mode & 0o777 == 0o600
+    chosen = json.loads(command(home, "--json", "--limit", "1").stdout)["events"][0]["operationId"][-7:]
+    drawn = browse(page, tmp_path / "profile", "--dump-dom", fragment=chosen)
+    assert f"computer-linker history show {chosen}" in drawn and ">wrote notes.txt</span>" in drawn
     assert "<title>History</title>" in drawn
     assert drawn.count('class="lane"') == 2 and drawn.count('class="mark ') == 8
     assert "8 of 8 events" in drawn
@@ -280,3 +261,46 @@ async def test_the_page_fetches_nothing(home: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     assert "default-src 'none'" in text and "http://" not in text and "https://" not in text
     assert text.count("</script>") == 2
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium")
+async def test_the_page_is_readable_at_360_pixels(home: Path, tmp_path: Path) -> None:
+    page = tmp_path / "timeline.html"
+    assert command(home, "timeline", "--html", str(page)).returncode == 0
+    with phone(tmp_path / "profile") as browser:
+        browser.send("Emulation.setDeviceMetricsOverride", width=360, height=780, deviceScaleFactor=1, mobile=True)
+        browser.open(page.as_uri())
+        assert browser.eval("innerWidth") == 360
+        assert browser.eval("document.documentElement.scrollWidth") <= 360, "nothing is off the screen"
+        browser.click(".event")
+        details = "document.getElementById('details').getBoundingClientRect()"
+        assert browser.eval(f"{details}.right") <= 360 and browser.eval(
+            "document.querySelector('li #details') !== null"
+        )
+        small = "[...document.querySelectorAll('.event span, #details *')].map(n => parseFloat(getComputedStyle(n).fontSize))"
+        assert browser.eval(f"Math.min(...{small})") >= 12
+
+
+def test_every_text_of_the_page_has_a_contrast_of_at_least_4_5() -> None:
+    css = files("computer_linker.audit").joinpath("assets", "page.css").read_text("utf-8")
+    schemes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", part)) for part in css.split("@media")[:2]]
+    assert all(len(colours) == 12 for colours in schemes)
+    assert "opacity: ." not in css and not re.search(r"[^-]color: #", css), "every colour is one of those"
+    for colours in schemes:
+        for ground in ("ground", "panel", "chosen"):
+            for name in ("text", "done", "failed", "refused", "unknown", "running", "changed"):
+                assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+        for ground in ("ground", "panel"):
+            assert contrast(colours["quiet"], colours[ground]) >= 4.5
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio as WCAG 2 defines it."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,10 +1,43 @@
 """How commands speak."""
 
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from computer_linker.cli.output import fail
+from support.on_terminal import on_terminal
+from support.service import end_service, environment, write_config
 
 
 def test_an_error_worded_elsewhere_does_not_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     fail("laptop says \x1b[2J\x9b1A\u202eno\nway", "Zoë's\thint\x07")
     assert capsys.readouterr().err == "error: laptop says \\x1b[2J\\x9b1A\\u202eno way\nhint: Zoë's hint\\x07\n"
+
+
+def test_a_result_is_rows_and_tables_on_a_terminal_and_json_in_a_pipe(tmp_path: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "root"
+    write_config(home, root)
+    (root / "one.txt").write_text("1")
+    (root / "esc\x1b[2J.txt").write_text("2")
+    words = ["op", "file.list", "."]
+    try:
+        screen = on_terminal(home, words, 110, NO_COLOR="1")
+        lines = [line.split() for line in re.sub(r"\x1b\[[0-9;]*m", "", screen).split("\r\n")]
+        assert ["truncated", "no"] in lines and ["entries"] in lines
+        assert ["name", "path", "type", "size", "modifiedAt"] in lines
+        assert [line[:4] for line in lines if "one.txt" in line] == [["one.txt", "one.txt", "file", "1"]]
+        assert "\x1b[2J" not in screen and "\\x1b[2J.txt" in screen
+        program = [sys.executable, "-m", "computer_linker", *words]
+        for flags, field in (([], "entries"), (["--json"], "data")):
+            done = subprocess.run(
+                [*program, *flags], env=environment(home), capture_output=True, text=True, timeout=60, check=True
+            )
+            assert field in json.loads(done.stdout)
+        narrow = on_terminal(home, words, 40, NO_COLOR="1")
+        assert "one.txt" in narrow
+    finally:
+        end_service(home)

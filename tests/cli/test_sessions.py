@@ -55,7 +55,7 @@ def test_a_revoked_session_is_over_with_the_next_request(tmp_path: Path) -> None
         assert all(issued[name] not in shown for issued in (one, other) for name in ("access_token", "refresh_token"))
         mine = next(session["id"] for session in sessions if session["clientId"] == client)
         done = run(service.home, "revoke", mine, "--json")
-        assert json.loads(done.stdout) == {"revoked": [mine]}
+        assert json.loads(done.stdout) == {"revoked": [mine], "stopped": 0, "notes": []}
         assert status_with(service.port, one["access_token"]) == 401
         assert refresh(browser, client, one["refresh_token"])[0] == 400
         assert status_with(service.port, other["access_token"]) != 401

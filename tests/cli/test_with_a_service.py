@@ -235,6 +235,9 @@ def test_self_test_passes_and_leaves_nothing_behind(tmp_path: Path) -> None:
     answer = json.loads(done.stdout)
     assert [step for step in answer["steps"] if not step["ok"]] == []
     assert (done.returncode, answer["ok"]) == (0, True)
+    names = [step["step"] for step in answer["steps"]]
+    assert {"http: healthz", "http: JSON API", "http: file.list in test"} <= set(names)
+    assert any(name.startswith("screen (no pixels): ") for name in names)
     assert list(place.iterdir()) == []
     assert not (tmp_path / "untouched").exists()
 

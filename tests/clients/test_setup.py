@@ -121,6 +121,7 @@ def test_over_http_the_token_is_written_only_when_asked_for(run: Run, user: Path
     assert entry_in("codex", user / FILES["codex"]) == {
         "url": "http://127.0.0.1:3939/mcp",
         "bearer_token_env_var": "COMPUTER_LINKER_TOKEN",
+        "http_headers": {"Computer-Linker-Tool-Surface": "split"},
     }
     code, _, said = run("setup", "claude-desktop", "--over", "http", "--write")
     assert code == 1 and "Connectors" in said and not (user / FILES["claude-desktop"]).exists()
@@ -174,7 +175,12 @@ def test_toml_is_as_it_was_after_setup_and_removal(run: Run, user: Path, text: s
         **tomllib.loads(text),
         "mcp_servers": {
             **tomllib.loads(text).get("mcp_servers", {}),
-            NAME: {"command": STARTS[0], "args": ["stdio"], "required": True},
+            NAME: {
+                "command": STARTS[0],
+                "args": ["stdio"],
+                "required": True,
+                "env": {"COMPUTER_LINKER_MCP_TOOL_SURFACE": "split"},
+            },
         },
     }
     assert run("remove", "codex")[0] == 0

@@ -384,3 +384,14 @@ async def test_one_machine_holds_so_many_programs_and_no_more(laptop: tuple[Pair
     assert not (pair.laptop.root / "mark").exists()
     for child in children:
         let_go(child)
+
+
+async def test_stopping_everything_stops_the_programs_of_paired_machines(laptop: tuple[Pair, Processes]) -> None:
+    """As `pause --stop` does, for all principals at once."""
+    pair, processes = laptop
+    child = await processes.spawn(sh("echo begun; sleep 60"))
+    child.go()
+    await anyio.wait_readable(child.stdout)
+    assert await pair.laptop.app.services.end_of(None) == 1
+    assert not pair.laptop.app.services.use(PeerChildren).is_busy()
+    let_go(child)

@@ -17,6 +17,7 @@ from computer_linker.registry.catalog import check_types
 from computer_linker.registry.cli_options import command_line, help_text, read_arguments, read_value
 from computer_linker.registry.reference import (
     COMMANDS_PAGE,
+    EXAMPLES_FILE,
     GLOSSARY_PAGE,
     allowed_by,
     needs_text,
@@ -187,11 +188,13 @@ def test_every_example_fits_the_published_schema(operations: dict[str, Operation
 
 def test_the_reference_is_as_the_catalogue_says() -> None:
     folder = ROOT / "docs" / "reference"
-    wanted = pages(whole_catalog())
+    wanted = pages(whole_catalog(), folder)
     stale = [
         name for name, text in wanted.items() if not (folder / name).exists() or (folder / name).read_text() != text
     ]
-    extra = sorted({path.name for path in folder.iterdir()} - wanted.keys() - {COMMANDS_PAGE, GLOSSARY_PAGE})
+    extra = sorted(
+        {path.name for path in folder.iterdir()} - wanted.keys() - {COMMANDS_PAGE, EXAMPLES_FILE, GLOSSARY_PAGE}
+    )
     assert (stale, extra) == ([], []), "run: make docs"
 
 

@@ -1,6 +1,8 @@
 """Every example of every operation is true: it is sent down the real road, in a small project."""
 
 import json
+import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,10 @@ from typing import Any
 import pytest
 
 from computer_linker.registry.operation import Example
-from computer_linker.registry.reference import whole_catalog
+from computer_linker.registry.reference import EXAMPLES_FILE, whole_catalog
 from support.road import Road, computer_scope, folder_scope
 
+RECORDED = Path(__file__).parents[2] / "docs" / "reference" / EXAMPLES_FILE
 EXAMPLES = [
     pytest.param(op.name, example, id=f"{op.name}: {example.title}")
     for op in whole_catalog().operations.values()
@@ -68,3 +71,24 @@ async def test_an_example_does_what_it_says(tmp_path: Path, name: str, example: 
         envelope = await road.call(name, request.pop("target", None), scope=scope, **request)
         assert envelope["ok"], envelope["error"]
         assert "effect" in envelope or op.effect == "observe"
+        check_recorded(f"{name}: {example.title}", envelope, tmp_path)
+
+
+def check_recorded(key: str, envelope: dict[str, Any], place: Path) -> None:
+    """The reference shows an answer of this form. `RECORD_EXAMPLES=1` records it anew, with what differs each time replaced."""
+    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    if os.environ.get("RECORD_EXAMPLES"):
+        recorded[key] = json.loads(without_chance(json.dumps(envelope), place))
+        RECORDED.write_text(json.dumps(dict(sorted(recorded.items())), indent=1) + "\n")
+    assert key in recorded, "run this test with RECORD_EXAMPLES=1, then make docs"
+    assert set(recorded[key]["data"]) == set(envelope["data"]), "run this test with RECORD_EXAMPLES=1, then make docs"
+
+
+def without_chance(text: str, place: Path) -> str:
+    text = text.replace(str(place), "/home/you/project")
+    text = re.sub(r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "01JA0000000000000000000000", text)
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "2026-01-31T12:00:00Z", text)
+    text = re.sub(r'"(durationMs|elapsedMs)": [\d.]+', r'"\1": 1.5', text)
+    text = re.sub(r"\b(art|proc|ask)_[0-9a-f]{24}\b", rf"\1_{'0' * 24}", text)
+    text = re.sub(r'"token": "[\w-]+"', '"token": "TOKEN"', text)
+    return re.sub(r"\b[0-9a-f]{40}\b", "0" * 40, text)

@@ -27,7 +27,7 @@ def named(text: str) -> set[str]:
 def test_an_extra_that_a_remedy_names_exists_and_is_named_for_both_places(extra: Extra) -> None:
     assert extra in existing()
     assert named(remedy(extra)) == {extra}
-    assert f"pip install 'computer-linker[{extra}]'" in remedy(extra)
+    assert f"make install EXTRAS={extra}" in remedy(extra)
     assert f".venv/bin/pip install -e '.[{extra}]'" in remedy(extra)
 
 

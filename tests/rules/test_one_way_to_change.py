@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "computer_linker"
 FOLDERS = ("operations", "tools", "transports", "dispatch", "fleet", "client")
-FACET = {"change", "rehearse", "keep"}
+FACET = {"change", "rehearse"}
 """Methods of the files facet that change, prepare to change, or keep for undo."""
 ON_DISK = {
     "write_text", "write_bytes", "unlink", "rmdir", "rmtree", "makedirs", "symlink_to", "hardlink_to", "touch", "truncate",

@@ -54,7 +54,7 @@ class Phone:
 
     def open(self, url: str) -> None:
         self.send("Page.navigate", url=url)
-        self.until("document.readyState == 'complete' && location.protocol.startsWith('http')")
+        self.until("document.readyState == 'complete' && location.protocol != 'about:'")
 
     def type(self, selector: str, text: str) -> None:
         """Type into a field, in place of what it holds."""

@@ -52,6 +52,11 @@ class NoticeArea:
         await bus.introspect("org.freedesktop.DBus", "/org/freedesktop/DBus")
         bus.disconnect()
 
+    @property
+    def shown(self) -> int:
+        """How many notices there were."""
+        return self._count
+
     async def next(self) -> Notice:
         with anyio.fail_after(20):
             return await self._receive.receive()

@@ -150,10 +150,26 @@ def test_the_json_api_knows_the_older_actions(service: Service) -> None:
     assert http.control("client_setup", showToken=True)["error"]["code"] == "invalid_request"
     status, body = http.send("GET", "/api/v1/capabilities")
     assert status == 200 and json.loads(body)["workspaces"]
+    full = json.loads(body)
+    assert full["profile"]["machineId"] == "test-machine" and TOKEN not in body.decode()
+    assert full["releaseReadiness"]["status"] and full["tunnelDiagnostics"]["providerContracts"]
+    assert {"configDiagnostics", "securityFindings"} <= full.keys() and "cloudflared" in full["tools"]
+    semantic = full["workspaces"][0]["capabilityPolicy"]["capabilities"]
+    assert {"codex:readOnly", "codex:write", "network:false", "git:read"} <= set(semantic)
+    for path, field in (
+        ("doctor", "tools"),
+        ("workspaces", "workspaces"),
+        ("history", "events"),
+        ("sessions", "events"),
+    ):
+        status, body = http.send("GET", f"/api/v1/{path}")
+        assert status == 200 and field in json.loads(body), (path, body)
+        assert http.send("POST", f"/api/v1/{path}", {})[0] == 405
     assert http.send("POST", "/api/v1/capabilities", {})[0] == 405
     http.close()
     http.token = None
-    assert http.send("GET", "/api/v1/capabilities")[0] == 401
+    for path in ("capabilities", "doctor", "workspaces", "history", "sessions"):
+        assert http.send("GET", f"/api/v1/{path}")[0] == 401
     assert http.send("POST", "/api/v1/control", {"action": "read", "workspace": "app", "path": "notes.txt"})[0] == 401
     header = {"x-localport-token": TOKEN}
     assert http.send("POST", "/api/v1/control", {"action": "list_workspaces"}, header)[0] == 200

@@ -16,12 +16,14 @@ import pytest
 from computer_linker import home as places
 from support.lines import own_service, stdio, stream
 from support.service import (
+    LEGACY,
     PROGRAM,
     TOKEN,
     end_service,
     environment,
     is_alive,
     lock_holder,
+    rpc,
     serving,
     wait_for,
     write_config,
@@ -115,6 +117,21 @@ def test_a_config_that_does_not_validate_stops_every_entry_and_is_left_as_it_was
         assert word in run.stderr and "Traceback" not in run.stderr
     assert (home / "config.json").read_text() == broken
     assert_no_service(home)
+
+
+def test_a_state_folder_that_did_not_exist_is_named_and_not_used_silently(tmp_path: Path) -> None:
+    home = tmp_path / "forgotten"
+    call = {"name": "get_computer_info", "arguments": {"include": ["status", "service"]}}
+    started = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+    asked = "".join(json.dumps(one) + "\n" for one in (rpc(0, "initialize", started), rpc(1, "tools/call", call)))
+    run = subprocess.run(
+        [*PROGRAM, "stdio"], env=environment(home), input=asked, capture_output=True, text=True, timeout=60
+    )  # fmt: skip
+    end_service(home)
+    assert f"warning: the state folder {home}" in run.stderr and "has no scopes" in run.stderr
+    answer = json.loads(json.loads(run.stdout.splitlines()[1])["result"]["content"][0]["text"])
+    assert answer["service"]["stateFolder"] == str(home)
+    assert answer["status"]["ready"] is False and str(home) in answer["status"]["blockingReasons"][0]
 
 
 def assert_no_service(home: Path) -> None:

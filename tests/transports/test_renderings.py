@@ -35,8 +35,10 @@ def closed_afterwards() -> Iterator[None]:
         OPEN.pop().close()
 
 
-def session(service: Service, client: str, headers: dict[str, str] | None = None, **meta: str) -> "Session":
-    made = Session(service, client, headers or {}, meta)
+def session(
+    service: Service, client: str, headers: dict[str, str] | None = None, meta: dict[str, str] | None = None
+) -> "Session":
+    made = Session(service, client, headers or {}, meta or {})
     OPEN.append(made.http)
     return made
 
@@ -103,7 +105,7 @@ def test_a_known_client_gets_the_content_as_it_is_and_nothing_structured(service
 
 def test_a_connection_chooses_by_header_and_by_meta(service: Service) -> None:
     by_header = session(service, "some script", {"Computer-Linker-Render": "model"}).call(**READ)
-    by_meta = session(service, "some script", **{RENDER: "model"}).call(**READ)
+    by_meta = session(service, "some script", meta={RENDER: "model"}).call(**READ)
     back = session(service, "claude-code", {"Computer-Linker-Render": "json"}).call(**READ)
     assert "structuredContent" not in by_header and "structuredContent" not in by_meta
     assert back["structuredContent"]["ok"] is True
@@ -139,7 +141,7 @@ def test_stdio_takes_the_choice_of_the_client_s_own_environment(service: Service
         ({"COMPUTER_LINKER_RENDER": "model"}, False, 3),
         ({"COMPUTER_LINKER_MCP_TOOL_SURFACE": "split"}, True, 4),
     ):
-        with stdio(service.home, **env) as lines:
+        with stdio(service.home, handshake=True, **env) as lines:
             result = lines.tool("computer_operation", **READ)
             assert ("structuredContent" in result) is structured
             assert len(lines.ask("tools/list")["result"]["tools"]) == tools

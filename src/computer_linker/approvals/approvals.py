@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import anyio
-from anyio import to_thread
 
 from computer_linker.approvals.ledger import Ledger
+from computer_linker.approvals.new_request import new_request, show, take_picture
 from computer_linker.approvals.request import (
     WAIT_S,
     Answer,
@@ -20,18 +20,15 @@ from computer_linker.approvals.request import (
     Preview,
     still_needs_a_yes,
 )
-from computer_linker.approvals.standing import MINUTES, extents_of, policy_of, rest_of, standing_of
+from computer_linker.approvals.standing import MINUTES, extents_of, standing_of
 from computer_linker.approvals.store import ApprovalStore
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.errors import ConfigInvalid, ConfirmRequired, InvalidRequest, NoAnswer
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.event import Approval, Way
-from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.rights import Rights
 from computer_linker.model.scope import Scope
-from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.policy.visible_text import escaped, preview
 from computer_linker.services import Services
 
 Approver = Callable[[ApprovalRequest], Awaitable[Answer | None]]
@@ -65,9 +62,6 @@ Record = Callable[[ApprovalRequest, Answer, Answerer], Awaitable[str]]
 log = logging.getLogger(__name__)
 PERSON = Principal("person", "approver", "desktop", "desktop")
 """The person at this computer, when not further identified."""
-_PICTURE_S = 3.0
-_LONG = 100_000
-"""Requests from this many bytes on are rendered in a worker thread."""
 
 
 @dataclass(slots=True)
@@ -98,7 +92,7 @@ class Approvals:
         self._approvers: dict[str, _Channel] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._changed = anyio.Event()
-        self._offers: list[FindApprover] = []
+        self._offers: list[tuple[FindApprover, Way]] = []
         self.record: Record = _unrecorded
         """Records an answer in the history; set by the service."""
 
@@ -110,9 +104,9 @@ class Approvals:
         self, call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: float, about: Preview | None = None
     ) -> tuple[str, ApprovalRequest]:
         """A token for exactly this call, and the request that now waits for a person."""
-        asked, canonical = _asked(call, op, scope, who, ttl_s)
-        asked = await _shown_as(asked, call, canonical, about)
-        await _photographed(asked)
+        asked, canonical = new_request(call, op, scope, who, ttl_s)
+        asked = await show(asked, call, canonical, about)
+        await take_picture(asked)
         token = self.ledger.issue_token(asked)
         self._announce()
         return token, asked
@@ -126,7 +120,7 @@ class Approvals:
         Raises ConfirmRequired without a yes.
         """
         call = with_its_token(call)
-        fresh, canonical = _asked(call, op, scope, who, WAIT_S)
+        fresh, canonical = new_request(call, op, scope, who, WAIT_S)
         if call.confirm is not None:
             return _yes_of(await self._confirm_by_token(call.confirm, who, fresh.digest))
         yes = self.ledger.spend_approval(who, fresh.digest, time.monotonic())
@@ -135,11 +129,11 @@ class Approvals:
         no = self.ledger.spend_denial(who, fresh.digest, time.monotonic())
         if no is not None:
             raise Denied(no)
-        fresh = await _shown_as(fresh, call, canonical, await describe())
+        fresh = await show(fresh, call, canonical, await describe())
         standing = self.store.covering(fresh)
         if standing is not None:
             return Yes(standing.approval, fresh, standing.id)
-        await _photographed(fresh)
+        await take_picture(fresh)
         asked = self._open_question(fresh, who)
         was_shown, asked.is_dialog_over = asked.is_dialog_over, False
         asked.may_allow_in_dialog = self.may_allow_in_dialog(who, asked)
@@ -242,9 +236,9 @@ class Approvals:
         finally:
             del self._approvers[name]
 
-    def offer(self, find: "FindApprover") -> None:
-        """Add a channel that is looked up only when there is a question."""
-        self._offers.append(find)
+    def offer(self, find: FindApprover, way: Way) -> None:
+        """Add a channel that is looked up only when there is a request."""
+        self._offers.append((find, way))
 
     async def take_response(self, asked_id: str, who: Principal, answer: Answer | None) -> None:
         """Take the answer of a repeated call. It counts only from the caller and connection that was asked.
@@ -287,9 +281,9 @@ class Approvals:
 
     async def _channels_for(self, asked: ApprovalRequest) -> list["_Channel"]:
         """Every available approver for this request."""
-        found = [await find(asked) for find in self._offers]
-        notices = [_Channel(approver, Answerer(PERSON, "notification")) for approver in found if approver is not None]
-        return [*self._approvers.values(), *notices]
+        found = [(await find(asked), way) for find, way in self._offers]
+        offered = [_Channel(approver, Answerer(PERSON, way)) for approver, way in found if approver is not None]
+        return [*self._approvers.values(), *offered]
 
     async def _wait(self, asked: ApprovalRequest, approvers: list["_Channel"]) -> None:
         """Return at a yes. An unanswered question stays open: a person may still find it in the list."""
@@ -386,45 +380,6 @@ def _dialog(ask: Approver, who: Principal) -> "_Channel":
         return "yes" if asked.may_allow_in_dialog else None
 
     return _Channel(put, Answerer(who, "dialog"))
-
-
-def _asked(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: float) -> tuple[ApprovalRequest, bytes]:
-    """The question about a request, its text not yet rendered, and the request's canonical bytes."""
-    canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
-    digest, now = digest_of(canonical), time.monotonic()
-    principal, session, connection = who.bound
-    asked = ApprovalRequest(
-        id=new_handle("ask"),
-        op=op.name,
-        scope=call.scope,
-        digest=digest,
-        preview="",
-        principal=principal,
-        session=session,
-        connection=connection,
-        # A client names itself: its name must not be able to paint over what a person is shown.
-        client=None if who.client is None else escaped(who.client),
-        asked_at=now,
-        expires_at=now + ttl_s,
-        policy=policy_of(scope, who),
-    )
-    return asked, canonical
-
-
-async def _shown_as(asked: ApprovalRequest, call: Call, canonical: bytes, about: Preview | None) -> ApprovalRequest:
-    """The request with all of it as text, and its preview."""
-    is_long = len(canonical) > _LONG
-    asked.preview = (
-        await to_thread.run_sync(preview, canonical, asked.digest) if is_long else preview(canonical, asked.digest)
-    )
-    asked.about, asked.rest = about, rest_of(call, () if about is None else about.argv)
-    return asked
-
-
-async def _photographed(asked: ApprovalRequest) -> None:
-    if asked.about is not None and asked.about.photograph is not None:
-        with anyio.move_on_after(_PICTURE_S):
-            asked.picture = await asked.about.photograph()
 
 
 def _no_answer(asked: ApprovalRequest) -> NoAnswer:

@@ -1,4 +1,4 @@
-"""The answers that a request can get: what each would cover, in plain words, and what of the last 30 days it would have."""
+"""The answers that a request can get: what each would cover, as text, and what of the last 30 days it would have."""
 
 from datetime import UTC, datetime, timedelta
 from posixpath import normpath
@@ -90,6 +90,7 @@ async def _past(services: Services, asked: ApprovalRequest) -> list[HistoryEvent
 
 
 def _has_facts(asked: ApprovalRequest) -> bool:
+    """Whether the history keeps by what it can be matched: a path or a command line, not a place on the screen."""
     return asked.about is not None and bool(asked.about.argv or asked.about.paths)
 
 

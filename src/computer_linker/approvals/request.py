@@ -32,6 +32,8 @@ class Preview:
     """The program and its arguments, where it runs one."""
     paths: tuple[str, ...] = ()
     """The paths it changes, or the folder it works in."""
+    application: str = ""
+    """The application whose window it acts on."""
 
 
 @dataclass(slots=True)

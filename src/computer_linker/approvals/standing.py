@@ -1,4 +1,4 @@
-"""A yes that stands: which later requests it covers, in plain words, and until when.
+"""A yes that stands: which later requests it covers and until when.
 
 It is bound to the caller's proven identity and to the name the client gave itself, to the scope, and to the scope's rules as
 they were: another policy, another root or another client is asked anew.
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from computer_linker.approvals.request import ApprovalRequest
+from computer_linker.approvals.request import ApprovalRequest, Preview
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call
 from computer_linker.model.event import Approval, Way
@@ -27,10 +27,11 @@ MINUTES = 60
 _COMMAND_FIELDS = frozenset({"command", "script", "args", "source"})
 _LIMITS = frozenset({"timeoutSeconds", "maxOutputBytes", "waitSeconds"})
 _MAX_WORDS = 4
+_NOTHING = Preview(())
 _HAS_SUBCOMMANDS = frozenset(
     "git npm pnpm yarn make just cargo go python python3 node deno bun ruby php docker podman".split()
 )
-"""Programs that can start others, and whose first word says what they do."""
+"""Programs that can start others, and whose first word names what they do."""
 
 
 class Standing(Model):
@@ -48,6 +49,7 @@ class Standing(Model):
     )
     words: Annotated[list[str], Field(description="The program and its first words.")] = []
     folder: Annotated[str | None, Field(description="It covers this path and what is below.")] = None
+    application: Annotated[str, Field(description="It covers acts on the windows of this application.")] = ""
     rest: str = ""
     by: str
     way: Way
@@ -72,20 +74,30 @@ class Standing(Model):
             return False
         if self.extent == "same":
             return self.digest == exact_digest(asked)
-        argv, paths = _facts(asked)
-        has_words = argv[: len(self.words)] == tuple(self.words) if self.words else not argv
-        is_below = all(is_beneath(path, self.folder) for path in paths) if self.folder is not None else not paths
-        return self.rest == asked.rest and has_words and is_below and bool(argv or paths)
+        seen = asked.about or _NOTHING
+        has_words = seen.argv[: len(self.words)] == tuple(self.words) if self.words else not seen.argv
+        is_below = (
+            all(is_beneath(path, self.folder) for path in seen.paths) if self.folder is not None else not seen.paths
+        )
+        is_there = self.application == seen.application
+        return self.rest == asked.rest and has_words and is_below and is_there and has_shape(seen)
 
     @property
     def text(self) -> str:
-        """What it covers, in plain words."""
+        """What it covers, as a sentence for people."""
         who = f"by {self.client or escaped(self.principal)} in scope {self.scope}"
         if self.extent == "same":
             return f"this exact {self.op} again {who}, while what it is for stays as it is now"
         what = f"commands that begin with `{escaped(' '.join(self.words))}`" if self.words else f"every {self.op}"
-        where = "" if self.folder is None else f" in {escaped(self.folder)} and below"
-        return f"{what}{' (' + self.op + ')' if self.words else ''}{where if self.folder != '.' else ' in the whole scope'} {who}"
+        return f"{what}{f' ({self.op})' if self.words else ''}{self._where} {who}"
+
+    @property
+    def _where(self) -> str:
+        if self.application:
+            return f" on the windows of {escaped(self.application)}"
+        if self.folder is None:
+            return ""
+        return " in the whole scope" if self.folder == "." else f" in {escaped(self.folder)} and below"
 
 
 def standing_of(
@@ -94,7 +106,7 @@ def standing_of(
     """The standing yes that this answer would make; `minutes` None is until it is revoked."""
     now = datetime.now(UTC)
     shape = extent == "shape"
-    argv, paths = _facts(asked)
+    seen = asked.about or _NOTHING
     return Standing(
         id=new_handle("standing"),
         extent=extent,
@@ -104,8 +116,9 @@ def standing_of(
         principal=asked.principal,
         client=asked.client,
         digest=None if shape else exact_digest(asked),
-        words=list(_first_words(argv)) if shape else [],
-        folder=_common_folder(paths, is_command=bool(argv)) if shape and paths else None,
+        words=list(_first_words(seen.argv)) if shape else [],
+        folder=_common_folder(seen.paths, is_command=bool(seen.argv)) if shape and seen.paths else None,
+        application=seen.application if shape else "",
         rest=asked.rest if shape else "",
         by=by.by,
         way=by.way,
@@ -122,7 +135,7 @@ def extents_of(asked: ApprovalRequest) -> tuple[Literal["same", "shape"], ...]:
     """
     if asked.session == NO_SESSION or (asked.about is not None and asked.about.fault is not None):
         return ()
-    return ("same", "shape") if any(_facts(asked)) else ("same",)
+    return ("same", "shape") if asked.about is not None and has_shape(asked.about) else ("same",)
 
 
 def exact_digest(asked: ApprovalRequest) -> str:
@@ -150,14 +163,15 @@ def is_beneath(path: str, folder: str | None) -> bool:
     return folder is not None and (path == folder or path.startswith(folder.rstrip("/") + "/"))
 
 
-def _facts(asked: ApprovalRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return ((), ()) if asked.about is None else (asked.about.argv, asked.about.paths)
+def has_shape(seen: Preview) -> bool:
+    """Whether there is something that requests like this one have in common."""
+    return bool(seen.argv or seen.paths or seen.application)
 
 
 def _first_words(argv: Sequence[str]) -> Sequence[str]:
     """The program, its options and its first word: `git commit`, `rm -rf build`, `python -c CODE`.
 
-    Of a program that starts what its later words name, such as env or find, all words.
+    Of a program that starts what its later arguments name, such as env or find, all arguments.
     """
     program = argv[0].rpartition("/")[2] if argv else ""
     if program in LAUNCHES_ANYTHING and program not in _HAS_SUBCOMMANDS:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
@@ -51,10 +52,20 @@ class StandingApproval(Model):
     answer: Annotated[str, Field(description="The operation id of the answer's event.")]
 
 
+class PushAddress(Model):
+    """An address that requests are announced at, without its path, which may be a secret."""
+
+    id: str
+    kind: str
+    host: str
+    content: bool
+
+
 class Listed(Model):
     waiting: list[WaitingRequest]
     standing: list[StandingApproval] = []
     clients: Annotated[list[str], Field(description="Clients whose dialog may approve.")] = []
+    push: Annotated[list[PushAddress], Field(description="Where requests are announced.")] = []
 
 
 class TerminalApprovals:
@@ -95,12 +106,17 @@ class TerminalApprovals:
                 for one in store.standing
             ],
             clients=[one.name for one in store.clients],
+            push=[
+                PushAddress(id=one.id, kind=one.kind, host=urlsplit(one.url).hostname or "", content=one.content)
+                for one in store.push
+            ],
         )
 
     async def choices(self, asked: ApprovalRequest) -> list[Choice]:
         """The answers of a request that stand; the history is read once for each."""
-        known = self._choices.get(asked.id)
-        return await choices_of(self._services, asked) if known is None else known
+        if asked.id not in self._choices:
+            self._choices[asked.id] = await choices_of(self._services, asked)
+        return self._choices[asked.id]
 
     async def changed(self, known: set[str]) -> Listed:
         """Return when the waiting requests differ from those shown, or after a while; meanwhile calls wait for the terminal."""

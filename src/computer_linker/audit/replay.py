@@ -1,32 +1,28 @@
 """Failed operations as templates to try again, and what to do next. What was not kept is requested, never guessed."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from computer_linker.audit.pages import Page
 from computer_linker.model.history import HistoryEvent, ReplayTemplate, Suggestion
 
-WITHOUT_INPUT = frozenset(
-    """
-    app.close app.focus app.list app.open artifact.attach artifact.capture artifact.ingest artifact.list artifact.read
-    backend.status browser.check browser.click browser.close browser.console browser.dialog browser.har browser.open browser.pdf
-    browser.record browser.screenshot browser.snapshot browser.text browser.trace clipboard.read code.context code.outline
-    codex.list codex.read codex.stop command.list command.read command.stop confirm.list desktop.abort desktop.click desktop.move
-    desktop.observe file.delete file.list file.mkdir file.read file.stat file.tree git.diff git.log git.status git.worktree_list
-    history.connections history.debug_bundle history.failed_replay history.last history.sessions history.summary history.timeline
-    history.verify package.list screen.capture screen.capture_process screen.capture_window screen.list screen.ocr screen.record
-    ui.tree window.close window.focus window.list
-    """.split()
-)
-"""Operations that can be sent without an input. A test compares both lists with the operations themselves."""
-NEEDS_TARGET = frozenset(
-    """
-    app.close app.focus app.open artifact.read browser.check browser.click browser.date browser.dialog browser.fill browser.har
-    browser.open browser.press browser.record browser.select browser.trace browser.upload code.outline codex.read codex.stop
-    command.read command.send command.stop file.copy file.create file.delete file.mkdir file.move file.read file.stat file.write
-    screen.capture_process screen.capture_window screen.record window.close window.focus window.move
-    """.split()
-)
+
+class Needs(NamedTuple):
+    """Which parts of a request an operation cannot do without."""
+
+    target: bool
+    input: bool
+
+
+NeedsOf = Callable[[str], Needs | None]
+"""Returns what an operation needs; None for one that does not exist."""
+
+
+def unknown_needs(_op: str) -> Needs | None:
+    """For a reader that has no catalogue of operations: nothing can be sent again as it is."""
+    return None
+
+
 _LIVE = ("screen.", "desktop.", "clipboard.", "window.", "app.", "ui.", "browser.")
 _SCRIPTS = ("package.run", "package.start")
 _OBSERVE = "Observe again: the desktop has changed since."
@@ -81,16 +77,16 @@ _NEXT_OF = {
 }
 
 
-def answer(found: Page) -> dict[str, Any]:
+def answer(found: Page, needs_of: NeedsOf) -> dict[str, Any]:
     """The failed events with a template each."""
     return {
         "events": found.events,
         "nextCursor": found.next_cursor,
-        "templates": [template(event) for event in found.events],
+        "templates": [template(event, needs_of(event["op"])) for event in found.events],
     }
 
 
-def template(event: HistoryEvent) -> ReplayTemplate:
+def template(event: HistoryEvent, needs: Needs | None) -> ReplayTemplate:
     """A request to try again; `requiresInput` names what the history did not keep."""
     op = event["op"]
     request: dict[str, Any] = {"scope": event["scope"], "op": op}
@@ -98,14 +94,14 @@ def template(event: HistoryEvent) -> ReplayTemplate:
     target = event["target"]
     if target is not None and _is_whole(target):
         request["target"] = target
-    elif target is not None or op in NEEDS_TARGET:
+    elif target is not None or (needs is not None and needs.target):
         missing.append("target")
     script = _script(event)
     if script is not None:
         request["input"] = {"script": script}
-    elif op not in WITHOUT_INPUT:
+    elif needs is None or needs.input:
         missing.append("input")
-    known = bool(op and event["scope"]) and not op.startswith("[") and not event["scope"].startswith("[")
+    known = needs is not None and bool(event["scope"]) and not event["scope"].startswith("[")
     live = op.startswith(_LIVE)
     return {
         "operationId": event["operationId"],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from computer_linker.audit import record
 from computer_linker.audit.durable import GroupSync
 from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwritable
+from computer_linker.audit.feed import LiveFeed
 from computer_linker.audit.flood import Flood
 from computer_linker.audit.journal import AuditJournal
 from computer_linker.audit.secret import Key
@@ -47,6 +48,7 @@ class AuditStore:
         self._owed: deque[str] = deque(maxlen=_MAX_OWED)
         """Outcomes that could not be written when they were due; they go first when there is space again."""
         self._flood = Flood()
+        self.feed = LiveFeed()
         self._indexed = self.journal.head.number
         self._prune_at = time.monotonic() + 60
         self._timer: asyncio.TimerHandle | None = None
@@ -71,6 +73,11 @@ class AuditStore:
     def key(self) -> Key:
         """The key of this installation."""
         return self.journal.key
+
+    @property
+    def running(self) -> frozenset[str]:
+        """The operations of this process that have an intent and no outcome yet."""
+        return frozenset(self._running)
 
     def is_running(self, operation_id: str) -> bool:
         """Return True while an operation of this process has an intent and no outcome yet."""
@@ -135,6 +142,7 @@ class AuditStore:
         # The lock is held for the rest of this loop iteration: records that arrive together share one lock.
         self.journal.append([*self._owed, body] if self._owed else [body], keep_lock=True)
         self._owed.clear()
+        self.feed.add(body)
         if not self._will_release:
             self._will_release = True
             asyncio.get_running_loop().call_soon(self._release)

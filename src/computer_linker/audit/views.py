@@ -33,6 +33,8 @@ class Question:
     limit: int = DEFAULT_LIMIT
     query: str | None = None
     cursor: str | None = None
+    needs_of: replay.NeedsOf = replay.unknown_needs
+    """For `failed_replay`: what an operation needs to be sent again."""
 
 
 async def answer(
@@ -45,12 +47,13 @@ async def answer(
     query: str | None = None,
     cursor: str | None = None,
     config: Config | None = None,
+    needs_of: replay.NeedsOf = replay.unknown_needs,
 ) -> dict[str, Any]:
     """Answer `{view, events, nextCursor, ...}` over what the caller may see; None is the owner, who sees all.
 
     Reads in a worker thread.
     """
-    question = Question(view, visible, scope, limit, query, cursor)
+    question = Question(view, visible, scope, limit, query, cursor, needs_of)
     return await anyio.to_thread.run_sync(partial(answer_now, store, question, config))
 
 
@@ -78,7 +81,7 @@ def _answer(store: History, question: Question, config: Config | None) -> dict[s
         case "timeline":
             found = _to_object(_page(store, question, newest_first=False))
         case "failed_replay":
-            found = replay.answer(_page(store, question, newest_first=True, only_failed=True))
+            found = replay.answer(_page(store, question, newest_first=True, only_failed=True), question.needs_of)
         case "sessions" | "connections":
             group = groups.sessions if question.view == "sessions" else groups.connections
             listed = _page(store, question, newest_first=True)

@@ -9,12 +9,14 @@ SHORT = 7
 
 PHRASES = {
     "app.close": "closed the application", "app.focus": "focused the application", "app.list": "listed applications",
-    "app.open": "opened the application", "approvals.allow": "approved a request", "approvals.deny": "denied a request",
-    "approvals.phone": "paired a phone", "approvals.revoke": "ended standing approvals",
-    "artifact.attach": "kept as evidence", "artifact.capture": "kept a picture", "artifact.ingest": "kept evidence",
-    "artifact.list": "listed evidence", "artifact.read": "read evidence", "backend.status": "looked at the backends",
-    "batch.run": "ran a batch", "browser.check": "ticked a box", "browser.click": "clicked in the browser",
-    "browser.close": "closed the browser", "browser.console": "read the browser's console", "browser.date": "chose a date",
+    "app.open": "opened the application", "approvals.allow": "approved a request",
+    "approvals.allow_client": "let a client approve", "approvals.deny": "denied a request",
+    "approvals.disallow_client": "let a client approve no more", "approvals.phone": "paired a phone",
+    "approvals.revoke": "ended standing approvals", "artifact.attach": "kept as evidence",
+    "artifact.capture": "kept a picture", "artifact.ingest": "kept evidence", "artifact.list": "listed evidence",
+    "artifact.read": "read evidence", "backend.status": "looked at the backends", "batch.run": "ran a batch",
+    "browser.check": "ticked a box", "browser.click": "clicked in the browser", "browser.close": "closed the browser",
+    "browser.console": "read the browser's console", "browser.date": "chose a date",
     "browser.dialog": "answered a page's dialog", "browser.fill": "filled a field",
     "browser.har": "recorded network traffic of", "browser.open": "opened a page", "browser.pdf": "printed a page",
     "browser.press": "pressed a key in the browser", "browser.record": "recorded the browser",
@@ -50,8 +52,9 @@ PHRASES = {
     "peer.accept": "accepted a computer's changes", "peer.connect": "tried to connect",
     "peer.copy": "copied between computers", "peer.listen": "changed the peer port", "peer.pair": "paired a computer",
     "peer.remove": "removed a computer", "principal.end": "was ended with what it ran", "process.stop": "stopped",
-    "proof.attach": "kept as evidence", "proof.capture": "kept a picture", "resume": "resumed the desktop",
-    "scope.add": "added the scope", "scope.confirm": "confirmed the scope", "scope.edit": "changed the scope",
+    "proof.attach": "kept as evidence", "proof.capture": "kept a picture", "result.read": "read a kept result",
+    "resume": "resumed the desktop", "scope.add": "added the scope", "scope.allow": "allowed commands in the scope",
+    "scope.confirm": "confirmed the scope", "scope.deny": "denied commands in the scope", "scope.edit": "changed the scope",
     "scope.remove": "removed the scope", "screen.capture": "took a screenshot of",
     "screen.capture_process": "took a picture of the process", "screen.capture_window": "took a picture of the window",
     "screen.list": "listed displays and windows", "screen.ocr": "read the text on", "screen.record": "recorded the screen",
@@ -59,10 +62,11 @@ PHRASES = {
     "sessions.revoke": "ended sessions", "setup": "set this computer up", "stop": "stopped the service",
     "token.rotate": "made a new owner token", "tunnel.start": "opened a tunnel", "tunnel.stop": "closed the tunnel",
     "ui.tree": "read the controls of", "undo": "took a change back", "unpause": "let clients work again",
-    "window.close": "closed the window", "window.focus": "focused the window", "window.list": "listed windows",
-    "window.move": "moved the window",
+    "view.drop": "dropped the view", "view.keep": "kept changes of the view", "view.list": "listed views",
+    "view.show": "looked at the view", "window.close": "closed the window", "window.focus": "focused the window",
+    "window.list": "listed windows", "window.move": "moved the window",
 }  # fmt: skip
-"""A test compares this with the operations: each that leaves an event has a phrase."""
+"""Acts by operation. One that is not here is shown by its name."""
 _REASONS = {
     "allowedCommands": "not an allowed command",
     "deniedCommands": "a denied command",

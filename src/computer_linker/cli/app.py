@@ -20,16 +20,28 @@ _COMPLETE = "_COMPUTER_LINKER_COMPLETE"
 _FIRST = ("start", "setup", "status", "doctor", "scope", "client")
 """Commands in the short help: those a first run needs."""
 _REST = (
-    "hub", "approvals", "diagnose", "profile", "service", "proof",
+    "hub", "approvals", "watch", "diagnose", "profile", "service", "proof",
     "serve", "stdio", "op", "history", "process", "self_test", "sandbox", "completion",
 )  # fmt: skip
 
 _SHORT_HELP = """Controlled use of this computer for any MCP client.
 
-Begin with:  computer-linker start FOLDER
+Begin with:           computer-linker start FOLDER
 
-More commands (op, history, config, token, self-test, ...):  computer-linker --help-all
+See it before:        computer-linker quickstart FOLDER
+
+From elsewhere too:   computer-linker start FOLDER --tunnel cloudflare
+
+More commands (op, history, pause, config, tunnel, self-test, ...):  computer-linker --help-all
 """
+_OLDER = {
+    ("workspace", "update"): ("scope", "edit"),
+    ("workspace",): ("scope",),
+    ("config", "token"): ("token",),
+    ("client", "chatgpt", "profile"): ("profile",),
+    ("client", "chatgpt", "smoke"): ("client", "smoke", "--public"),
+}
+"""Commands of earlier versions, and those that took their place; the first that fits is used."""
 _INTERRUPTED = 130
 _FULL_HELP = "Controlled use of this computer for any MCP client: every command."
 
@@ -37,7 +49,7 @@ _FULL_HELP = "Controlled use of this computer for any MCP client: every command.
 def main(argv: list[str]) -> int:
     """Run one command line; 0 is done, 1 is refused or failed, 2 is a command line that cannot be understood."""
     everything = "--help-all" in argv
-    arguments = ["--help"] if everything else argv or ["--help"]
+    arguments = ["--help"] if everything else _present(argv) or ["--help"]
     try:
         # Shell completion gets every command, the hidden ones too.
         return _run(build(everything=everything or _COMPLETE in os.environ, first=arguments[0]), arguments)
@@ -60,6 +72,12 @@ def main(argv: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return _interrupted()
+
+
+def _present(argv: list[str]) -> list[str]:
+    """The command line with today's names of commands."""
+    older = next((words for words in _OLDER if tuple(argv[: len(words)]) == words), None)
+    return argv if older is None else [*_OLDER[older], *argv[len(older) :]]
 
 
 def _interrupted() -> int:

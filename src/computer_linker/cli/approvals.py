@@ -49,10 +49,10 @@ def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
     note("Waiting for requests. Each is shown with the answers it can get; Enter skips it. Ctrl-C ends.")
     known: list[str] = []
     while True:
-        waiting = _listed(known=known).waiting
+        waiting, now = _listed(known=known).waiting, time.monotonic()
         for item in waiting:
             if item.id not in known:
-                _decide(item)
+                _decide(item, now + item.seconds_left)
         # Not what waits by now: what came while a question was on the screen was not shown yet.
         known = [item.id for item in waiting]
 
@@ -64,10 +64,9 @@ def _listed(*, known: list[str] | None = None, stays: bool = False) -> "Listed":
     return ask(approvals_list, ListInput(known=known, stays=stays), Listed)
 
 
-def _decide(item: "WaitingRequest") -> None:
+def _decide(item: "WaitingRequest", deadline: float) -> None:
     from computer_linker.owner.approvals.deny import DenyInput, Refused, approvals_deny
 
-    deadline = time.monotonic() + item.seconds_left
     with _staying(item.id) as is_gone:
         key = _page_through(item) or _answer(item, deadline, is_gone)
     if key is None:
@@ -158,6 +157,9 @@ def _list(as_json: AsJson = False) -> None:
         say(f"allowed {until}: {one.covers}; by {one.by} ({one.way}); {one.id}")
     for name in listed.clients:
         say(f"the dialog of {name} may approve its own requests")
+    for address in listed.push:
+        what = "with" if address.content else "without"
+        say(f"announced at {address.host} ({address.kind}), {what} what they are; {address.id}")
 
 
 def _show(item: "WaitingRequest") -> None:

@@ -11,6 +11,7 @@ from computer_linker.cli.output import CliError, note, print_json, say, table
 from computer_linker.cli.places import current_config, running_service, state_home
 
 if TYPE_CHECKING:
+    from computer_linker.config.schema import Config
     from computer_linker.service.clients.form import Client
     from computer_linker.service.clients.setup import Service
 
@@ -20,6 +21,14 @@ class Over(StrEnum):
 
     stdio = "stdio"
     http = "http"
+
+
+class ForChatGpt(StrEnum):
+    """What `client chatgpt` prints."""
+
+    connector = "connector"
+    url = "url"
+    manifest = "manifest"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
@@ -205,7 +214,13 @@ def _bundle(
         say(f"{file}: open it with Claude Desktop, on this computer")
 
 
-def _chatgpt(show_token: ShowToken = False, as_json: AsJson = False) -> None:
+def _chatgpt(
+    what: Annotated[ForChatGpt, typer.Argument(help="The whole form, its address alone, or the form as JSON.")] = (
+        ForChatGpt.connector
+    ),
+    show_token: ShowToken = False,
+    as_json: AsJson = False,
+) -> None:
     """Print what ChatGPT's connector form asks for."""
     from computer_linker.service.client_setup import chatgpt_connector
     from computer_linker.tunnels.record import read
@@ -213,14 +228,28 @@ def _chatgpt(show_token: ShowToken = False, as_json: AsJson = False) -> None:
     home = state_home()
     tunnel = read(home)
     tunnel_id = tunnel.tunnel_id if tunnel is not None and tunnel.is_open else None
-    answer = chatgpt_connector(current_config(home), show_token=show_token, tunnel_id=tunnel_id)
-    if as_json:
+    config = current_config(home)
+    answer = chatgpt_connector(config, show_token=show_token, tunnel_id=tunnel_id)
+    if what is ForChatGpt.url:
+        _say_public_url(config, tunnel_id, as_json=as_json)
+        return
+    if as_json or what is ForChatGpt.manifest:
         print_json(answer)
         return
     for label, value in answer["fields"].items():
         say(f"{label}: {value}")
     for sentence in answer["notes"]:
         say(sentence)
+
+
+def _say_public_url(config: "Config", tunnel_id: str | None, *, as_json: bool) -> None:
+    if config.public_base_url is None and tunnel_id is None:
+        raise CliError("there is no public address", "computer-linker start --tunnel cloudflare")
+    url = f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url is not None else None
+    if as_json:
+        print_json({"url": url, "tunnelId": tunnel_id})
+    else:
+        say(url or str(tunnel_id))
 
 
 def _show(answer: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
@@ -12,10 +13,11 @@ from computer_linker.cli.output import say
 from computer_linker.model.history import HistoryEvent
 
 _HEADERS = ("time", "id", "who", "what", "outcome", "took")
-_WHAT, _OUTCOME = 3, 4
+_WHO, _WHAT, _OUTCOME = 2, 3, 4
 _GAP = 2
 _COLOURS = {"done": "32", "failed": "31", "refused": "33", "unknown": "35", "running": "36", "changed": "41"}
 _LEAST_WHAT = 16
+_MOST_LINES = 3
 
 
 def print_events(events: Sequence[HistoryEvent]) -> None:
@@ -54,14 +56,28 @@ class Rows:
             self._day = day
             say(f"\x1b[2m{day}\x1b[0m" if self._has_colour else day)
         colour = _COLOURS["failed"] if event["summary"].get("exitCode") else _COLOURS.get(event["outcome"], "0")
-        say(self._joined(cells, colour if self._has_colour else None))
+        for line in self._folded(cells) if self._is_terminal else [cells]:
+            say(self._joined(line, colour if self._has_colour else None))
+
+    def _folded(self, cells: Sequence[str]) -> Iterator[Sequence[str]]:
+        """The row as lines: what was done and its outcome go on in a second and third where they are too long."""
+        name, slash, _ = cells[_WHO].rpartition("/")
+        if slash and len_of(cells[_WHO]) > self._widths[_WHO]:
+            # Without its version a client's name often fits.
+            cells = [*cells[:_WHO], name, *cells[_WHO + 1 :]]
+        folds = {at: _fold(cells[at], self._widths[at]) for at in (_WHAT, _OUTCOME)}
+        for number in range(max(map(len, folds.values()))):
+            rest = list(cells) if number == 0 else [""] * len(cells)
+            for at, lines in folds.items():
+                rest[at] = lines[number] if number < len(lines) else ""
+            yield rest
 
     def _fitted(self, natural: Sequence[int] | None) -> list[int]:
         if not self._is_terminal:
             return list(natural or (19, 7, 20, 40, 12, 6))
         width = shutil.get_terminal_size().columns
         wide = width >= 100
-        limits = [8, 7, 24 if wide else 13, width, 36 if wide else 20, 6]
+        limits = [8, 7, 24 if wide else 12, width, 36 if wide else 18, 6]
         widths = [min(*pair) for pair in zip(natural or limits, limits, strict=True)]
         others = sum(widths) - widths[_WHAT] + _GAP * (len(widths) - 1)
         widths[_WHAT] = max(_LEAST_WHAT, min(widths[_WHAT], width - others))
@@ -97,6 +113,13 @@ def _cells(event: HistoryEvent) -> list[str]:
     plain = described(event)
     clock = "%H:%M:%S" if sys.stdout.isatty() else "%Y-%m-%d %H:%M:%S"
     return [local_time(event["startedAt"]).strftime(clock), *(escaped(part) for part in plain)]
+
+
+def _fold(text: str, width: int) -> list[str]:
+    if len_of(text) <= width or not text.isascii():
+        return [text]
+    lines = textwrap.wrap(text, width, break_on_hyphens=False)
+    return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], " ".join(lines[_MOST_LINES - 1 :])]
 
 
 def _cut(text: str, width: int) -> str:

@@ -36,7 +36,13 @@ def _op(
     ] = None,
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Limits, filters and formats.")] = None,
     confirm: Annotated[str | None, typer.Option(help="The confirmation token, once approved.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer with the whole envelope as JSON.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Answer with the whole envelope as JSON.",
+        ),
+    ] = False,
     show_help: Annotated[bool, typer.Option("--help", "-h", help="Show the operation's own help.")] = False,
 ) -> None:
     """Run one operation in the service, starting it when none runs."""
@@ -84,7 +90,7 @@ def _send(arguments: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _show(data: Any) -> None:
-    """Text as text when text is the answer (a file, a diff, a command's output), else JSON."""
+    """Text as text when text is the answer (a file, a diff, a command's output); else rows on a terminal, JSON in a pipe."""
     if isinstance(data, dict):
         for field in ("content", "diff", "stdout"):
             if isinstance(data.get(field), str):
@@ -92,7 +98,12 @@ def _show(data: Any) -> None:
                 sys.stderr.write(str(data.get("stderr") or ""))
                 _note_outcome(data)
                 return
-    print_json(data)
+    if sys.stdout.isatty():
+        from computer_linker.cli.render import print_result
+
+        print_result(data)
+    else:
+        print_json(data)
 
 
 def _note_outcome(data: dict[str, Any]) -> None:

@@ -1,7 +1,10 @@
 """self-test: the whole loop of the installed program, in a folder and a state of its own that vanish afterwards."""
 
+import os
+import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,20 +18,37 @@ from computer_linker.client.socket_client import ask_service
 from computer_linker.client.stdio_client import ClientFailed, StdioClient
 from computer_linker.config.schema import Config
 from computer_linker.errors import LinkError
+from computer_linker.model.base import Model
 
+_SERVE_S = 60.0
 _TOOLS = {"get_computer_info", "computer_operation", "get_operation_history"}
 _COMMAND = [sys.executable, "-I", "-m", "computer_linker", "stdio"]
+
+
+class Step(Model):
+    """One step: whether it worked, and why not, or what was found."""
+
+    step: str
+    ok: bool
+    reason: str = ""
+
+
+class SelfTest(Model):
+    """The result of `self-test` and `client smoke`."""
+
+    ok: bool
+    steps: list[Step]
 
 
 @dataclass
 class Steps:
     """The steps and their results."""
 
-    done: list[dict[str, Any]] = field(default_factory=list)
+    done: list[Step] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        return all(step["ok"] for step in self.done)
+        return all(step.ok for step in self.done)
 
     def check(self, name: str, holds: Callable[[], bool]) -> None:
         """Run one step and record its result."""
@@ -36,7 +56,7 @@ class Steps:
             ok, reason = holds(), ""
         except (ClientFailed, LinkError, OSError, KeyError, IndexError, ValueError) as error:
             ok, reason = False, str(error) or type(error).__name__
-        self.done.append({"step": name, "ok": ok, "reason": reason})
+        self.done.append(Step(step=name, ok=ok, reason=reason))
 
 
 def register(app: typer.Typer) -> None:
@@ -44,22 +64,22 @@ def register(app: typer.Typer) -> None:
 
     @app.command("self-test")
     def self_test(as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False) -> None:
-        """Try the whole loop with a temporary config and folder; ends non-zero when something does not work."""
+        """Try the whole loop in a temporary folder, over stdio and HTTP; ends non-zero when something does not work."""
         answer_with(run(), as_json=as_json)
 
 
 def answer_with(steps: Steps, *, as_json: bool) -> None:
     """Print the steps and exit with the code for scripts."""
     if as_json:
-        print_json({"ok": steps.passed, "steps": steps.done})
+        print_json(SelfTest(ok=steps.passed, steps=steps.done).to_wire())
     else:
-        table([("ok" if step["ok"] else "error", step["step"], step["reason"]) for step in steps.done])
+        table([("ok" if step.ok else "error", step.step, step.reason) for step in steps.done])
         note("All steps passed." if steps.passed else "Something does not work: computer-linker doctor")
     raise typer.Exit(0 if steps.passed else 1)
 
 
 def run() -> Steps:
-    """Set up in a temporary folder, then read, write, be refused, and find it all in the history."""
+    """Set up in a temporary folder, read, write, be refused, find it all in the history; then HTTP and the screen."""
     from computer_linker.service.setup import SetupChoices, set_up
 
     with tempfile.TemporaryDirectory(prefix="computer-linker-self-test-") as place:
@@ -67,9 +87,13 @@ def run() -> Steps:
         root.mkdir()
         (root / "hello.txt").write_text("hello\n")
         (Path(place) / "outside.txt").write_text("outside\n")
-        set_up(home, SetupChoices(root, scope_id="test"))
+        config = set_up(home, SetupChoices(root, scope_id="test")).config
         with _service_ended(home):
-            return _loop(home, root)
+            steps = _loop(home, root)
+            if steps.passed:
+                _over_http(steps, home, config)
+                _screen(steps)
+            return steps
 
 
 def smoke(home: Path, config: Config) -> Steps:
@@ -107,6 +131,48 @@ def _loop(home: Path, root: Path) -> Steps:
         steps.check("and did not run", lambda: not (root / "ran.txt").exists())
         steps.check("the history has it all", lambda: _remembered(client))
     return steps
+
+
+def _over_http(steps: Steps, home: Path, config: Config) -> None:
+    """Serve on a free loopback port, and use it as an HTTP client does."""
+    from computer_linker.cli.smoke_http import smoke_http
+
+    command = [*_COMMAND[:-1], "serve", "--port", "0"]
+    env = {**os.environ, "COMPUTER_LINKER_HOME": str(home)}
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as service:
+        late = threading.Timer(_SERVE_S, service.kill)
+        late.start()
+        try:
+            assert service.stderr is not None, "it was asked for"
+            url = next((line.split()[1] for line in service.stderr if line.startswith("serving ")), None)
+            steps.check("serve", lambda: url is not None)
+            if url is not None:
+                found = smoke_http(url, config, is_public=False)
+                steps.done += [one.model_copy(update={"step": f"http: {one.step}"}) for one in found.done]
+        finally:
+            service.terminate()
+            service.communicate()
+            late.cancel()
+
+
+def _screen(steps: Steps) -> None:
+    """Ask for the screen's displays and the system's permission. No pixels are captured; a machine may have no screen."""
+    import anyio
+
+    from computer_linker.computer.local.probe import this_computer
+    from computer_linker.service.screenshots import Screenshots, screenshot_readiness
+
+    async def look() -> Screenshots:
+        computer = this_computer()
+        try:
+            return await screenshot_readiness(computer)
+        finally:
+            await computer.aclose()
+
+    found = anyio.run(look)
+    reason = found.permission.detail or found.remedy or ""
+    ok = found.permission.status != "unknown"
+    steps.done.append(Step(step=f"screen (no pixels): {found.permission.status}", ok=ok, reason=reason))
 
 
 def _greet(steps: Steps, client: StdioClient) -> None:

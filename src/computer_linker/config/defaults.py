@@ -21,9 +21,13 @@ _ALLOWED = (
 _DENIED = ("rm -rf *", "del /s *", "rmdir /s *", "format *", "shutdown *", "npm publish *", "git push *")
 
 
-def execution_policy() -> dict[str, Any]:
-    """Project commands only, with finite time and output, inside the kernel boundary where one is available."""
+def execution_policy(*, shell: bool = False) -> dict[str, Any]:
+    """Project commands only, with finite time and output, inside the kernel boundary where one is available.
+
+    `shell`: lines of shell with these programs too, which run inside that boundary alone.
+    """
     return {
+        **({"allowShell": True} if shell else {}),
         "maxRuntimeSeconds": 1800,
         "maxOutputBytes": 200_000,
         "allowedCommands": list(_ALLOWED),

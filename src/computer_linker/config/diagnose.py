@@ -117,7 +117,7 @@ def _scopes(config: Config, home: Path) -> Iterator[Finding]:
         yield _finding(
             "error",
             "no_scopes",
-            "No scope is configured, so clients can do nothing.",
+            f"No scope is configured in the state folder {home}{_is_default(home)}, so clients can do nothing.",
             "Run: computer-linker scope add FOLDER",
         )
     state = Path(os.path.realpath(home))
@@ -134,6 +134,10 @@ def _scopes(config: Config, home: Path) -> Iterator[Finding]:
                 scope.id,
                 fixable=True,
             )
+
+
+def _is_default(home: Path) -> str:
+    return " (the default one)" if home == Path.home() / ".computer-linker" else ""
 
 
 def _root(scope: Scope, root: str, state: Path) -> Iterator[Finding]:

@@ -133,7 +133,9 @@ def _unreadable(raw: bytes, reason: str) -> list[Problem]:
     syntax = syntax_problem(text)
     if syntax is not None:
         return [syntax]
-    doubled = [Problem(path, "is there twice", "syntax", *line_and_column(text, at)) for path, at in scan(text).doubled]
+    doubled = [
+        Problem(path, "is a doubled key", "syntax", *line_and_column(text, at)) for path, at in scan(text).doubled
+    ]
     sentence = reason.replace("The message", "the file").rstrip(".")
     return doubled or [Problem((), f"cannot be read: {sentence}", "syntax")]
 

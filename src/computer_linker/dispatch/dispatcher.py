@@ -6,8 +6,7 @@ Nothing else turns an exception into a failure, and nothing else audits.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,9 +21,10 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.device_queues import DeviceQueues
-from computer_linker.dispatch.events import mark_failed, name_object, new_event
+from computer_linker.dispatch.events import head_of, mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
-from computer_linker.dispatch.pause import HALTED_NAME, Pause, stopped_by_pause
+from computer_linker.dispatch.live_sessions import LiveSessions
+from computer_linker.dispatch.pause import HALTED_NAME, Pause
 from computer_linker.dispatch.person import PersonWatch
 from computer_linker.dispatch.race_guard import hold_to, hold_to_policy
 from computer_linker.errors import (
@@ -37,7 +37,7 @@ from computer_linker.errors import (
     TimedOut,
 )
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call, Reply, error_object, parse_call, wire_call
+from computer_linker.model.envelope import Call, Reply, error_object, wire_call
 from computer_linker.model.event import Event
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -45,6 +45,8 @@ from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
+from computer_linker.registry.signature import signature
+from computer_linker.registry.spelling import read_arguments, read_wire
 from computer_linker.services import Services
 
 log = logging.getLogger(__name__)
@@ -85,7 +87,7 @@ class Dispatcher:
         self.person = PersonWatch(computer, self.queues)
         self.pause = Pause(services.home)
         self.routes: Routes | None = None
-        self._running: set[anyio.CancelScope] = set()
+        self.sessions = services.use(LiveSessions)
         self.under_way = 0
 
     def with_catalog(self, catalog: Catalog, audit: AuditLog | None = None) -> "Dispatcher":
@@ -99,7 +101,7 @@ class Dispatcher:
     ) -> Reply:
         """Run a request whose outer shape has not been checked yet."""
         try:
-            call = parse_call(value)
+            call = read_wire(self.catalog, value)
         except InvalidRequest as error:
             return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
         return await self.call(call, principal, report, ask)
@@ -120,6 +122,8 @@ class Dispatcher:
         event = new_event("", name, principal, None)
         try:
             self.pause.check(principal)
+            if not principal.is_owner:
+                self.sessions.seen(principal).calls += 1
             answer = await work()
         except LinkError as error:
             return await self._failed(event, started, error)
@@ -166,9 +170,9 @@ class Dispatcher:
         event.summary.update(notes or {})
         self.under_way += 1
         try:
-            with anyio.CancelScope() as scope, self._stoppable(scope, principal):
+            with self.sessions.running(principal, event.operation_id) as running, running.scope:
                 return await self._run(self.catalog.current(call), caller, event, started)
-            raise stopped_by_pause(has_begun=event.intended)
+            raise running.failure(has_begun=event.intended)
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
@@ -197,11 +201,12 @@ class Dispatcher:
             event.reason = verdict.reason
             name_object(event, op, call)
         refuse(verdict, op)
-        arguments = op.parse(call.target, call.input, call.options)
+        call, arguments = read_arguments(op, call)
         if type(call.target) is str:
             event.target = call.target
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
         ctx = self._context(op, scope, caller, event, intent, call)
+        ctx.warnings.extend(call.respelled)
         if op.runs is not None and (line := await op.command_line(ctx, arguments)) is not None:
             event.command_preview = command_preview(line)
         yes: Yes | None = None
@@ -258,6 +263,7 @@ class Dispatcher:
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             sync_with_intent=None if intent is None else intent.sync_with,
             report=caller.report,
+            cwd=op.cwd_in(call.options),
             payload=call.payload,
             stream=call.stream,
             may_change=intent is not None and op.shows is not None,
@@ -265,24 +271,9 @@ class Dispatcher:
             notes=event.summary,
         )
 
-    @contextmanager
-    def _stoppable(self, scope: anyio.CancelScope, principal: Principal) -> Iterator[None]:
-        """Register a client's call while it runs, so that `stop_clients` can end it."""
-        if principal.is_owner:
-            yield
-            return
-        self._running.add(scope)
-        try:
-            yield
-        finally:
-            self._running.discard(scope)
-
     async def stop_clients(self) -> int:
         """End the calls, processes, agents and browsers of every client; return how many there were."""
-        running = list(self._running)
-        for scope in running:
-            scope.cancel()
-        return len(running) + await self.services.end_of(None)
+        return self.sessions.stop_all() + await self.services.end_of(None)
 
     async def aclose(self) -> None:
         """Stop listening for the person at the machine."""
@@ -337,16 +328,7 @@ class Dispatcher:
         event.error_code = None if error is None else error.code
         event.effect, event.boundary = ctx.effect, ctx.boundary
         await self._close_effect(ctx, event, started)
-        envelope: dict[str, Any] = {
-            "ok": event.ok,
-            "operationId": event.operation_id,
-            "scope": event.scope,
-            "op": event.op,
-            "startedAt": event.started_at,
-            "durationMs": event.duration_ms,
-            "data": result,
-            "warnings": ctx.warnings,
-        }
+        envelope = {**head_of(event), "data": result, "warnings": ctx.warnings}
         if ctx.effect is not None:
             envelope["effect"] = ctx.effect
         if (given := event.approval) is not None:
@@ -358,17 +340,10 @@ class Dispatcher:
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
         mark_failed(event, error)
         await self._close_failure(event, started)
-        return Reply(
-            {
-                "ok": False,
-                "operationId": event.operation_id,
-                "scope": event.scope,
-                "op": event.op,
-                "startedAt": event.started_at,
-                "durationMs": event.duration_ms,
-                "error": error_object(error),
-            }
-        )
+        op = self.catalog.by_name.get(event.op)
+        if isinstance(error, InvalidRequest) and op is not None:
+            error.details["signature"] = signature(op)
+        return Reply({**head_of(event), "error": error_object(error)})
 
     async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
         event.ok = False

@@ -4,6 +4,7 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 from computer_linker.approvals.request import Denied
 from computer_linker.audit.command_line import command_preview
@@ -29,6 +30,18 @@ def new_event(scope: str, op: str, principal: Principal, parent: str | None) -> 
         request=principal.request,
         parent=parent,
     )
+
+
+def head_of(event: Event) -> dict[str, Any]:
+    """The fields that begin every envelope."""
+    return {
+        "ok": event.ok,
+        "operationId": event.operation_id,
+        "scope": event.scope,
+        "op": event.op,
+        "startedAt": event.started_at,
+        "durationMs": event.duration_ms,
+    }
 
 
 def _now() -> str:

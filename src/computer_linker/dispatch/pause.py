@@ -86,6 +86,14 @@ def stopped_by_pause(*, has_begun: bool) -> LinkError:
     )
 
 
+def stopped_alone(*, has_begun: bool) -> LinkError:
+    """The failure of a call that the owner stopped by itself."""
+    looked = "Look at what it did before you repeat it." if has_begun else "Nothing was done."
+    return Aborted(
+        f"The owner of this computer has stopped this call. {looked}", effect="unverifiable" if has_begun else None
+    )
+
+
 def pause_in_force(home: Path) -> Pausing | None:
     """The pause of a state folder, for those who only look; nothing is changed there."""
     found = _read(home)

@@ -7,7 +7,7 @@ from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailabl
 from computer_linker.model.effect import Known
 
 _CONFIRM_FIELDS = frozenset({"token", "phrase", "approvedAt", "approver"})
-_CALL_FIELDS = frozenset({"scope", "op", "target", "input", "options", "confirm"})
+CALL_FIELDS = frozenset({"scope", "op", "target", "input", "options", "confirm"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,12 @@ class Call:
     confirm: str | None = None
     payload: Any = None
     """Typed arguments beside the request (a facet call of a paired computer); no surface takes it from a client."""
+    respelled: tuple[str, ...] = ()
+    """What was read from another server's spelling, for the warnings."""
     stream: Any = None
     """Bytes that travel beside the request, between computers; the call lasts as long as they do."""
+    batch: tuple[str, ...] = ()
+    """The steps of the batch that this call is one of, for an approver to see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,8 @@ def parse_call(value: Any) -> Call:
     """The outer envelope of a request. Raises InvalidRequest for anything misspelt or of a wrong type."""
     if type(value) is not dict:
         raise InvalidRequest("An operation is an object {scope, op, target?, input?, options?, confirm?}.")
-    if not value.keys() <= _CALL_FIELDS:
-        unknown = sorted(value.keys() - _CALL_FIELDS)
+    if not value.keys() <= CALL_FIELDS:
+        unknown = sorted(value.keys() - CALL_FIELDS)
         raise InvalidRequest(
             f"Unknown field {unknown[0]!r}. The envelope has scope, op, target, input, options and confirm.",
             unknown=unknown,

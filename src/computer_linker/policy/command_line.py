@@ -28,7 +28,7 @@ _SHELL_ONLY = {
     "!": "a history expansion",
     "^": "an escape or history character",
 }
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _HINT = 'Send an argv array such as ["git", "log"] to pass characters literally, or one plain command at a time.'
 
 
@@ -77,7 +77,7 @@ def split(text: str) -> list[str]:
     words = _Reader(text).words()
     if words and not words[0].isascii():
         raise InvalidRequest("The program's name must be plain ASCII in a command line.")
-    if words and _ASSIGNMENT.match(words[0]):
+    if words and ASSIGNMENT.match(words[0]):
         raise ShellNeeded("A command line cannot set variables in front of the program; use `env` in the input.")
     return words
 

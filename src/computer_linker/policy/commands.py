@@ -1,7 +1,7 @@
 """Which commands a scope allows: rules over one argv whose program is already an absolute file."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
@@ -11,6 +11,9 @@ from computer_linker.model.principal import Principal
 from computer_linker.model.scope import CommandRule, Scope, ScopePolicy
 from computer_linker.policy.command_line import to_argv
 from computer_linker.policy.engine import FolderAccess, sees_scope
+from computer_linker.policy.read_only import is_read_only
+from computer_linker.policy.shell_line import Unknown, Word, Words
+from computer_linker.policy.starters import every_start, name_of
 
 Locate = Callable[[str], str | None]
 """The absolute file a program name means on the trusted search path; None when there is none."""
@@ -38,6 +41,10 @@ class Program:
     """True when it lies in the scope's own folders, so that a caller who writes there chooses what runs."""
     writable_by: str | None = None
     """Another scope that could have replaced it or its interpreter; None when none could."""
+    project_name: str = ""
+    """The name it stands for in the scope's own virtual environment or node_modules/.bin; empty for others."""
+    also_writable_by: str | None = None
+    """For such a program: another scope that could have replaced it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,35 +59,121 @@ class Rule:
     def names_a_path(self) -> bool:
         return "/" in self.program
 
-    def fits_arguments(self, arguments: list[str]) -> bool:
-        """True when the arguments after the program fit."""
+    def surely_fits(self, arguments: Words) -> bool:
+        """True when the arguments after the program fit, whatever the unknown ones become."""
         size = len(self.arguments)
-        if len(arguments) < size or (len(arguments) > size and not self.takes_rest):
+        known = arguments[:size]
+        if len(known) < size or (len(arguments) > size and not self.takes_rest):
             return False
-        return all(_fits(glob, given) for glob, given in zip(self.arguments, arguments, strict=False))
+        return all(
+            glob == "*" and not given.many if isinstance(given, Unknown) else _fits(glob, given)
+            for glob, given in zip(self.arguments, known, strict=True)
+        )
+
+    def could_fit(self, arguments: Words) -> bool:
+        """True when the arguments after the program fit, or could where some of them are unknown."""
+        places = {0}
+        for given in arguments:
+            if isinstance(given, Unknown) and given.many:
+                places = set(range(min(places), len(self.arguments) + 1))
+            else:
+                places = {after for place in places for after in self._after(place, given)}
+            if not places:
+                return False
+        return len(self.arguments) in places
+
+    def _after(self, place: int, given: Word) -> Iterator[int]:
+        if place == len(self.arguments):
+            if self.takes_rest:
+                yield place
+        elif isinstance(given, Unknown) or _fits(self.arguments[place], given):
+            yield place + 1
 
 
-def judge_command(policy: ScopePolicy, argv: list[str], program: Program, locate: Locate) -> None:
-    """Raise PermissionDenied unless the scope's rules allow this argv. Denied rules win."""
-    name = program.path.rpartition("/")[2]
-    for rule in _rules(policy.denied_commands):
-        if _denies(rule, argv, program, locate):
-            raise PermissionDenied(f"This scope's policy denies {name} with these arguments.", rule="deniedCommands")
-    if policy.allowed_commands is None:
+def judge_command(
+    policy: ScopePolicy,
+    argv: list[str],
+    program: Program,
+    locate: Locate,
+    *,
+    scope: str = "",
+    boundary_holds: bool = False,
+) -> None:
+    """Raise PermissionDenied unless the scope's rules allow this argv. Denied rules win.
+
+    Inside a boundary ordinary programs that only read need no rule.
+    """
+    words: Words = tuple(argv)
+    judge_denied(policy, words, program, locate)
+    if policy.allowed_commands is None or is_allowed(policy, words, program, locate, boundary_holds=boundary_holds):
         return
-    for rule in _rules(policy.allowed_commands):
-        if _allows(rule, argv, program, locate):
-            return
-    raise PermissionDenied(
-        f"This scope's policy does not allow {name} with these arguments. "
-        "`allowedCommands` in the scope's policy lists what may run.",
+    raise not_allowed(policy, words, scope, boundary_holds=boundary_holds)
+
+
+def judge_denied(policy: ScopePolicy, words: Words, program: Program | None, locate: Locate) -> None:
+    """Raise PermissionDenied for a command that a denied rule fits, or could fit where a word cannot be read."""
+    rules = _rules(policy.denied_commands)
+    if not rules:
+        return
+    for at, each in enumerate(every_start(words)):
+        if at and isinstance(each[0], Unknown):
+            continue
+        for rule in rules:
+            if _denies(rule, each, program if at == 0 else None, locate):
+                raise PermissionDenied(
+                    f"This scope's policy denies {name_of(each[0]) or 'what cannot be read here'} with these arguments.",
+                    rule="deniedCommands",
+                )
+
+
+def is_allowed(policy: ScopePolicy, words: Words, program: Program, locate: Locate, *, boundary_holds: bool) -> bool:
+    """True when a rule of the scope, or its being a program that only reads, lets this command run."""
+    if boundary_holds and is_ordinary(words, program, locate):
+        return True
+    listed = policy.allowed_commands or []
+    return any(_allows(rule, words, program, locate, boundary_holds=boundary_holds) for rule in _rules(listed))
+
+
+def is_ordinary(words: Words, program: Program, locate: Locate) -> bool:
+    """True for the system's own program of a listed name, with arguments that keep it reading."""
+    if program.is_writable_by_scope or program.writable_by is not None or not isinstance(words[0], str):
+        return False
+    name = name_of(words[0])
+    return locate(name) == program.path and is_read_only((name, *words[1:]))
+
+
+def not_allowed(policy: ScopePolicy, words: Words, scope: str, *, boundary_holds: bool) -> PermissionDenied:
+    """The refusal: what may run here, and the owner's command that would allow this."""
+    name = name_of(words[0]) or "a program that cannot be read from the line"
+    listed = [entry if isinstance(entry, str) else entry.pattern for entry in policy.allowed_commands or []]
+    allowed = sorted({pattern.split()[0] for pattern in listed})
+    may_run = (
+        f"Allowed here: {', '.join(allowed[:12])}{' …' if len(allowed) > 12 else ''}" if allowed else "None is listed"
+    )
+    if boundary_holds:
+        may_run += ", and programs that only read (ls, cat, grep, find, head, sort, diff, jq, rg, sed -n …)"
+    line = f'computer-linker scope allow {scope or "ID"} "{suggested(words)}"'
+    return PermissionDenied(
+        f"This scope's policy does not allow {name} with these arguments. {may_run}. The owner can allow it: {line}",
         rule="allowedCommands",
-        program=name,
+        program=name_of(words[0]),
+        allowed=allowed[:50],
+        remedy=line,
     )
 
 
-def judge_boundary(scope: Scope, *, boundary_holds: bool, shell: bool, program: Program) -> None:
-    """Raise unless a command may run under the available boundary."""
+def suggested(words: Words) -> str:
+    """A pattern for `allowedCommands` that would fit: the program, and its first word where that names what it does."""
+    name = words[0] if isinstance(words[0], str) else "PROGRAM"
+    first = words[1] if len(words) > 1 else ""
+    is_verb = isinstance(first, str) and re.fullmatch(r"[a-z][a-z0-9:_-]{0,30}", first) is not None
+    return f"{name} {first} *" if is_verb else f"{name} *"
+
+
+def judge_boundary(
+    scope: Scope, *, boundary_holds: bool, shell: bool, program: Program, only_reads: bool = False
+) -> None:
+    """Raise unless a command may run under the available boundary. `only_reads`: an ordinary program that only reads."""
     policy = scope.policy
     if policy.sandbox == "required" and not boundary_holds:
         raise ProviderUnavailable(
@@ -88,7 +181,8 @@ def judge_boundary(scope: Scope, *, boundary_holds: bool, shell: bool, program: 
             "Install bubblewrap, then run `computer-linker sandbox check`.",
             remedy="Install bubblewrap.",
         )
-    if policy.allowed_commands is None and ("policy" not in scope.model_fields_set or not boundary_holds):
+    is_agreed = "policy" in scope.model_fields_set or only_reads
+    if policy.allowed_commands is None and not (is_agreed and boundary_holds):
         raise PermissionDenied(
             f"Scope {scope.id} has no list of allowed commands, and no kernel sandbox was agreed that would hold any. "
             "Give its policy `allowedCommands`, or a `sandbox` that this machine can provide.",
@@ -173,26 +267,31 @@ def _rules(entries: list[str | CommandRule]) -> list[Rule]:
     return [parse_rule(entry if isinstance(entry, str) else entry.pattern) for entry in entries]
 
 
-def _allows(rule: Rule, argv: list[str], program: Program, locate: Locate) -> bool:
-    if not rule.fits_arguments(argv[1:]):
+def _allows(rule: Rule, words: Words, program: Program, locate: Locate, *, boundary_holds: bool) -> bool:
+    if not rule.surely_fits(words[1:]):
         return False
     if rule.program == "*":
         return True
     if rule.names_a_path:
         return locate(rule.program) == program.path
-    # A bare name never means a file the scope could have put there.
-    return not program.is_writable_by_scope and locate(rule.program) == program.path
+    if program.is_writable_by_scope:
+        # A bare name never means a file the scope could have put there, but for a project's own copy of that program,
+        # inside a boundary, and only where no other scope could have put it there.
+        is_own_copy = program.project_name == rule.program and program.also_writable_by is None
+        return boundary_holds and is_own_copy
+    return locate(rule.program) == program.path
 
 
-def _denies(rule: Rule, argv: list[str], program: Program, locate: Locate) -> bool:
-    if not rule.fits_arguments(argv[1:]):
+def _denies(rule: Rule, words: Words, program: Program | None, locate: Locate) -> bool:
+    if not words or not rule.could_fit(words[1:]):
         return False
-    if rule.program == "*":
+    if rule.program == "*" or isinstance(words[0], Unknown):
         return True
+    places = {place for place in (locate(words[0]), program and program.path, program and program.real) if place}
     if rule.names_a_path:
-        return locate(rule.program) in (program.path, program.real)
-    names = {PurePath(place).name.casefold() for place in (argv[0], program.path, program.real)}
-    return rule.program.casefold() in names or locate(rule.program) in (program.path, program.real)
+        return locate(rule.program) in places
+    names = {PurePath(place).name.casefold() for place in (words[0], *places)}
+    return rule.program.casefold() in names or locate(rule.program) in places
 
 
 def _problems_of(entry: str | CommandRule) -> list[str]:
@@ -221,7 +320,7 @@ def _example_problem(rule: Rule, pattern: str, example: str, *, wanted: bool) ->
         argv = to_argv(example)
     except LinkError as error:
         return [] if not wanted else [f"the example {example!r} is not a plain command: {error.message}"]
-    fits = (rule.program in ("*", argv[0])) and rule.fits_arguments(argv[1:])
+    fits = (rule.program in ("*", argv[0])) and rule.surely_fits(tuple(argv[1:]))
     if fits is wanted:
         return []
     return [f"the pattern {pattern!r} {'does not match' if wanted else 'matches'} the example {example!r}"]

@@ -17,15 +17,38 @@ from computer_linker.policy.names import HOME_PATHS, folded, is_login, is_privat
 Parts = tuple[str, ...]
 
 
-def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = False) -> RootedPath:
-    """The path beneath the scope's root that `target` names, checked against the scope's rules."""
+def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = False, cwd: str = "") -> RootedPath:
+    """The path in a root of the scope that `target` names, checked against the scope's rules.
+
+    It is relative to the first root, or to the folder `cwd`; or absolute inside a root, or `name:path`. With `cwd` it is shown
+    as `name:path`, which means the same wherever it is sent back.
+    """
     if not scope.roots:
         raise InvalidRequest(f"Scope {scope.id} has no folders; use a folder scope for paths.")
-    index, rest, prefix = _root_of(scope, target)
+    index, rest, prefix = _root_of(scope, _from_folder(scope, cwd, target) if cwd else target)
     root = scope.roots[index]
-    path = RootedPath(root, split_target(rest), rules_of(scope, root, config), prefix)
+    try:
+        parts = split_target(rest)
+    except PathOutOfScope as error:
+        raise _outside(scope, target, cwd, error) from None
+    path = RootedPath(root, parts, rules_of(scope, root, config), f"{scope.root_names[index]}:" if cwd else prefix)
     check_name(path, for_writing=for_writing)
     return path
+
+
+def _from_folder(scope: Scope, cwd: str, target: str) -> str:
+    """The target as seen from a folder; one that names its root already stays as it is."""
+    if target.startswith(("/", "\\")) or target[1:3] in (":\\", ":/") or _root_of(scope, target)[2]:
+        return target
+    return f"{cwd}{target}" if cwd.endswith(":") else f"{cwd}/{target}"
+
+
+def _outside(scope: Scope, target: str, cwd: str, error: PathOutOfScope) -> PathOutOfScope:
+    """The refusal, with the forms that work."""
+    base = f"options.cwd {cwd[:200]!r}" if cwd else f"the folder {scope.root_names[0]!r}"
+    named = ", ".join(f"{name}:PATH" for name in scope.root_names[:8])
+    forms = f"Write a path relative to {base}, {named}, or an absolute path inside one of them."
+    return PathOutOfScope(f"{error.message} {forms}", **error.details, rootNames=list(scope.root_names[:32]))
 
 
 def check_name(path: RootedPath, *, for_writing: bool) -> None:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from types import ModuleType
 
+from computer_linker.audit.replay import Needs
 from computer_linker.errors import UnknownOperation
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call
@@ -125,3 +126,12 @@ def similar(name: str, known: dict[str, Operation]) -> list[str]:
     import difflib
 
     return difflib.get_close_matches(name[:80], known, n=3, cutoff=0.6)
+
+
+def needs_of(name: str) -> Needs | None:
+    """Which parts of a request a client's operation cannot do without; None for one that does not exist."""
+    op = find_one("computer_linker.operations", name)
+    if op is None:
+        return None
+    needed = {part for part, parameter in op.parameters.items() if parameter.default is parameter.empty}
+    return Needs("target" in needed, "input" in needed)

@@ -49,6 +49,8 @@ class Context:
     sync_with_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
     """Runs work that syncs to disk in one group commit with the intent; None for an operation without an intent."""
     report: Progress | None = None
+    cwd: str = ""
+    """The folder that relative paths of this request start from (`options.cwd`); empty is the scope's first root."""
     payload: Any = None
     """Typed arguments beside the request, of a facet call."""
     stream: Any = None
@@ -68,8 +70,12 @@ class Context:
     attachments: list[Attachment] = field(default_factory=list)
 
     def path(self, target: str, *, for_writing: bool = False) -> RootedPath:
-        """The target beneath this scope's root. Raises before any disk is touched when policy forbids the name."""
-        return rooted(self.scope, target, config=self.services.config, for_writing=for_writing)
+        """The target beneath a root of this scope. Raises before any disk is touched when policy forbids the name."""
+        return rooted(self.scope, target, config=self.services.config, for_writing=for_writing, cwd=self.cwd)
+
+    def path_from_root(self, target: str) -> RootedPath:
+        """A path that the service itself names: `options.cwd` of the request does not apply."""
+        return rooted(self.scope, target, config=self.services.config)
 
     async def change(self, changes: Sequence[Change], *, dry_run: bool = False) -> list[Changed]:
         """Make all of the file changes or none. The only way an operation changes files.

@@ -28,6 +28,8 @@ from computer_linker.registry.text import PLAIN, Text
 from computer_linker.registry.validation import explain_validation, explained
 
 _PREVIEW_S = 6.0
+CWD = "cwd"
+"""The option of every operation with paths: the folder that relative ones start from."""
 Shows = Callable[..., Awaitable[Preview]] | Literal["changes"]
 Runs = Callable[[Any], str | Sequence[str]]
 Resolves = Callable[..., Awaitable[Sequence[str]]]
@@ -197,8 +199,24 @@ class Operation:
                 return await self.resolves(ctx, **arguments)
         return None if self.runs is None else self.runs(arguments["input"])
 
+    @property
+    def takes_cwd(self) -> bool:
+        """True for an operation whose paths may start from a folder that its options name."""
+        return self.on == "folder" and self.boundary in ("path-enforced", "sandboxed")
+
+    def cwd_in(self, options: Any) -> str:
+        """The folder that a request's relative paths start from; empty without one."""
+        if not self.takes_cwd or type(options) is not dict or CWD not in options:
+            return ""
+        cwd = options[CWD]
+        if type(cwd) is not str or not cwd:
+            raise InvalidRequest("`options.cwd` names a folder of the scope.", field="options.cwd")
+        return cwd
+
     def parse(self, target: Any, input: Any, options: Any) -> dict[str, Any]:
         """The typed arguments. Raises InvalidRequest for what does not fit, naming the field."""
+        if self.cwd_in(options):
+            options = {name: value for name, value in options.items() if name != CWD}
         given = {"target": target, "input": input, "options": options}
         arguments: dict[str, Any] = {}
         for name, parse, default in self._parsers:

@@ -1,17 +1,23 @@
-"""Writes docs/reference from the catalogue: `python -m computer_linker.registry.reference`. Never edited by hand."""
+"""Writes docs/reference from the catalogue: `python -m computer_linker.registry.reference`. Never edited by hand.
+
+The answers of the examples are read from `examples.json` there, which the tests record.
+"""
 
 import importlib
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from computer_linker.model.capability import IMPLIED, Capability
 from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.registry.cli_options import command_line, fields_of, type_name
+from computer_linker.registry.model_text import ModelText
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.schema import parameter_schemas, request_schema, result_schema
+from computer_linker.registry.signature import signature
 
 SCHEMA_FILE = "computer_operation.schema.json"
 CONFIG_SCHEMA_FILE = "config.schema.json"
@@ -20,6 +26,10 @@ COMMANDS_PAGE = "cli.md"
 OWNER_PAGE = "owner.md"
 GLOSSARY_PAGE = "glossary.md"
 """Written by hand."""
+EXAMPLES_FILE = "examples.json"
+"""The recorded answers of the examples, by operation and title; written by tests/registry/test_examples.py."""
+_FOLDER = Path("docs/reference")
+_MAX_ANSWER = 1200
 _MADE = "<!-- Written by `make docs` from the catalogue; changes here are lost. -->\n\n"
 HEADERS = ("operation", "needs", "effect", "scope", "boundary")
 BOUNDARIES = {
@@ -36,12 +46,14 @@ def whole_catalog() -> Catalog:
     return collect(importlib.import_module("computer_linker.operations"))
 
 
-def pages(catalog: Catalog) -> dict[str, str]:
+def pages(catalog: Catalog, folder: Path = _FOLDER) -> dict[str, str]:
     """Every file of the reference by name."""
+    recorded = folder / EXAMPLES_FILE
+    answers = Answers(json.loads(recorded.read_text("utf-8")) if recorded.exists() else {}, ModelText(catalog))
     nouns: dict[str, list[Operation]] = {}
     for op in catalog.operations.values():
         nouns.setdefault(op.name.split(".")[0], []).append(op)
-    made = {f"{noun}.md": _page(noun, ops) for noun, ops in nouns.items()}
+    made = {f"{noun}.md": _page(noun, ops, answers) for noun, ops in nouns.items()}
     made["README.md"] = _index(nouns)
     made[OWNER_PAGE] = _owner_page(collect(importlib.import_module("computer_linker.owner")))
     made["capabilities.md"] = _capabilities(catalog)
@@ -54,7 +66,7 @@ def pages(catalog: Catalog) -> dict[str, str]:
 def write(folder: Path) -> list[str]:
     """Write every page and remove pages of operations that are gone; the names that changed."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = pages(whole_catalog())
+    wanted = pages(whole_catalog(), folder)
     changed = []
     for name, text in wanted.items():
         path = folder / name
@@ -62,7 +74,7 @@ def write(folder: Path) -> list[str]:
             path.write_text(text, "utf-8")
             changed.append(name)
     for path in folder.iterdir():
-        if path.name not in wanted and path.name not in (COMMANDS_PAGE, GLOSSARY_PAGE):
+        if path.name not in wanted and path.name not in (COMMANDS_PAGE, GLOSSARY_PAGE, EXAMPLES_FILE):
             path.unlink()
             changed.append(path.name)
     return sorted(changed)
@@ -70,7 +82,7 @@ def write(folder: Path) -> list[str]:
 
 def main(argv: list[str]) -> int:
     """Write into the folder named, docs/reference when none is."""
-    changed = write(Path(argv[0]) if argv else Path("docs/reference"))
+    changed = write(Path(argv[0]) if argv else _FOLDER)
     sys.stdout.write(f"{len(changed)} changed{': ' + ' '.join(changed) if changed else ''}\n")
     return 0
 
@@ -90,8 +102,35 @@ def _index(nouns: dict[str, list[Operation]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _page(noun: str, ops: list[Operation]) -> str:
-    return _MADE + f"# {noun}\n\n" + "\n".join(_section(op) for op in ops)
+@dataclass(frozen=True)
+class Answers:
+    """The recorded answers, and how a model reads them."""
+
+    recorded: dict[str, dict[str, Any]]
+    text: ModelText
+
+    def shown(self, op: Operation, title: str, target: Any) -> list[str]:
+        """Both renderings of an example's answer; nothing for an example that was not recorded."""
+        envelope = self.recorded.get(f"{op.name}: {title}")
+        if envelope is None:
+            return []
+        blocks = (("json", json.dumps(envelope)), ("model", self.text.of(envelope, target)))
+        lines = []
+        for name, text in blocks:
+            cut = text if len(text) <= _MAX_ANSWER else text[:_MAX_ANSWER] + " ..."
+            lines += [
+                f"Its answer, rendered as `{name}`:",
+                "",
+                f"```{'json' if name == 'json' else 'text'}",
+                cut,
+                "```",
+                "",
+            ]
+        return lines
+
+
+def _page(noun: str, ops: list[Operation], answers: Answers) -> str:
+    return _MADE + f"# {noun}\n\n" + "\n".join(_section(op, answers) for op in ops)
 
 
 def _owner_page(catalog: Catalog) -> str:
@@ -105,9 +144,9 @@ def _owner_page(catalog: Catalog) -> str:
     return "\n".join(lines)
 
 
-def _section(op: Operation) -> str:
+def _section(op: Operation, answers: Answers) -> str:
     parts = parameter_schemas(op)
-    lines = [f"## {op.name}\n", op.summary, ""]
+    lines = [f"## {op.name}\n", f"`{signature(op)}`\n", op.summary, ""]
     lines += [f"Needs {needs_text(op)}. Effect: {op.effect.value}. Scope: {op.on}. Boundary: {op.boundary}."]
     if op.aliases:
         lines += [f"Also called {', '.join(f'`{alias}`' for alias in op.aliases)}."]
@@ -122,6 +161,7 @@ def _section(op: Operation) -> str:
     for example in op.examples:
         lines += [example.title, "", "```json", json.dumps(_request(op, example.request)), "```", ""]
         lines += ["```sh", command_line(op.name, example.request), "```", ""]
+        lines += answers.shown(op, example.title, example.request.get("target"))
     return "\n".join(lines)
 
 

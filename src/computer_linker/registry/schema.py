@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from computer_linker.registry.operation import Operation
+from computer_linker.registry.operation import CWD, Operation
+
+_CWD_SCHEMA = {"type": "string", "minLength": 1, "description": "The folder that relative paths start from."}
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,9 @@ def parameter_schemas(operation: Operation) -> ParameterSchemas:
         properties[name] = TypeAdapter(operation.hints[name]).json_schema(by_alias=True, mode="validation")
         if parameter.default is inspect.Parameter.empty:
             required.append(name)
+    if operation.takes_cwd:
+        options = properties.setdefault("options", {"type": "object", "additionalProperties": False})
+        options["properties"] = {**options.get("properties", {}), CWD: _CWD_SCHEMA}
     return ParameterSchemas(properties, required)
 
 

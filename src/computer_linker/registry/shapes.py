@@ -35,7 +35,7 @@ def _output_head(data: dict[str, Any]) -> str:
         ended += ", timed out"
     seconds = float(data.get("durationMs") or 0) / 1000
     left_out = ", the middle of the output was left out" if data.get("truncated") else ""
-    return f"{ended}, {seconds:.2g} s{left_out}"
+    return f"{ended}, {seconds:.2f} s{left_out}"
 
 
 def _stream(chunks: Any) -> str:

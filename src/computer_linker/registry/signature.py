@@ -24,7 +24,7 @@ _MOST_RESULTS = 8
 
 def signature(op: Operation) -> str:
     """The signature of one operation."""
-    result = ", ".join(_results(op.hints["return"]))
+    result = ", ".join(_results(op.hints.get("return")))
     return call_form(op) + (f" → {result}" if result else "")
 
 
@@ -35,10 +35,15 @@ def call_form(op: Operation) -> str:
 
 def fields_in(hint: Any) -> dict[str, FieldInfo]:
     """The fields of a parameter's or a list item's model by their names on the wire; none for another type."""
+    return {name: field for name, field in every_field(hint).items() if not is_older(field)}
+
+
+def every_field(hint: Any) -> dict[str, FieldInfo]:
+    """The same with the fields of older clients."""
     kind = without_none(hint)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return {}
-    return {field.alias or name: field for name, field in kind.model_fields.items() if not is_older(field)}
+    return {field.alias or name: field for name, field in kind.model_fields.items()}
 
 
 def is_older(field: FieldInfo) -> bool:

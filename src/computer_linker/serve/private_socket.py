@@ -15,6 +15,7 @@ import anyio
 from pydantic_core import to_json
 
 from computer_linker import home as places
+from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.errors import CannotServe, LinkError
 from computer_linker.model.ids import new_handle
 from computer_linker.model.json_text import read_json
@@ -39,10 +40,16 @@ class PrivateSocket:
     """Accepts the owner's own programs: same user by SO_PEERCRED, not started by this service, and holding its key."""
 
     def __init__(
-        self, listener: socket.socket, fast_path: FastPath, control: Control, callers: LocalCallers, key: bytes
+        self,
+        listener: socket.socket,
+        fast_path: FastPath,
+        control: Control,
+        callers: LocalCallers,
+        key: bytes,
+        sessions: LiveSessions,
     ) -> None:
         self._listener = listener
-        self._callers, self._key = callers, key
+        self._callers, self._key, self._sessions = callers, key, sessions
         self._fast_path = fast_path
         self._control = control
         self._connections: set[asyncio.Task[None]] = set()
@@ -107,14 +114,14 @@ class PrivateSocket:
         if name == places.GREETING_FDS and len(descriptors) == 2:
             await self._serve_descriptors(link, (descriptors[0], descriptors[1]), asked)
         elif name == places.GREETING_STREAM:
-            await self._wire((link.fileno(), link.fileno()), asked).serve()
+            await self._serve_mcp((link.fileno(), link.fileno()), asked)
         elif greeting == places.GREETING_CONTROL:
             await self._serve_control(link)
 
     async def _serve_descriptors(self, link: socket.socket, pipes: tuple[int, int], asked: Requested) -> None:
         """Serve on the client's own pipes; the shim's socket only shows that the shim is alive."""
         loop = asyncio.get_running_loop()
-        wire = loop.create_task(self._wire(pipes, asked).serve())
+        wire = loop.create_task(self._serve_mcp(pipes, asked))
         shim = loop.create_task(loop.sock_recv(link, 1))
         try:
             await asyncio.wait([wire, shim], return_when=asyncio.FIRST_COMPLETED)
@@ -127,14 +134,17 @@ class PrivateSocket:
             except OSError:
                 pass
 
-    def _wire(self, pipes: tuple[int, int], asked: Requested) -> Wire:
+    async def _serve_mcp(self, pipes: tuple[int, int], asked: Requested) -> None:
+        """Serve one MCP client until it disconnects, or the owner ends its session."""
         connection = new_handle("conn")
         user = f"local:{user_name()}"
 
         def principal(negotiated: Negotiated) -> Principal:
             return Principal(user, "local_user", session=connection, connection=connection, client=negotiated.client)
 
-        return Wire(self._fast_path, principal, pipes, asked)
+        wire = Wire(self._fast_path, principal, pipes, asked)
+        with self._sessions.connected(wire.principal, wire.disconnect):
+            await wire.serve()
 
     async def _serve_control(self, link: socket.socket) -> None:
         """Serve one request of the command line: its progress, then one answer."""

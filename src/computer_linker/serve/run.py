@@ -76,7 +76,7 @@ class Reach:
 def serve(home: Path, reach: Reach, *, log_to_file: bool = False) -> None:
     """Serve the socket and HTTP until a signal ends it. Raises CannotServe or ConfigInvalid, having changed nothing."""
     _log_to_stderr(home / places.LOG_NAME if log_to_file else None)
-    ensure(home, secrets.token_urlsafe(32))
+    _ensure(home)
     lock = _lock_or_take_over(home)
     try:
         sock = _as_socket(places.listen(os.fspath(home)))
@@ -94,7 +94,7 @@ async def _serve(
     http: Reach | None,
     idle_exit_s: float | None,
 ) -> None:
-    ensure(home, secrets.token_urlsafe(32))
+    _ensure(home)
     live = live_config(home)
     live.current()
     async with open_app(home, live) as app:
@@ -110,7 +110,12 @@ async def _serve(
         app.services.use(TerminalApprovals)
         controls = Controls(app, tools, lifetime)
         private = PrivateSocket(
-            listener, FastPath(tools), controls, LocalCallers(app.dispatcher), places.make_key(os.fspath(home))
+            listener,
+            FastPath(tools),
+            controls,
+            LocalCallers(app.dispatcher),
+            places.make_key(os.fspath(home)),
+            app.dispatcher.sessions,
         )
         _stop_on_signals(stop)
         tasks = [asyncio.create_task(private.serve())]
@@ -143,6 +148,11 @@ async def _serve(
         await bridge.aclose()
         await fleet.aclose()
         await peers.aclose()
+
+
+def _ensure(home: Path) -> None:
+    if ensure(home, secrets.token_urlsafe(32)):
+        log.warning("the state folder %s is new and has no scopes, so clients can do nothing", home)
 
 
 async def _until_stopped(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -> None:

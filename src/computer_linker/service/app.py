@@ -10,6 +10,7 @@ from pathlib import Path
 from computer_linker import operations
 from computer_linker.approvals.approvals import Answerer, Approvals, facts_of
 from computer_linker.approvals.notification import NotificationApprover
+from computer_linker.approvals.push import PushApprover
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
@@ -19,6 +20,7 @@ from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.revocation import Revocation
 from computer_linker.providers.agents.forgetting import forget_daily
+from computer_linker.providers.processes.standing import StandingProcesses
 from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.services import Services
 from computer_linker.undo.journal import UndoJournal
@@ -64,10 +66,12 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         approvals = services.use(Approvals)
         approvals.record = partial(_record_answer, dispatcher)
         hold_desktop = partial(dispatcher.queues.hold, "desktop", yields=False)
-        approvals.offer(NotificationApprover(services, hold_desktop).find)
+        approvals.offer(NotificationApprover(services, hold_desktop).find, "notification")
+        approvals.offer(services.use(PushApprover).find, "page")
         revocation = Revocation(dispatcher)
         services.provide(Revocation, revocation)
         services.gone = revocation.begin
+        services.use(StandingProcesses).report = revocation.taken
         forgetting = asyncio.create_task(forget_daily(home / "agents"))
         try:
             yield App(home, catalog, services, machine, dispatcher)

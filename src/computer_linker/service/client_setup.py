@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.config.schema import Config
+from computer_linker.transports.mcp.profiles import PROFILES
 
 NAME = "computer-linker"
+SPLIT = {"COMPUTER_LINKER_MCP_TOOL_SURFACE": "split"}
+"""The variable by which a client gets a read-only tool beside the others."""
 _HIDDEN = "YOUR_OWNER_TOKEN"
 _ENV_VARIABLE = "COMPUTER_LINKER_TOKEN"
 """The environment variable from which Codex reads the token."""
@@ -40,16 +43,22 @@ def environment(home: Path) -> dict[str, str]:
     return {} if home == usual else {"COMPUTER_LINKER_HOME": str(home)}
 
 
+def wants_read_only_tool(title: str) -> bool:
+    """True for a client, by its title, whose person is asked less with a read-only tool."""
+    return any(profile.title == title and profile.wants_read_only_tool for profile in PROFILES)
+
+
 def stdio_lines(home: Path) -> dict[str, str]:
     """One line per client, over stdio: it needs no token, because only this user can start it."""
     command = shlex.join([*program(), "stdio"])
-    given = [f"{name}={value}" for name, value in environment(home).items()]
+    given = [f"{name}={value}" for name, value in (environment(home) | SPLIT).items()]
     claude = "".join(f" -e {shlex.quote(pair)}" for pair in given)
     codex = "".join(f" --env {shlex.quote(pair)}" for pair in given)
+    inspector = "".join(f" -e {shlex.quote(f'{name}={value}')}" for name, value in environment(home).items())
     return {
         "claude": f"claude mcp add {NAME}{claude} -- {command}",
         "codex": f"codex mcp add {NAME}{codex} -- {command}",
-        "inspector": f"npx @modelcontextprotocol/inspector{claude} {command}",
+        "inspector": f"npx @modelcontextprotocol/inspector{inspector} {command}",
     }
 
 

@@ -15,10 +15,8 @@ from computer_linker.policy.engine import folder_access, missing_capabilities, s
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.fleet import FleetManager
-from computer_linker.service.listeners import listeners
 from computer_linker.service.programs import tool_readiness
 from computer_linker.service.screenshots import screenshot_readiness
-from computer_linker.service.user import this_user
 
 InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 
@@ -36,7 +34,7 @@ async def computer_info(
             case "identity":
                 answer |= {"machineId": config.machine_id, "machineName": config.machine_name}
             case "platform":
-                answer["platform"] = _platform(principal)
+                answer["platform"] = _platform()
             case "service":
                 answer["service"] = _service(config, local_url)
             case "tools":
@@ -52,7 +50,7 @@ async def computer_info(
                 answer["operations"] = await catalogue.described(catalogue.usable())
                 answer["capabilities"] = catalogue.absent()
             case "exposure":
-                others = _to_the_owner(app) if principal.grants is None else {}
+                others = _through_a_fleet(app) if principal.grants is None else {}
                 answer["exposure"] = _exposure(config, local_url) | others
     return answer
 
@@ -66,7 +64,7 @@ async def brief_info(app: App, principal: Principal, local_url: str | None) -> d
     return {
         "machineId": config.machine_id,
         "machineName": config.machine_name,
-        "platform": {name: _platform(principal)[name] for name in ("os", "arch")},
+        "platform": {name: _platform()[name] for name in ("os", "arch")},
         "service": _given(_service(config, local_url)),
         "tools": catalogue.programs(),
         "scopes": [_brief_scope(await _scope(app, scope, principal)) for scope in scopes],
@@ -127,6 +125,7 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
         "allowedOperations": allowed_operations(app, scope, principal),
         "capabilityPolicy": {
             "granted": sorted(scope.granted),
+            "codex": _codex(scope),
             "limits": limits,
             "network": policy.network,
             "confirm": policy.confirm,
@@ -134,6 +133,13 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
             "boundary": await _boundary(app, scope, principal),
         },
     }
+
+
+def _codex(scope: Scope) -> list[str]:
+    """What Codex may do here: look, or change files too."""
+    if Capability.CODEX_RUN not in scope.granted:
+        return []
+    return ["codex:readOnly", *(["codex:write"] if Capability.FS_WRITE in scope.granted else [])]
 
 
 async def _boundary(app: App, scope: Scope, principal: Principal) -> dict[str, Any]:
@@ -158,10 +164,8 @@ def _seen(config: Config, principal: Principal) -> list[Scope]:
     return [scope for scope in config.scopes if sees_scope(principal, scope.id)]
 
 
-def _platform(principal: Principal) -> dict[str, Any]:
-    # A client with grants of its own has no need of the owner's name.
-    user = {"user": this_user().to_wire()} if principal.grants is None else {}
-    return user | {
+def _platform() -> dict[str, Any]:
+    return {
         "os": platform.system().lower(),
         "arch": platform.machine(),
         "release": platform.release(),
@@ -198,12 +202,11 @@ def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
     return status_of(config, app.home, serving_http=local_url is not None).to_wire()
 
 
-def _to_the_owner(app: App) -> dict[str, Any]:
-    """Everything that listens, and through which fleet this machine can be reached."""
+def _through_a_fleet(app: App) -> dict[str, Any]:
+    """Through which fleet this machine can be reached, when it joined one."""
     fleet = app.services.peek(FleetManager)
     reached = fleet.exposure() if fleet is not None else None
-    listening = {"listeners": [one.to_wire() for one in listeners(app.services)]}
-    return listening if reached is None else listening | {"fleet": reached}
+    return {} if reached is None else {"fleet": reached}
 
 
 def _exposure(config: Config, local_url: str | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
 
+from anyio import to_thread
 from pydantic import Field
 
 from computer_linker.audit.store import AuditStore
@@ -14,13 +15,17 @@ from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
+from computer_linker.service.client_setup import connection_profile
+from computer_linker.service.doctor import diagnosis
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.info import InfoPart, computer_info
+from computer_linker.service.listeners import listeners
 from computer_linker.service.routing import ComputerRouter
+from computer_linker.service.tunnels import TunnelManager
+from computer_linker.service.user import this_user
 
 if TYPE_CHECKING:
     from computer_linker.audit.query import Visible
-    from computer_linker.service.tunnels import TunnelManager
 
 _KNOWN_PARTS = frozenset(get_args(InfoPart))
 
@@ -58,13 +63,50 @@ class ServiceIntrospection:
             request = _asked(arguments)
             answer = await self._answer(request, principal)
             is_owner = principal.grants is None
-            if self.tunnels is not None and "exposure" in answer and is_owner:
-                answer["exposure"]["tunnel"] = self.tunnels.shown()
+            if not is_owner:
+                self._hide_home(answer)
+            elif request.include is not None:
+                self._add_owner_facts(answer)
             if self.router is not None and "scopes" in answer and is_owner:
                 answer["computers"] = self.router.computers()
             return answer
 
         return await self._app.dispatcher.introspect("get_computer_info", principal, work)
+
+    def _add_owner_facts(self, answer: dict[str, Any]) -> None:
+        """Add what concerns the owner's own clients alone: the user, the state folder, and everything that listens."""
+        if "platform" in answer:
+            answer["platform"]["user"] = this_user().to_wire()
+        if "service" in answer:
+            answer["service"]["stateFolder"] = str(self._app.home)
+        if "exposure" in answer:
+            answer["exposure"]["listeners"] = [one.to_wire() for one in listeners(self._app.services)]
+            if self.tunnels is not None:
+                answer["exposure"]["tunnel"] = self.tunnels.shown()
+
+    def _hide_home(self, answer: dict[str, Any]) -> None:
+        """Where the state folder is does not concern a client with grants of its own."""
+        if "status" in answer:
+            reasons = [
+                reason.replace(str(self._app.home), "(hidden)") for reason in answer["status"]["blockingReasons"]
+            ]
+            answer["status"] = answer["status"] | {"blockingReasons": reasons}
+
+    async def diagnostics(self, principal: Principal) -> dict[str, Any]:
+        """What the older capabilities answer has beyond get_computer_info, for the owner at this computer."""
+        if principal.grants is not None or principal.is_remote:
+            return {}
+        config, home = self._app.config, self._app.home
+        found = await to_thread.run_sync(diagnosis, config, home)
+        tunnels = self.tunnels or self._app.services.use(TunnelManager)
+        url = self.http.local_url if self.http else None
+        return {
+            "profile": connection_profile(config, home, url),
+            "configDiagnostics": [finding.to_wire() for finding in found.config],
+            "securityFindings": [finding.to_wire() for finding in found.security],
+            "releaseReadiness": found.release_readiness.to_wire(),
+            "tunnelDiagnostics": tunnels.report().to_wire(),
+        }
 
     async def _answer(self, request: InfoRequest, principal: Principal) -> dict[str, Any]:
         if request.operations is None:
@@ -91,6 +133,7 @@ class ServiceIntrospection:
 
     async def _history(self, request: HistoryRequest, principal: Principal) -> dict[str, Any]:
         from computer_linker.audit.views import answer
+        from computer_linker.registry.catalog import needs_of
 
         fleet = self._app.services.peek(FleetManager)
         if _is_remote(request.scope) and fleet is not None and fleet.is_hub and principal.grants is None:
@@ -117,6 +160,7 @@ class ServiceIntrospection:
             query=request.query,
             cursor=request.cursor,
             config=self._app.config,
+            needs_of=needs_of,
         )
 
     def _visible(self, asked: str | None, principal: Principal) -> "Visible":

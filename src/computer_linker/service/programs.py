@@ -73,6 +73,11 @@ PROGRAMS = (
     Program("pnpm", "optional", "package scripts", "npm install -g pnpm"),
     Program("yarn", "optional", "package scripts", "npm install -g yarn"),
     Program("bun", "optional", "package scripts", "See bun.sh"),
+    Program(
+        "cloudflared", "optional", "start --tunnel cloudflare", "See developers.cloudflare.com, cloudflared downloads"
+    ),
+    Program("tailscale", "optional", "start --tunnel tailscale", "See tailscale.com/download", "version"),
+    Program("ssh", "optional", "a tunnel through a server of yours", "apt-get install openssh-client", "-V"),
     Program("tesseract", "optional", "screen.ocr", "Install Tesseract: apt-get install tesseract-ocr"),
 )
 

@@ -43,8 +43,7 @@ def hint_of(details: Mapping[str, Any], scope: str) -> str:
         if isinstance(missing, list) and missing:
             return _granting(scope, missing)
         if details.get("rule") == "allowedCommands":
-            change = f"computer-linker scope edit {scope} --policy 'allowedCommands=[...]'"
-            return f"computer-linker config show has the list; to change it: {change}"
+            return f'to allow it: computer-linker scope allow {scope} "PROGRAM *"; the list: computer-linker scope show {scope}'
     return str(details.get("hint") or details.get("remedy") or "")
 
 

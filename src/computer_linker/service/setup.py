@@ -1,5 +1,6 @@
 """First set-up: create what is missing, expose exactly the named folder, and touch nothing else."""
 
+import copy
 import os
 import re
 from dataclasses import dataclass, field
@@ -8,10 +9,11 @@ from typing import Any
 
 from computer_linker.auth.owner_token import new_token
 from computer_linker.config import defaults
+from computer_linker.config.load import parse, read_document, with_identity
 from computer_linker.config.roots import confirm
 from computer_linker.config.runtime import forbidden_root
 from computer_linker.config.schema import Config
-from computer_linker.config.store import ensure
+from computer_linker.config.store import ensure, exists, first_document
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.ids import new_ulid
 from computer_linker.service.changing_config import change_recorded
@@ -63,6 +65,19 @@ def set_up(home: Path, choices: SetupChoices, operation_id: str | None = None) -
     return SetUp(config, done)
 
 
+def preview(home: Path, choices: SetupChoices) -> SetUp:
+    """What `set_up` would do and make. Nothing is written. Raises ConfigInvalid as `set_up` would."""
+    root = None if choices.folder is None else checked_folder(choices.folder, home)
+    done: list[str] = []
+    if exists(home):
+        document = copy.deepcopy(with_identity(read_document(home).value, home))
+    else:
+        document = first_document(new_token())
+        done.append("Made a config and an owner token.")
+    done.extend(_with_scopes(document, root, choices, home, is_preview=True))
+    return SetUp(parse(document), done)
+
+
 def checked_folder(folder: Path, home: Path) -> str:
     """The folder as an absolute root. Raises ConfigInvalid for one that cannot be exposed."""
     root = os.path.abspath(folder.expanduser())  # noqa: PTH100  # links stay as they are written
@@ -86,7 +101,7 @@ def folder_scope(document: dict[str, Any], root: str, choices: SetupChoices) -> 
         "capabilities": capabilities,
     }
     if defaults.EXECUTES & set(capabilities):
-        scope["policy"] = defaults.execution_policy()
+        scope["policy"] = defaults.execution_policy(shell=choices.shell)
     return scope
 
 
@@ -102,7 +117,9 @@ def computer_scope(document: dict[str, Any], choices: SetupChoices) -> dict[str,
     }
 
 
-def _with_scopes(document: dict[str, Any], root: str | None, choices: SetupChoices, home: Path) -> list[str]:
+def _with_scopes(
+    document: dict[str, Any], root: str | None, choices: SetupChoices, home: Path, *, is_preview: bool = False
+) -> list[str]:
     done: list[str] = []
     scopes: list[dict[str, Any]] = list(document.get("scopes", []))
     if root is not None:
@@ -120,7 +137,7 @@ def _with_scopes(document: dict[str, Any], root: str | None, choices: SetupChoic
         else:
             done.extend(_adjusted(same, choices))
     elif not scopes:
-        demo = make_demo(home)
+        demo = demo_folder(home) if is_preview else make_demo(home)
         scopes.append(
             folder_scope(document, str(demo), SetupChoices(write=choices.write, scope_id=DEMO_SCOPE, name="Demo"))
         )
@@ -143,13 +160,18 @@ def _adjusted(scope: dict[str, Any], choices: SetupChoices) -> list[str]:
     scope["capabilities"] = after
     if defaults.EXECUTES & set(after) and scope.get("policy", {}).get("allowedCommands") is None:
         said = {name: value for name, value in scope.get("policy", {}).items() if value is not None}
-        scope["policy"] = {**defaults.execution_policy(), **said}
+        scope["policy"] = {**defaults.execution_policy(shell=choices.shell), **said}
     return [f"Changed what scope {scope['id']} allows."]
+
+
+def demo_folder(home: Path) -> Path:
+    """Where the demo folder is, or would be."""
+    return home.with_name(f"{home.name.lstrip('.')}-demo")
 
 
 def make_demo(home: Path) -> Path:
     """Create a small demo folder beside the state folder; existing files are not changed."""
-    folder = home.with_name(f"{home.name.lstrip('.')}-demo")
+    folder = demo_folder(home)
     for name, text in _DEMO_FILES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -80,6 +80,17 @@ def _enter(home: str) -> socket:
 
 
 def _start_service(home: str) -> int:
+    if not os.path.lexists(os.path.join(home, "config.json")):  # noqa: PTH118
+        # A client that does not pass COMPUTER_LINKER_HOME on would else work in an empty state folder without a word.
+        given = (
+            "COMPUTER_LINKER_HOME"
+            if os.environ.get("COMPUTER_LINKER_HOME")
+            else "the default, no COMPUTER_LINKER_HOME given"
+        )
+        sys.stderr.write(
+            f"warning: the state folder {home} ({given}) is new and has no scopes, so clients can do nothing\n"
+        )
+        sys.stderr.write("hint: computer-linker start FOLDER, or give the client the COMPUTER_LINKER_HOME you set up\n")
     os.makedirs(home, mode=0o700, exist_ok=True)  # noqa: PTH103
     log = os.path.join(home, places.LOG_NAME)  # noqa: PTH118
     # -I: neither the client's working folder nor its environment decides what the service imports.

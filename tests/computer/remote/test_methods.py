@@ -29,7 +29,7 @@ from computer_linker.model.geometry import Rect
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.transports.peer.frames import packed, unpacked
 
-LOCAL_ONLY = {"protect", "keep", "open_file", "open_folder"}
+LOCAL_ONLY = {"protect", "open_file", "open_folder"}
 """What holds descriptors of this machine."""
 FACETS = {
     "accessibility": accessibility.Accessibility, "apps": apps.Apps, "clipboard": clipboard.Clipboard, "facts": facts.Facts,

@@ -285,10 +285,6 @@ class Files(Protocol):
         """Raise what `change` would raise while preparing; changes nothing."""
         ...
 
-    async def keep(self, path: RootedPath, keeper: Keeper) -> tuple[str | None, Stat | None]:
-        """Store a copy of a file that a program is about to change in place: its stored name, and its state now."""
-        ...
-
     def open_file(self, path: RootedPath) -> int:
         """A held descriptor of a regular file (the caller closes it), to stream it from a worker thread. Local machines only."""
         ...

@@ -118,11 +118,6 @@ class RemoteFiles:
             scope, sent = self._sent(changes)
             await self._link.ask(scope, "files.rehearse", {"changes": sent}, is_safe=True)
 
-    async def keep(self, path: RootedPath, keeper: Keeper) -> NoReturn:
-        raise UnsupportedPlatform(
-            "What a program changes on another computer is kept by that computer's own operations."
-        )
-
     def open_file(self, path: RootedPath) -> NoReturn:
         raise UnsupportedPlatform("A file of another computer cannot be held here; file.copy brings it.")
 

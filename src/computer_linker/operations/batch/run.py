@@ -84,7 +84,7 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
     references, room = References(), _ROOM
     for number, item in enumerate(input.operations, start=1):
         ctx.progress(f"{item.op} ({number} of {len(input.operations)})", number - 1, len(input.operations))
-        reply, is_unusable = await _step(ctx, item, references)
+        reply, is_unusable = await _step(ctx, item, references, _steps(input.operations, number))
         room -= _wire_size(reply)
         results.append(reply.envelope if room >= 0 else _without_data(reply.envelope))
         references.add(reply.envelope)
@@ -101,14 +101,14 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
     return BatchResults(results=results, failed=failed, truncated=room < 0)
 
 
-async def _step(ctx: Context, item: BatchItem, references: References) -> tuple[Reply, bool]:
+async def _step(ctx: Context, item: BatchItem, references: References, steps: tuple[str, ...]) -> tuple[Reply, bool]:
     """Run one step; True beside a step that was not run because it refers to nothing."""
     scope, token = item.scope or ctx.scope.id, (item.confirm or {}).get("token")
     try:
         target, given, options = (references.filled(value) for value in (item.target, item.input, item.options))
     except InvalidRequest as error:
         return await ctx.refuse(Call(scope, item.op, item.target, item.input, item.options), error), True
-    return await ctx.dispatch(Call(scope, item.op, target, given, options, token)), False
+    return await ctx.dispatch(Call(scope, item.op, target, given, options, token, batch=steps)), False
 
 
 def _failure(results: list[dict[str, Any]], asked: int) -> LinkError:
@@ -119,6 +119,14 @@ def _failure(results: list[dict[str, Any]], asked: int) -> LinkError:
     rest = f" The {left} after it did not run." if left > 1 else " The one after it did not run." if left else ""
     kind = wire_codes().get(error["code"], InvalidRequest)
     return kind(f"Step {step} of {asked} ({first['op']}) failed: {error['message']}{rest}", step=step, notRun=left)
+
+
+def _steps(items: list[BatchItem], number: int) -> tuple[str, ...]:
+    """All steps, for an approver who is asked about one of them."""
+    lines = [
+        f"{'>' if at == number else ' '} {at}. {item.op} {item.target or ''}"[:200] for at, item in enumerate(items, 1)
+    ]
+    return (f"Step {number} of a batch of {len(items)}:", *lines)
 
 
 def _wire_size(reply: Reply) -> int:

@@ -58,7 +58,7 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
     prints = Fingerprints(ctx.computer.files)
     for name in named[:MOST]:
         try:
-            path = ctx.path(name)
+            path = ctx.path_from_root(name)
             await prints.add_file(path, "names")
         except LinkError:
             # Not a path of this scope, or one that its commands cannot open either.
@@ -71,7 +71,7 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
 
 
 async def _confinement(ctx: Context) -> str:
-    """The boundary and the network of the scope's commands, in words."""
+    """The boundary and the network of the scope's commands, for people."""
     boundary = await ctx.use(Preparation).boundary(ctx.scope)
     network = ctx.scope.policy.network
     reach = "with the network" if network else "without the network"

@@ -1,5 +1,6 @@
 """confirm.issue: a token for one exact request, good once a person has approved it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Self
 
@@ -79,7 +80,8 @@ async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions =
     if op.effect is Effect.OBSERVE:
         raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
     refuse(judge(ctx.scope, op, ctx.principal), op)
-    about = await op.preview(ctx, op.parse(wanted.target, wanted.input, wanted.options))
+    seen = replace(ctx, cwd=op.cwd_in(wanted.options))
+    about = await op.preview(seen, op.parse(wanted.target, wanted.input, wanted.options))
     token, asked = await ctx.use(Approvals).issue(wanted, op, ctx.scope, ctx.principal, options.ttl_seconds, about)
     ctx.note(confirms=op.name, digest=asked.digest[:16])
     expires = datetime.now(UTC) + timedelta(seconds=options.ttl_seconds)

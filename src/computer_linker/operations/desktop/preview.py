@@ -65,6 +65,7 @@ async def show_act(
     if isinstance(to := getattr(input, "to", None), AimAt):
         end = await _described(ctx, aiming, await aiming.take(to))
         seen.lines += ["dragged to:", *end.lines]
+        seen.application = seen.application if seen.application == end.application else ""
         seen.holds |= {f"end {name}": digest for name, digest in end.holds.items()}
     return about(ctx, seen)
 
@@ -75,14 +76,14 @@ async def show_window(ctx: Context, target: str, input: Any = None, options: Any
     place = known.frame
     line = f'the window "{known.title}" of {known.app} at {place.x:g},{place.y:g}, {place.width:g} x {place.height:g}'
     picture = partial(_picture, ctx, place, place) if known.is_visible else None
-    return Preview((line,), {"window": window_digest(known)}, picture)
+    return Preview((line,), {"window": window_digest(known)}, picture, application=known.app)
 
 
 def about(ctx: Context, seen: SeenElement) -> Preview:
     """The target, with a screenshot of its place."""
     bounds = seen.bounds
     photograph = None if bounds is None else partial(_picture, ctx, bounds, _around(bounds))
-    return Preview(tuple(seen.lines), seen.holds, photograph)
+    return Preview(tuple(seen.lines), seen.holds, photograph, application=seen.application)
 
 
 async def _described(ctx: Context, aiming: Aiming, aim: Aim, *, is_replaced: bool = False) -> SeenElement:

@@ -103,7 +103,8 @@ def _rooted(ctx: Context, root: str, parts: list[str]) -> RootedPath:
     if root not in ctx.scope.roots:
         raise PathOutOfScope("The folder this operation changed does not belong to the scope any more.")
     index = ctx.scope.roots.index(root)
-    path = RootedPath(root, tuple(parts), rules_of(ctx.scope, root, ctx.services.config), f"@{index}/" if index else "")
+    prefix = f"{ctx.scope.root_names[index]}:" if index or ctx.cwd else ""
+    path = RootedPath(root, tuple(parts), rules_of(ctx.scope, root, ctx.services.config), prefix)
     if not path.parts:
         raise InvalidRequest("The scope's root itself cannot be changed.")
     check_name(path, for_writing=True)

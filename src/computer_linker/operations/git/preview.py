@@ -40,7 +40,7 @@ async def show_unstaged(ctx: Context, input: PathsInput, target: str = ".") -> P
     prints = Fingerprints(ctx.computer.files)
     for name in names[:_MOST]:
         try:
-            await prints.add_file(ctx.path(name), "stages", lists_all=True)
+            await prints.add_file(ctx.path_from_root(name), "stages", lists_all=True)
         except LinkError:
             prints.lines.append(f"{name}: cannot be looked at")
     if len(names) > _MOST:

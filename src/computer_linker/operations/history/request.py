@@ -41,6 +41,7 @@ async def ask(ctx: Context, view: str, input: HistoryInput, options: HistoryOpti
     """The view over this scope's events: the caller's own; all of them with `history:all` and for the owner."""
     from computer_linker.audit.query import Visible
     from computer_linker.audit.views import answer
+    from computer_linker.registry.catalog import needs_of
 
     scope, who = frozenset({ctx.scope.id}), ctx.principal
     sees_all = holds(who, ctx.scope, Capability.HISTORY_ALL)
@@ -55,6 +56,7 @@ async def ask(ctx: Context, view: str, input: HistoryInput, options: HistoryOpti
         query=input.query,
         cursor=options.cursor,
         config=ctx.services.config,
+        needs_of=needs_of,
     )
     ctx.note(events=len(found["events"]))
     return found

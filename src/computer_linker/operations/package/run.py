@@ -16,6 +16,8 @@ from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
 from computer_linker.registry import Context, Example, operation, shapes
 
+RUN_SCRIPTS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN})
+
 
 class ScriptInput(Model):
     script: Annotated[str, Field(min_length=1, max_length=100, description="A name that package.list shows.")]
@@ -36,7 +38,7 @@ async def script_line(ctx: Context, input: ScriptInput, target: str = ".", optio
 @operation(
     "package.run",
     needs={Capability.FS_READ},
-    needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
+    needs_any=RUN_SCRIPTS,
     effect=Effect.CHANGE,
     text=shapes.OUTPUT,
     boundary="sandboxed",
@@ -55,5 +57,7 @@ async def package_run(
     ctx.note(script=input.script, scriptArguments=len(input.args))
     argv = await script_line(ctx, input, target)
     view = view_for(ctx, options.view, argv)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, view=view))
+    prepared = await ctx.use(Preparation).prepare(
+        request_of(ctx, target, argv, input.env, view=view, any_of=RUN_SCRIPTS)
+    )
     return await run_prepared(ctx, prepared, options, None, view)

@@ -5,7 +5,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.start import StartedProcess, StartOptions, start_prepared
 from computer_linker.operations.command.view import view_for
-from computer_linker.operations.package.run import ScriptInput, script_line
+from computer_linker.operations.package.run import RUN_SCRIPTS, ScriptInput, script_line
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
 from computer_linker.registry import Context, Example, operation
@@ -14,7 +14,7 @@ from computer_linker.registry import Context, Example, operation
 @operation(
     "package.start",
     needs={Capability.FS_READ},
-    needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN},
+    needs_any=RUN_SCRIPTS,
     effect=Effect.CHANGE,
     boundary="sandboxed",
     destructive=True,
@@ -31,6 +31,7 @@ async def package_start(
     ctx.note(script=input.script, scriptArguments=len(input.args))
     argv = await script_line(ctx, input, target)
     view = view_for(ctx, options.view, argv)
-    prepared = await ctx.use(Preparation).prepare(request_of(ctx, target, argv, input.env, pty=options.pty, view=view))
+    request = request_of(ctx, target, argv, input.env, pty=options.pty, view=view, any_of=RUN_SCRIPTS)
+    prepared = await ctx.use(Preparation).prepare(request)
     started = await start_prepared(ctx, prepared, options)
     return started if view is None else started.model_copy(update={"view_id": view.id})

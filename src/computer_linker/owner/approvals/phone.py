@@ -22,7 +22,7 @@ def _text(result: PhoneLink) -> Iterator[Shown]:
     yield from _picture(result.url)
     yield result.url
     minutes = result.expires_in_seconds // 60
-    yield Note(f"It opens once, within {minutes} minutes. Whoever opens it can answer for you.")
+    yield Note(f"It opens once, within {minutes} minutes. Anyone who opens it can answer for you.")
     if result.only_here:
         yield Note("Only this machine reaches that address. For a phone: computer-linker serve --host 0.0.0.0")
 
@@ -49,16 +49,15 @@ def _picture(url: str) -> Iterator[Shown]:
 )
 async def approvals_phone(ctx: Context) -> PhoneLink:
     """Make a link that opens the approval page once, for a phone on the same network."""
-    from computer_linker.transports.http.approval_page import LINK_S, ApprovalPage
-    from computer_linker.transports.http.own_address import base_for_others, is_loopback
+    from computer_linker.transports.http.approval_page import LINK_S
+    from computer_linker.transports.http.own_address import is_loopback
     from computer_linker.transports.http.server import HttpServer
 
     if not ctx.services.config.approval_page:
         raise ProviderUnavailable("The approval page is off.", hint="computer-linker config set approvalPage true")
     server = ctx.services.peek(HttpServer)
-    if server is None or server.bound_url is None:
+    url = None if server is None else server.approval_link("phone")
+    if url is None:
         raise ProviderUnavailable("The page needs the HTTP service.", hint="computer-linker serve --host ADDRESS")
-    base = base_for_others(server.bound_url)
-    url = base + ctx.use(ApprovalPage).new_link()
     ctx.effect = "confirmed"
-    return PhoneLink(url=url, expires_in_seconds=int(LINK_S), only_here=is_loopback(base))
+    return PhoneLink(url=url, expires_in_seconds=int(LINK_S), only_here=is_loopback(url))

@@ -1,5 +1,6 @@
 """history.list: one view of the whole history."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from anyio import to_thread
@@ -89,15 +90,17 @@ def query_of(query: str | None, since: str | None) -> str | None:
 def _answer(history: Any, input: ListInput, config: Any) -> dict[str, Any]:
     """The view, as many pages of events as the limit takes."""
     from computer_linker.audit.views import Question, answer_now
+    from computer_linker.registry.catalog import needs_of
 
-    asked = Question(input.view, None, input.scope, input.limit, query_of(input.query, input.since))
+    query = query_of(input.query, input.since)
+    asked = Question(input.view, None, input.scope, input.limit, query, needs_of=needs_of)
     found = answer_now(history, asked, config)
     page = found
     while input.view in ("last", "timeline", "failed_replay") and page["nextCursor"] is not None:
         missing = input.limit - len(found["events"])
         if missing <= 0:
             break
-        page = answer_now(history, Question(asked.view, None, asked.scope, missing, asked.query, page["nextCursor"]))
+        page = answer_now(history, replace(asked, limit=missing, cursor=page["nextCursor"]))
         for name in ("events", "templates"):
             if name in found:
                 found[name] += page[name]

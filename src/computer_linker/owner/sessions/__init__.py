@@ -1,1 +1,1 @@
-"""The OAuth clients that may use this computer."""
+"""The clients that use this computer, or may use it over OAuth."""

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from computer_linker.errors import NotFound, PermissionDenied, ProviderUnavailable
+from computer_linker.model.capability import Capability
 from computer_linker.providers.agents.order import Order
 from computer_linker.providers.agents.program import AgentProgram, Ask, Line
 from computer_linker.providers.processes.confinement import ProgramAccess
@@ -41,8 +42,9 @@ class AgentLauncher:
             writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)
         )
         request = CommandRequest(
-            scope, order.principal, order.roots, order.cwd, line.argv, program_access=program_access
-        )
+            scope, order.principal, order.roots, order.cwd, line.argv, program_access=program_access,
+            any_of=frozenset({Capability.CODEX_RUN}),
+        )  # fmt: skip
         await self._judged(request, program)
         if line.holds and boundary.kind == "landlock":
             # Its own sandbox cannot be created there, and without it its commands could reach its login and the network.

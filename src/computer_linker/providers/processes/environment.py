@@ -17,7 +17,7 @@ _HARMLESS = frozenset(
     """.split()
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_TAKES_OVER = re.compile(
+TAKES_OVER = re.compile(
     r"""(?x)
     LD_.* | DYLD_.* | GLIBC_TUNABLES | GCONV_PATH | LOCPATH | NLSPATH | MALLOC_.* | HOSTALIASES | RES_OPTIONS | LOCALDOMAIN
     | PATH | HOME | SHELL | USER | LOGNAME | PWD | OLDPWD | IFS | ENV | BASH_.* | BASHOPTS | SHELLOPTS | PS[0-4]
@@ -86,7 +86,7 @@ def _check(name: str, value: str, passed: set[str], *, boundary_holds: bool) -> 
         raise InvalidRequest(f"The value of {name} cannot be passed to a program.", field="env")
     if name in passed or name in _HARMLESS:
         return
-    if _TAKES_OVER.fullmatch(name) or not boundary_holds:
+    if TAKES_OVER.fullmatch(name) or not boundary_holds:
         raise PermissionDenied(
             f"{name} can change which programs run, so a request may not set it. "
             "The owner can list it in the scope's policy `environment`.",

@@ -9,19 +9,29 @@ from typing import Protocol, Self
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.processes import ProcessLimits
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
+from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
-from computer_linker.policy.commands import judge_access, judge_boundary, judge_command, judge_program
+from computer_linker.policy.commands import (
+    is_ordinary,
+    judge_access,
+    judge_boundary,
+    judge_command,
+    judge_program,
+)
 from computer_linker.policy.engine import FolderAccess, folder_access
 from computer_linker.policy.programs import find_program
+from computer_linker.policy.standing import StandingRights
 from computer_linker.policy.writers import writers_of
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.confinement import ProgramAccess, confinement_for, own_folders
 from computer_linker.providers.processes.programs import Programs
+from computer_linker.providers.processes.shell import judge_request, shell_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
+from computer_linker.providers.search.ripgrep import program as ripgrep
 from computer_linker.services import Services
 
 _CACHED_S = 5.0
@@ -55,6 +65,8 @@ class CommandRequest:
     program_access: ProgramAccess | None = None
     view: ViewUse | None = None
     """Takes the changes of the scope's folders instead of them."""
+    any_of: frozenset[Capability] = frozenset({Capability.COMMAND_RUN})
+    """The capabilities of which one allows it to run."""
 
     @property
     def access(self) -> FolderAccess:
@@ -182,6 +194,7 @@ class Preparation:
         plan.releases.append(views.release)
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, _limits_of(request.scope.policy)
+        plan.rights = StandingRights.of(request.scope, request.principal, request.any_of)
         if plan.is_partial and request.scope.policy.sandbox == "required":
             plan.release()
             raise ProviderUnavailable(
@@ -195,18 +208,31 @@ class Preparation:
     async def _judged(self, request: CommandRequest, held: list[int]) -> "_Judged":
         """Apply the scope's rules to the command, with its working folder held first."""
         policy = request.scope.policy
-        argv, is_shell = _argv(request)
+        argv, line = _argv(request)
         boundary = await self.boundary(request.scope)
         if request.program_access is None:
             judge_access(request.access, boundary_holds=boundary.holds)
         where = self._where(request, held)
         programs = self._programs_for(request, boundary)
+        if line is not None:
+            argv = [shell_of(programs), "-c", line]
         program = programs.resolve(argv[0], where)
         if request.access == "hidden" and programs.is_in_scope(program):
             raise NotFound(f"There is no program {argv[0][:80]!r} here.", program=argv[0][:80])
         judge_program(program, request.principal)
-        judge_command(policy, argv, program, programs.locate)
-        judge_boundary(request.scope, boundary_holds=boundary.holds, shell=is_shell, program=program)
+        only_reads = line is None and is_ordinary(tuple(argv), program, programs.locate)
+        judge_boundary(
+            request.scope,
+            boundary_holds=boundary.holds,
+            shell=line is not None,
+            program=program,
+            only_reads=only_reads,
+        )
+        started = [program]
+        if line is None:
+            judge_command(policy, argv, program, programs.locate, scope=request.scope.id, boundary_holds=boundary.holds)
+        else:
+            started += judge_request(request, argv, program, programs, where)
         if boundary.holds and policy.network and request.program_access is None and self._accepts_anyone_local():
             raise PermissionDenied(
                 "This scope gives commands the network, and the service answers everyone on this machine without a token: "
@@ -218,16 +244,19 @@ class Preparation:
             self._environ,
             request.env,
             passed=policy.environment,
-            search_path=programs.search_path,
+            search_path=(*programs.search_path, *(_above(path) for path in programs.extras.values() if boundary.holds)),
             boundary_holds=boundary.holds,
         )
         if request.program_access is not None:
             env |= request.program_access.env
         through = () if request.program_access is None else request.program_access.through
-        started = [program, *(programs.resolve(name, where) for name in through[:1])]
-        for each in started[1:]:
+        wrappers = [programs.resolve(name, where) for name in through[:1]]
+        for each in wrappers:
             judge_program(each, request.principal)
-        places = tuple(place for each in started for place in programs.places(each)) if boundary.holds else ()
+        places: tuple[str, ...] = ()
+        if boundary.holds:
+            needed = (place for each in (*started, *wrappers) for place in programs.places(each))
+            places = tuple(dict.fromkeys((*needed, *programs.extras.values())))
         # From here on the program is exactly this file, whatever the name resolves to later.
         return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
 
@@ -238,8 +267,9 @@ class Preparation:
         if kept is None or now - kept.at > _CACHED_S or kept.scopes is not scopes or kept.scope is not scope:
             others = writers_of(scopes, but=scope.id, protects=boundary.protected)
             roots = tuple(root.root for root in request.roots)
+            extras = tuple(path for path in (ripgrep(),) if path is not None)
             kept = self._programs[scope.id] = _CachedPrograms(
-                now, scopes, scope, Programs(roots, self._environ, others)
+                now, scopes, scope, Programs(roots, self._environ, others, extras)
             )
         return kept.programs
 
@@ -324,16 +354,26 @@ def real_path(fd: int, otherwise: str) -> str:
         return os.path.realpath(otherwise)
 
 
-def _argv(request: CommandRequest) -> tuple[list[str], bool]:
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _argv(request: CommandRequest) -> tuple[list[str], str | None]:
+    """The argv of a plain command, or the line that a shell gets."""
     try:
-        return to_argv(request.command), False
-    except ShellNeeded:
+        return to_argv(request.command), None
+    except ShellNeeded as needed:
         text = request.command
-        if not request.scope.policy.allow_shell or not isinstance(text, str):
+        if not isinstance(text, str):
             raise
+        if not request.scope.policy.allow_shell:
+            raise InvalidRequest(
+                f"{needed.message} A whole shell line runs only where the owner gave the scope `allowShell`.",
+                rule="allowShell",
+            ) from None
         if len(text) > MAX_TEXT or "\0" in text:
             raise InvalidRequest(f"A shell command has at most {MAX_TEXT} characters and no NUL.") from None
-        return ["sh", "-c", text], True
+        return [], text
 
 
 def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:

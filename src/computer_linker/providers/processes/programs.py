@@ -17,7 +17,13 @@ _ALWAYS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin",
 class Programs:
     """Finds programs for one scope. `roots` are the folders the scope could write to, `others` the other scopes that write."""
 
-    def __init__(self, roots: Sequence[str], environ: Mapping[str, str], others: Sequence[Writer] = ()) -> None:
+    def __init__(
+        self,
+        roots: Sequence[str],
+        environ: Mapping[str, str],
+        others: Sequence[Writer] = (),
+        extras: Sequence[str] = (),
+    ) -> None:
         self._others = tuple(others)
         self._changeable: list[str] = []
         self._roots = tuple(os.path.realpath(root) for root in roots)
@@ -25,13 +31,15 @@ class Programs:
         self._inside = tuple(f"{root.rstrip('/')}/" for root in {*self._roots, *roots})
         self.search_path = self._trusted(environ.get("PATH", ""))
         self._real_folders = {folder: os.path.realpath(folder) for folder in self.search_path}
+        self.extras = {os.path.basename(path): path for path in extras if self._is_extra(path)}  # noqa: PTH119
+        """Programs that come with the service and are not on the search path, by name."""
 
     def locate(self, name: str) -> str | None:
         """The absolute path of a rule's program; None when there is none. Used to compare, not to run."""
         if "/" in name:
             place = name if name.startswith("/") else f"{self._configured_roots[0]}/{name}" if self._roots else ""
             return self._normal(place) if place else None
-        return self._found_in(self.search_path, name)
+        return self._found_in(self.search_path, name) or self.extras.get(name)
 
     def resolve(self, argv0: str, cwd: str) -> Program:
         """The file this argv would execute. Raises NotFound when there is none."""
@@ -49,7 +57,9 @@ class Programs:
         if mode & (stat.S_ISUID | stat.S_ISGID) and not real.startswith("/usr/"):
             raise PermissionDenied("The program carries rights of another user.", rule="setuid")
         is_own = self._could_replace(found, real)
-        return Program(found, real, is_own, None if is_own else planter_of(found, self._others, self.search_path))
+        project = _project_name(found) if is_own else ""
+        planter = planter_of(found, self._others, self.search_path) if project or not is_own else None
+        return Program(found, real, is_own, None if is_own else planter, project, planter if project else None)
 
     def is_in_scope(self, program: Program) -> bool:
         """True for a program that lies in one of the scope's own folders."""
@@ -62,8 +72,16 @@ class Programs:
             folder = os.path.dirname(path)  # noqa: PTH120  # every command waits for this
             if is_below(path, SYSTEM) or is_below(path, tool_folders()) or self._is_writable_by_scope(path):
                 continue
+            if program.project_name and folder not in self.search_path:
+                # The scope chose what its own link leads to.
+                continue
             wanted.append(_prefix(folder) if folder in self.search_path or wanted else path)
         return tuple(dict.fromkeys(wanted))
+
+    def _is_extra(self, path: str) -> bool:
+        name = os.path.basename(path)  # noqa: PTH119
+        is_known = self._found_in((*self.search_path, *self._changeable), name) is not None
+        return not is_known and not self._is_writable_by_scope(path) and writer_of(path, self._others) is None
 
     def _trusted(self, path: str) -> tuple[str, ...]:
         folders: list[str] = []
@@ -98,6 +116,13 @@ class Programs:
         roots = [root for root in self._roots if is_below(real, (root,))]
         roots += [root for root in self._configured_roots if is_below(path, (root,)) or is_below(real, (root,))]
         return any(could_be_replaced(place, root) for root in roots for place in (path, real))
+
+
+def _project_name(path: str) -> str:
+    """The program that a file of a virtual environment or of node_modules/.bin stands for; empty for other files."""
+    above, _, name = path.rpartition("/")
+    is_python = above.endswith(("/.venv/bin", "/venv/bin")) and os.path.isfile(f"{above[:-4]}/pyvenv.cfg")  # noqa: PTH113
+    return name if is_python or above.endswith("/node_modules/.bin") else ""
 
 
 def _prefix(folder: str) -> str:

@@ -112,7 +112,7 @@ def _set_mode(fd: int, mode: int) -> None:
 
 def birth_clock_ns() -> int:
     """The present time by the clock from which Linux takes birth times."""
-    return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE) if sys.platform == "linux" else time.time_ns()
+    return time.time_ns() if _statx() is None else time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
 
 
 def made_at(root_fd: int, parts: Parts) -> int | None:

@@ -20,10 +20,12 @@ class SeenElement:
     lines: list[str] = field(default_factory=list)
     holds: dict[str, str] = field(default_factory=dict)
     bounds: Rect | None = None
+    application: str = ""
 
     def add_window(self, window: Window | None, title: str = "") -> None:
         """Add the window; `title` is its accessible name where the window system has no title."""
         name = title or ("" if window is None else window.title)
+        self.application = "" if window is None else window.app
         of = "" if window is None or not window.app else f" of {window.app}"
         self.lines.append(f'in the window "{name}"{of}' if name else f"in a window without a name{of}")
         self.holds["window"] = window_digest(window, title)

@@ -24,7 +24,7 @@ class CallContext(Protocol):
     scope: Scope
     computer: Computer
 
-    def path(self, target: str, *, for_writing: bool = False) -> RootedPath: ...
+    def path_from_root(self, target: str) -> RootedPath: ...
 
     def use(self, kind: type[Views]) -> Views: ...
 
@@ -53,7 +53,7 @@ class ViewReader:
         if tuple(ctx.scope.roots) != view.roots:
             raise Conflict("The scope's folders were changed since this view was made. Drop it.", viewId=view.id)
         several = len(view.roots) > 1
-        roots = tuple(ctx.path(f"@{index}" if several else ".") for index in range(len(view.roots)))
+        roots = tuple(ctx.path_from_root(f"@{index}" if several else ".") for index in range(len(view.roots)))
         return cls(view, roots, ctx.computer.files.open_folder, ctx.use(Views).hold)
 
     @contextlib.contextmanager

@@ -14,7 +14,7 @@ from computer_linker.service.clients.form import (
     Http,
     Stdio,
     User,
-    bearer,
+    headers_of,
     plain_entry,
 )
 from computer_linker.service.clients.toml_tables import Toml
@@ -46,7 +46,8 @@ def _codex_entry(connection: Connection) -> dict[str, Any]:
         # Required: Codex waits for us. Else a first turn that begins before the service is up has none of our tools.
         entry: dict[str, Any] = {"command": connection.command[0], "args": connection.command[1:], "required": True}
         return entry | ({"env": connection.environment} if connection.environment else {})
-    return {"url": connection.url} | ({"bearer_token_env_var": TOKEN_VARIABLE} if connection.token is not None else {})
+    entry = {"url": connection.url} | ({"http_headers": dict(connection.headers)} if connection.headers else {})
+    return entry | ({"bearer_token_env_var": TOKEN_VARIABLE} if connection.token is not None else {})
 
 
 def _opencode_file(user: User) -> Path:
@@ -60,7 +61,7 @@ def _opencode_entry(connection: Connection) -> dict[str, Any]:
         entry: dict[str, Any] = {"type": "local", "command": connection.command, "enabled": True}
         return entry | ({"environment": connection.environment} if connection.environment else {})
     entry = {"type": "remote", "url": connection.url, "enabled": True}
-    return entry | ({"headers": bearer(connection), "oauth": False} if connection.token is not None else {})
+    return entry | ({"headers": headers_of(connection), "oauth": False} if connection.token is not None else {})
 
 
 _CLIENTS = (
@@ -73,6 +74,7 @@ _CLIENTS = (
         # `claude mcp add` puts a server here, for the folder it was called in, by default.
         projects="projects",
         entry=lambda connection: plain_entry(connection, typed=True),
+        after="Start a new session. To let it read unasked, type /permissions and allow mcp__computer-linker__computer_observe.",
         sign_in="In a session, type /mcp, choose computer-linker, and authenticate.",
     ),
     # Claude Desktop: claude_desktop_config.json, which supports programs only; over HTTP it has its own connectors.

@@ -27,6 +27,8 @@ class Http:
     url: str
     token: str | None = None
     signs_in: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers beside the token."""
 
 
 Connection = Stdio | Http
@@ -97,9 +99,10 @@ class Client:
         return found
 
 
-def bearer(connection: Http) -> dict[str, str]:
-    """The header that carries the token; nothing when there is none."""
-    return {} if connection.token is None else {"Authorization": f"Bearer {connection.token}"}
+def headers_of(connection: Http) -> dict[str, str]:
+    """The headers of the connection: the token's when there is one, and the others."""
+    token = {} if connection.token is None else {"Authorization": f"Bearer {connection.token}"}
+    return {**token, **connection.headers}
 
 
 def plain_entry(connection: Connection, *, typed: bool, url_key: str = "url") -> dict[str, Any]:
@@ -110,4 +113,4 @@ def plain_entry(connection: Connection, *, typed: bool, url_key: str = "url") ->
         return entry | ({"env": connection.environment} if connection.environment else {})
     entry = {"type": "http"} if typed else {}
     entry[url_key] = connection.url
-    return entry | ({"headers": bearer(connection)} if connection.token is not None else {})
+    return entry | ({"headers": headers_of(connection)} if headers_of(connection) else {})

@@ -1,18 +1,27 @@
 """`client list`, `client setup NAME` and `client remove NAME`: present state, planned change, and result."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from computer_linker.auth.owner_token import is_digest
 from computer_linker.config.schema import Config
-from computer_linker.service.client_setup import NAME, environment, local_address, program
+from computer_linker.service.client_setup import (
+    NAME,
+    SPLIT,
+    environment,
+    local_address,
+    program,
+    wants_read_only_tool,
+)
 from computer_linker.service.clients.catalog import known_clients
 from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import Client, Connection, Http, Stdio, User
 from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_in
+from computer_linker.transports.mcp.profiles import HEADER_SURFACE
 
+SPLIT_SURFACE = "split"
 Transport = Literal["stdio", "http"]
 _APPROVE = "Approve it in the browser with the owner token: computer-linker token show"
 
@@ -44,7 +53,7 @@ def list_clients(user: User) -> list[dict[str, Any]]:
 
 def set_up(client: Client, user: User, connection: Connection, *, write: bool) -> dict[str, Any]:
     """Return the entry, its file and the change; written on request. Raises CannotEdit, having written nothing."""
-    entry = client.entry(connection)
+    entry = client.entry(_with_its_tools(client, connection))
     signs_in = isinstance(connection, Http) and connection.signs_in
     details = {"entry": entry, "after": f"{client.sign_in} {_APPROVE}" if signs_in else client.after}
     return _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write) | details
@@ -87,6 +96,15 @@ def _found(client: Client, user: User) -> dict[str, Any]:
         "projects": [] if None in present else [project for project in present if project],
         "problem": problem,
     }
+
+
+def _with_its_tools(client: Client, connection: Connection) -> Connection:
+    """The connection, asking for a read-only tool where the client's person is then asked less."""
+    if not wants_read_only_tool(client.title):
+        return connection
+    if isinstance(connection, Stdio):
+        return replace(connection, environment={**connection.environment, **SPLIT})
+    return replace(connection, headers={HEADER_SURFACE.decode().title(): SPLIT_SURFACE, **connection.headers})
 
 
 def _whole_program() -> list[str]:

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.json_text import read_json
@@ -69,9 +70,10 @@ class Bridge:
                     await writer.drain()
 
             try:
-                while raw := await reader.readline():
-                    if raw.strip():
-                        requests.start_soon(one, raw)
+                with self._services.use(LiveSessions).connected(peer.principal, reader.feed_eof):
+                    while raw := await reader.readline():
+                        if raw.strip():
+                            requests.start_soon(one, raw)
             except ValueError:
                 writer.write(to_json(_failed(None, _invalid(f"A message has at most {MAX_LINE} bytes."))) + b"\n")
             requests.cancel_scope.cancel()

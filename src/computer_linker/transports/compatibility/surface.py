@@ -47,6 +47,8 @@ class InfoTool(Protocol):
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply: ...
 
+    async def diagnostics(self, principal: Principal) -> dict[str, Any]: ...
+
 
 class Compatibility:
     """The older surface of one service."""
@@ -67,6 +69,7 @@ class Compatibility:
         return Reply(
             {
                 **info,
+                **await self._introspection.diagnostics(principal),
                 "workspaces": [_workspace(scope) for scope in info["scopes"]],
                 "toolReadiness": readiness,
                 "computerOperationContract": CONTRACT,
@@ -165,7 +168,8 @@ def _deepest(given: str, scopes: list[Scope]) -> str | None:
 
 
 def _workspace(scope: dict[str, Any]) -> dict[str, Any]:
-    granted = scope["capabilityPolicy"]["granted"]
+    policy = scope["capabilityPolicy"]
+    granted = policy["granted"]
     allowed = scope["allowedOperations"]
     return {
         "id": scope["id"],
@@ -173,8 +177,12 @@ def _workspace(scope: dict[str, Any]) -> dict[str, Any]:
         "type": scope["type"],
         "permissions": {flag: capability in granted for flag, capability in _FLAGS.items()},
         "allowedOperations": [*allowed, *(name for name, was in OLDER.items() if was.op in allowed)],
-        "capabilityPolicy": scope["capabilityPolicy"],
+        "capabilityPolicy": {**policy, "capabilities": [*granted, *policy["codex"], f"network:{_network(policy)}"]},
     }
+
+
+def _network(policy: dict[str, Any]) -> str:
+    return "true" if policy["network"] else "false"
 
 
 def _older_shape(reply: Reply) -> Reply:

@@ -1,7 +1,8 @@
-"""The approval page for a phone on the same network: opened by a one-time link, plain HTML, no script, off by default."""
+"""The approval page for a phone on the same network: opened by a one-time link, off by default."""
 
 import asyncio
 import hashlib
+import json
 import secrets
 import time
 from dataclasses import dataclass
@@ -12,22 +13,26 @@ import anyio
 
 from computer_linker.approvals.approvals import Answerer, Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.audit.faults import AuditUnavailable
+from computer_linker.errors import InvalidRequest
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.services import Services
-from computer_linker.transports.http.approval_html import closed_page, is_shown_whole, list_page
+from computer_linker.transports.http.approval_html import SCRIPT_HASH, closed_page, is_shown_whole, list_page
 from computer_linker.transports.http.body import Receive, Scope, Send, check_form_headers, read_body
 from computer_linker.transports.http.guards import Headers, Refused
 from computer_linker.transports.http.own_address import is_near
 
 PATH = "/approve"
+STATE_PATH = "/approve/state"
 LINK_S = 300.0
 _IDLE_S, _WHOLE_S = 600.0, 12 * 3600.0
 _PRESENT_S = 25.0
 _MAX_BODY = 4096
+_NO_LINK = (0.0, "")
 _ANSWERS: dict[str, Answer] = {"allow": "yes", "same": "same", "shape": "shape", "deny": "no"}
-_HEADERS = [
+HEADERS = [
     (b"content-type", b"text/html; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -36,8 +41,10 @@ _HEADERS = [
     (b"referrer-policy", b"same-origin"),
     (
         b"content-security-policy",
-        b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'none'; "
-        b"base-uri 'none'",
+        b"default-src 'none'; style-src 'unsafe-inline'; script-src '"
+        + SCRIPT_HASH.encode()
+        + b"'; connect-src 'self'; "
+        b"img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     ),
 ]
 
@@ -48,6 +55,7 @@ class _Phone:
 
     name: str
     csrf: str
+    source: str
     opened: float
     seen: float
 
@@ -58,7 +66,7 @@ class ApprovalPage:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._approvals = services.use(Approvals)
-        self._links: dict[bytes, float] = {}
+        self._links: dict[bytes, tuple[float, str]] = {}
         self._phones: dict[bytes, _Phone] = {}
         self._present_until = 0.0
         self._presence: asyncio.Task[None] | None = None
@@ -73,11 +81,17 @@ class ApprovalPage:
             self._presence.cancel()
             await asyncio.wait([self._presence], timeout=5)
 
-    def new_link(self) -> str:
-        """The path of a link that opens the page once, within five minutes. An older one becomes invalid."""
+    def new_link(self, source: str = "phone") -> str:
+        """The path of a link that opens the page once, within five minutes. An older one of the same source becomes invalid."""
         secret = secrets.token_urlsafe(24)
-        self._links = {_hash(secret): time.monotonic() + LINK_S}
+        self._links = {known: link for known, link in self._links.items() if link[1] != source}
+        self._links[_hash(secret)] = (time.monotonic() + LINK_S, source)
         return f"{PATH}/{secret}"
+
+    def close_links(self, source: str) -> None:
+        """End the link of a source, and the browsers that its links let in."""
+        self._links = {known: link for known, link in self._links.items() if link[1] != source}
+        self._phones = {known: phone for known, phone in self._phones.items() if phone.source != source}
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         """Answer one request beneath /approve."""
@@ -85,30 +99,39 @@ class ApprovalPage:
         if not self._services.config.approval_page or not is_near(peer):
             raise Refused(404, "There is nothing here.")
         path, method = scope["path"], scope["method"]
-        if path != PATH:
+        if path not in (PATH, STATE_PATH):
             await self._admit(path.removeprefix(PATH + "/"), method, send)
             return
         phone = self._phone(headers)
         if phone is None:
             await _answer(send, 403, closed_page())
-        elif method == "POST":
+        elif method == "POST" and path == PATH:
             await self._take_answer(phone, peer, headers, receive, send)
         elif method == "GET":
             self._start_presence()
-            waiting = self._approvals.waiting()
-            await _answer(send, 200, list_page(waiting, phone.csrf, self._services.config.machine_name))
+            await (self._state(send) if path == STATE_PATH else self._list(phone, send))
         else:
             raise Refused(405, "Only GET and POST here.")
 
+    async def _list(self, phone: _Phone, send: Send) -> None:
+        waiting, terminals = self._approvals.waiting(), self._services.use(TerminalApprovals)
+        shown = [(asked, await terminals.choices(asked)) for asked in waiting]
+        await _answer(send, 200, list_page(shown, phone.csrf, self._services.config.machine_name))
+
+    async def _state(self, send: Send) -> None:
+        """What waits, for the page's own script: ids and seconds, nothing else."""
+        waiting = {asked.id: asked.seconds_left for asked in self._approvals.waiting()}
+        await _answer(send, 200, json.dumps(waiting), [(b"content-type", b"application/json")])
+
     async def _admit(self, secret: str, method: str, send: Send) -> None:
         """Exchange a link for a cookie."""
-        until = self._links.pop(_hash(secret), 0.0) if method == "GET" else 0.0
+        until, source = self._links.pop(_hash(secret), _NO_LINK) if method == "GET" else _NO_LINK
         now = time.monotonic()
         if now >= until:
             await _answer(send, 403, closed_page())
             return
         name = secrets.token_urlsafe(32)
-        self._phones[_hash(name)] = _Phone(new_handle("phone"), secrets.token_urlsafe(24), now, now)
+        self._phones[_hash(name)] = _Phone(new_handle("phone"), secrets.token_urlsafe(24), source, now, now)
         cookie = f"approve={name}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={int(_WHOLE_S)}"
         await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
 
@@ -121,7 +144,7 @@ class ApprovalPage:
             raise Refused(403, "This form is not from your page. Open the page again.")
         answer = _ANSWERS.get(given.get("answer", ""))
         if answer is None:
-            raise Refused(400, "The answer is one of allow, session and deny.")
+            raise Refused(400, "The answer is one of allow, same, shape and deny.")
         asked = self._approvals.ledger.find(given.get("id", ""))
         if answer != "no" and asked is not None and not is_shown_whole(asked):
             raise Refused(
@@ -131,6 +154,8 @@ class ApprovalPage:
         who = Principal(f"page:{peer}", "approver", phone.name, phone.name)
         try:
             await self._approvals.take(given.get("id", ""), answer, Answerer(who, "page"))
+        except InvalidRequest as error:
+            raise Refused(400, error.message) from error
         except AuditUnavailable as error:
             raise Refused(503, f"The answer cannot be recorded, so it does not count. {error.message}") from error
         await _answer(send, 303, "", [(b"location", PATH.encode())])
@@ -155,7 +180,7 @@ class ApprovalPage:
             self._presence = loop.create_task(self._hold_presence())
 
     async def _hold_presence(self) -> None:
-        """Count as an approver while the page is open: it reloads before this expires."""
+        """Count as an approver while the page is open: it looks again before this expires."""
 
         gone = anyio.Event()
 
@@ -173,7 +198,8 @@ class ApprovalPage:
 
 async def _answer(send: Send, status: int, html: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
     body = html.encode()
-    headers = [*_HEADERS, (b"content-length", str(len(body)).encode()), *(more or [])]
+    given = {**dict(HEADERS), **dict(more or [])}
+    headers = [*given.items(), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

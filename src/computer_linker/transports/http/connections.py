@@ -61,16 +61,16 @@ class BoundedProtocol(HttpToolsProtocol):
     def _make_room(self) -> None:
         """Close a refused connection, else the one that has been silent for longest."""
         cls = type(self)
-        oldest: BoundedProtocol | None = next(iter(cls.refused), None)
+        oldest = next(iter(cls.refused or cls.silent), None)
         if oldest is None:
-            oldest, since = next(iter(cls.silent.items()), (None, 0.0))
-            if cls.open_count <= MAX_WITH_NEW and self.loop.time() - since < cls.time_to_ask_s:
-                return
-        if oldest is not None:
-            # At once: its end is reported only after a whole burst of new connections has been taken.
-            cls.refused.pop(oldest, None)
-            cls.silent.pop(oldest, None)
-            oldest.transport.abort()
+            return
+        is_new = self.loop.time() - cls.silent.get(oldest, 0.0) < cls.time_to_ask_s
+        if is_new and not cls.refused and cls.open_count <= MAX_WITH_NEW:
+            return
+        # At once: its end is reported only after a whole burst of new connections has been taken.
+        cls.refused.pop(oldest, None)
+        cls.silent.pop(oldest, None)
+        oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         cls = type(self)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from computer_linker.approvals.push import PushApprover
 from computer_linker.auth.guard import Proven, presented_token, prove, prove_by_oauth, why_refused
 from computer_linker.auth.oauth.scopes import group_of, scopes_to_request
 from computer_linker.computer.base import Computer
@@ -39,7 +40,7 @@ from computer_linker.transports.http.json_api import Action, JsonApi
 from computer_linker.transports.http.listener import TunnelListener, bind, serve
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
-from computer_linker.transports.http.own_address import EVERY, at_own_address, for_this_machine
+from computer_linker.transports.http.own_address import EVERY, at_own_address, base_for_others, for_this_machine
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.tools import Introspection, Tools
 from computer_linker.transports.refusals import Guesses, RefusalNotes
@@ -52,7 +53,15 @@ if TYPE_CHECKING:
 
     BuildSdkServer = Callable[[Tools, FindPrincipal], SdkServer[Any]]
 
-_CONTROL, _CAPABILITIES = "/api/v1/control", "/api/v1/capabilities"
+_CONTROL = "/api/v1/control"
+_READS = {
+    "/api/v1/capabilities": b'{"action":"get_capabilities"}',
+    "/api/v1/doctor": b'{"action":"doctor"}',
+    "/api/v1/workspaces": b'{"action":"list_workspaces"}',
+    "/api/v1/history": b'{"action":"history"}',
+    "/api/v1/sessions": b'{"action":"history_insight","view":"sessions"}',
+}
+"""Questions that a GET asks, each as the control request that it stands for."""
 
 
 class HttpServer:
@@ -113,6 +122,13 @@ class HttpServer:
         self.bound_url = f"http://{authority(self._host, self._port)}/mcp"
         self.local_url = for_this_machine(self.bound_url)
         self._services.listens_on_http = True
+        self._services.use(PushApprover).new_link = self.approval_link
+
+    def approval_link(self, source: str) -> str | None:
+        """A link that opens the approval page once; None while the page is off."""
+        if self.bound_url is None or not self._services.config.approval_page:
+            return None
+        return base_for_others(self.bound_url) + self._services.use(ApprovalPage).new_link(source)
 
     async def serve(self) -> None:
         """Serve until cancelled."""
@@ -185,7 +201,7 @@ class HttpServer:
                 raise Refused(404, "There is nothing here.")
             await self._services.use(ApprovalPage).serve(scope, receive, send, headers)
             return
-        if path not in ("/mcp", _CONTROL, _CAPABILITIES) or (is_public and path != "/mcp"):
+        if path not in ("/mcp", _CONTROL, *_READS) or (is_public and path != "/mcp"):
             raise Refused(404, "There is nothing here.")
         check_no_page_sent_it(headers)
         peer = _peer(scope)
@@ -197,13 +213,17 @@ class HttpServer:
             await self._refuse(peer, headers, send, base)
             return
         who = _principal(proven, headers, self._connection(scope, peer, is_local=is_local), is_local=is_local)
+        if self._dispatcher.sessions.is_ended(who):
+            # The protocol: a client whose session is gone begins a new one, if its credential still counts.
+            await answer_json(send, 404, {"error": "The owner of this computer has ended this session."})
+            return
         if path == "/mcp":
             scope["linker.family"] = proven.family
             await self._until_revoked(scope, receive, send, headers, who, base)
             return
-        if path == _CAPABILITIES:
+        if path in _READS:
             _only(scope, "GET")
-            status, answer = await self._api.control(b'{"action":"get_capabilities"}', who)
+            status, answer = await self._api.control(_READS[path], who)
             await answer_json(send, status, answer)
             return
         _only(scope, "POST")

@@ -45,7 +45,11 @@ def paged(tools: "Tools", call: "ToolCall", profile: Profile) -> dict[str, Any]:
     op = tools.operation_of(call.name, arguments)
     if op is None or not _goes_on(op) or _PAGE in (options or {}):
         return arguments
-    default = fields_in(op.hints["options"])[_PAGE].default
+    known = fields_in(op.hints["options"])
+    if not known.keys() >= (options or {}).keys():
+        # It is refused or respelled: its own fields alone are shown in the correction.
+        return arguments
+    default = known[_PAGE].default
     return {**arguments, "options": {**(options or {}), _PAGE: min(default, profile.cut - _BESIDE_A_PAGE)}}
 
 

@@ -30,21 +30,22 @@ class Profile:
     """True when it takes `anthropic/maxResultSizeChars` of a tool as the cut."""
     shows_images: bool = True
     """True when an image block reaches its model, given that no structured content lies beside it."""
-    runs_reads_unasked: bool = False
-    """True when it runs a tool with `readOnlyHint` unasked and asks, or unattended refuses, for others: `split` serves it."""
+    wants_read_only_tool: bool = False
+    """True when the `split` surface saves its person questions: a tool with `readOnlyHint` runs unasked (Codex, VS Code,
+    ChatGPT), or one rule allows every read (Claude Code, which asks about each tool that no rule allows)."""
 
 
 UNKNOWN = Profile("")
 # Cuts: measured with Codex 0.166 and Claude Code 2.1.325, documented for Gemini CLI and opencode. The others document none;
 # theirs is what the documented ones have in common.
 PROFILES = (
-    Profile("Claude Code", ("claude-code",), "model", 48_000, 10_000, declares_size=True, runs_reads_unasked=True),
-    Profile("Codex", ("codex",), "model", 10_000, runs_reads_unasked=True),
+    Profile("Claude Code", ("claude-code",), "model", 48_000, 10_000, declares_size=True, wants_read_only_tool=True),
+    Profile("Codex", ("codex",), "model", 10_000, wants_read_only_tool=True),
     Profile("Gemini CLI", ("gemini-cli", "gemini cli"), "model", 38_000),
     Profile("opencode", ("opencode",), "model", 48_000),
     Profile("Cursor", ("cursor",), "model", 38_000),
-    Profile("VS Code", ("visual studio code", "vscode"), "model", 38_000, runs_reads_unasked=True),
-    Profile("ChatGPT", ("openai-mcp", "chatgpt"), "model", 38_000, runs_reads_unasked=True),
+    Profile("VS Code", ("visual studio code", "vscode"), "model", 38_000, wants_read_only_tool=True),
+    Profile("ChatGPT", ("openai-mcp", "chatgpt"), "model", 38_000, wants_read_only_tool=True),
     Profile("Claude Desktop", ("claude-ai", "claude-desktop", "anthropic/claudeai"), "model", 38_000),
 )
 

@@ -16,12 +16,13 @@ from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import missing_capabilities, sees_scope
 from computer_linker.providers.kept_results import KeptResults
 from computer_linker.registry import shapes
+from computer_linker.registry.cli_options import fields_of, type_name
 from computer_linker.registry.context import Progress
+from computer_linker.registry.model_text import ModelText
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import call_form
 from computer_linker.registry.text import PLAIN, Text
 from computer_linker.transports.mcp.dialog import KEY, answer_of
-from computer_linker.transports.mcp.model_text import ModelText
 from computer_linker.transports.mcp.profiles import Profile, Render
 from computer_linker.transports.mcp.schemas import (
     HISTORY_INPUT,
@@ -49,6 +50,8 @@ class Introspection(Protocol):
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply: ...
 
     async def operation_history(self, arguments: dict[str, Any], principal: Principal) -> Reply: ...
+
+    async def diagnostics(self, principal: Principal) -> dict[str, Any]: ...
 
 
 class Tools:
@@ -315,6 +318,21 @@ def _scopes_shown(scopes: Any) -> str:
     return "\n".join(lines)
 
 
+def _operations_shown(operations: Any) -> str:
+    """Each operation with its signature, its purpose, what its fields mean, and an example."""
+    lines: list[str] = []
+    for op in operations:
+        lines += [op["signature"], op["summary"]]
+        for part in ("input", "options"):
+            fields = fields_of(op[part]).items()
+            lines += [
+                f"{part}.{name}: {type_name(field)}. {field.get('description', '')}".rstrip() for name, field in fields
+            ]
+        request = {name: value for name, value in op["example"].items() if name != "title"}
+        lines += [f"example: {to_json({'op': op['name'], **request}).decode()}", ""]
+    return "\n".join(lines)
+
+
 def _signatures_shown(signatures: Any) -> str:
     return "\n".join(line for lines in signatures.values() for line in lines)
 
@@ -324,7 +342,12 @@ def _programs_shown(programs: Any) -> str:
 
 
 _INFO_SHOWN = Text(
-    {"scopes": _scopes_shown, "signatures": _signatures_shown, "tools": _programs_shown},
+    {
+        "scopes": _scopes_shown,
+        "signatures": _signatures_shown,
+        "tools": _programs_shown,
+        "operations": _operations_shown,
+    },
     quiet=frozenset({"machineId", "exposure", "service", "policy"}),
 )
 _INFO_TEXT = (

@@ -332,6 +332,14 @@ class Wire:
         self._sending = "never"
         self._out.clear()
 
+    def principal(self) -> Principal:
+        """The client as it has named itself by now."""
+        return self._principal(self._negotiated)
+
+    def disconnect(self) -> None:
+        """Answer what runs, then end the connection."""
+        self._close()
+
     def _close(self) -> None:
         self._pause()
         if not self._closed.done():

@@ -184,9 +184,9 @@ class PeerChildren:
             if held.watchers == 0 and self._held.get(process) is held:
                 self._unwatched(process, held)
 
-    async def end_of(self, principal: str) -> int:
-        """Stop every process of a principal whose access was revoked; returns how many ran."""
-        theirs = [process for process, held in self._held.items() if held.owner[0] == principal]
+    async def end_of(self, principal: str | None) -> int:
+        """Stop the processes of one caller, or of all; returns how many ran."""
+        theirs = [process for process, held in self._held.items() if principal in (None, held.owner[0])]
         for process in theirs:
             self._drop(process)
         return len(theirs)

@@ -45,7 +45,7 @@ class HostSession:
         self._peer = peer
         self._acts = acts
         self._send = send
-        self._who = principal_of(peer, new_handle("link"))
+        self.who = principal_of(peer, new_handle("link"))
         self._last_id = 0
         self._reports: set[asyncio.Task[None]] = set()
         self._running: dict[int, tuple[asyncio.Task[None], asyncio.Task[Any]]] = {}
@@ -121,12 +121,12 @@ class HostSession:
             try:
                 call = parse_call(value)
             except InvalidRequest as error:
-                return await dispatcher.refuse(value, self._who, error)
+                return await dispatcher.refuse(value, self.who, error)
             ticket = frame.get("bulk")
             if type(ticket) is not bytes:
-                return await dispatcher.call(call, self._who, self._reporter(call_id))
+                return await dispatcher.call(call, self.who, self._reporter(call_id))
             with self._dispatchers.bulk.expected(ticket, self._peer.fingerprint) as flow:
-                return await dispatcher.call(replace(call, stream=flow), self._who, self._reporter(call_id))
+                return await dispatcher.call(replace(call, stream=flow), self.who, self._reporter(call_id))
 
         return work, is_act
 
@@ -136,7 +136,7 @@ class HostSession:
         except UnknownOperation as unknown:
             # A peer of a later version may have methods that this one lacks.
             error = unknown
-            return (lambda: self._dispatchers.facets.refuse(value, self._who, error)), False
+            return (lambda: self._dispatchers.facets.refuse(value, self.who, error)), False
         shown = request.shown
         if request.method.is_stream:
             self._credits[call_id] = asyncio.Semaphore(0)
@@ -144,7 +144,7 @@ class HostSession:
 
         async def work() -> Reply:
             call = Call(request.scope, request.method.name, input=shown, confirm=request.confirm, payload=request)
-            return await self._dispatchers.facets.call(call, self._who, self._reporter(call_id))
+            return await self._dispatchers.facets.call(call, self.who, self._reporter(call_id))
 
         return work, request.method.is_act
 

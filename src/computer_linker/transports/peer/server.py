@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed
 
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.revocation import Revocation
 from computer_linker.errors import CannotServe, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.model.principal import Principal
@@ -48,6 +49,7 @@ class PeerServer:
         self._dispatchers = PeerDispatchers(dispatcher, dispatcher.with_catalog(facet_catalog()), self._bulk)
         self._acts: dict[str, Acts] = {}
         self._links: dict[str, dict[ServerConnection, None]] = {}
+        self._ending: set[asyncio.Future[None]] = set()
         self._listener: PeerListener | None = None
         self._boot = secrets.token_hex(8)
         self._noted: dict[str, list[float]] = {}
@@ -129,9 +131,15 @@ class PeerServer:
             del links[oldest]
             await oldest.close(REFUSED, "too many links")
         links[link] = None
+
+        def end() -> None:
+            self._ending.add(closing := asyncio.ensure_future(link.close(REFUSED, "ended by the owner")))
+            closing.add_done_callback(self._ending.discard)
+
         try:
-            async for raw in link:
-                await session.take(unpacked(raw))
+            with self._services.use(LiveSessions).connected(lambda: session.who, end):
+                async for raw in link:
+                    await session.take(unpacked(raw))
         finally:
             links.pop(link, None)
             await session.close()

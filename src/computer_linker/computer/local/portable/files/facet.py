@@ -22,7 +22,6 @@ from computer_linker.computer.facets.files import (
 )
 from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.local.portable.files.change import Batch
-from computer_linker.computer.local.portable.files.keep import keep_file
 from computer_linker.computer.local.portable.files.open import Opener, stat_of
 from computer_linker.computer.local.portable.files.read import (
     MAX_HASHED,
@@ -37,7 +36,7 @@ from computer_linker.computer.local.portable.files.room import Room
 from computer_linker.computer.local.portable.files.stage import StagingArea
 from computer_linker.computer.local.portable.files.walk import list_folder, walk_tree
 from computer_linker.computer.local.portable.roots import HOLD, Roots
-from computer_linker.errors import Aborted, LimitExceeded, NotFound
+from computer_linker.errors import Aborted, LimitExceeded
 from computer_linker.model.paths import RootedPath
 
 T = TypeVar("T")
@@ -154,19 +153,6 @@ class LocalFiles:
 
     def open_folder(self, path: RootedPath) -> int:
         return self.opener.open(path, HOLD)[0]
-
-    async def keep(self, path: RootedPath, keeper: Keeper) -> tuple[str | None, Stat | None]:
-        def work(halted: Halted) -> tuple[str | None, Stat | None]:
-            try:
-                descriptor, found, _ = self.opener.open_regular(path)
-            except NotFound:
-                return None, None
-            try:
-                return keep_file(keeper, descriptor, halted, by_link=False), stat_of(found)
-            finally:
-                os.close(descriptor)
-
-        return await _in_thread(work)
 
     async def _prepared(self, changes: Sequence[Change], keeper: Keeper | None, beside: Beside | None = None) -> Batch:
         """Prepare everything; when the caller is cancelled meanwhile, nothing is left behind."""

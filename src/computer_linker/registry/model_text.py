@@ -10,7 +10,7 @@ from computer_linker.registry.operation import Operation
 from computer_linker.registry.text import PLAIN, Text, render
 
 _MAX_ERROR = 2000
-_REPEATED = frozenset({"problems", "field", "rule", "unknown"})
+_REPEATED = frozenset({"problems", "field", "rule", "unknown", "errno"})
 """Details of an error that its message has already."""
 
 

@@ -1,0 +1,65 @@
+"""Makes the approval request of a call: bound to its caller and bytes, with its text, its preview and its picture."""
+
+import time
+from dataclasses import replace
+
+import anyio
+from anyio import to_thread
+
+from computer_linker.approvals.request import ApprovalRequest, Preview
+from computer_linker.approvals.standing import policy_of, rest_of
+from computer_linker.model.envelope import Call
+from computer_linker.model.ids import new_handle
+from computer_linker.model.principal import Principal
+from computer_linker.model.rights import Rights
+from computer_linker.model.scope import Scope
+from computer_linker.policy.digest import canonical_request, digest_of
+from computer_linker.policy.visible_text import escaped, preview
+
+_PICTURE_S = 3.0
+_LONG = 100_000
+"""Requests from this many bytes on are rendered in a worker thread."""
+
+
+def new_request(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: float) -> tuple[ApprovalRequest, bytes]:
+    """The question about a request, its text not yet rendered, and the request's canonical bytes."""
+    canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
+    digest, now = digest_of(canonical), time.monotonic()
+    principal, session, connection = who.bound
+    asked = ApprovalRequest(
+        id=new_handle("ask"),
+        op=op.name,
+        scope=call.scope,
+        digest=digest,
+        preview="",
+        principal=principal,
+        session=session,
+        connection=connection,
+        # A client names itself: its name must not be able to paint over what a person is shown.
+        client=None if who.client is None else escaped(who.client),
+        asked_at=now,
+        expires_at=now + ttl_s,
+        policy=policy_of(scope, who),
+    )
+    return asked, canonical
+
+
+async def show(asked: ApprovalRequest, call: Call, canonical: bytes, about: Preview | None) -> ApprovalRequest:
+    """The request with all of it as text, and its preview."""
+    is_long = len(canonical) > _LONG
+    asked.preview = (
+        await to_thread.run_sync(preview, canonical, asked.digest) if is_long else preview(canonical, asked.digest)
+    )
+    if call.batch:
+        about = replace(
+            about or Preview(()), lines=(*map(escaped, call.batch), *(() if about is None else about.lines))
+        )
+    asked.about, asked.rest = about, rest_of(call, () if about is None else about.argv)
+    return asked
+
+
+async def take_picture(asked: ApprovalRequest) -> None:
+    """Add a picture of where it would act, for a person to see."""
+    if asked.about is not None and asked.about.photograph is not None:
+        with anyio.move_on_after(_PICTURE_S):
+            asked.picture = await asked.about.photograph()

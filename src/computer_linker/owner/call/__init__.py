@@ -1,0 +1,1 @@
+"""Calls of clients that run now."""

@@ -1,0 +1,1 @@
+"""What goes on, as it happens."""

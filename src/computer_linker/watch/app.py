@@ -1,0 +1,362 @@
+"""The full-screen program: tables of what goes on, requests on top, acts on keys."""
+
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.timer import Timer
+from textual.widgets import DataTable, Input, Static
+
+from computer_linker.errors import LinkError
+from computer_linker.watch import tables
+from computer_linker.watch.acts import Acts
+from computer_linker.watch.calls import Call, Calls
+from computer_linker.watch.feeds import Feeds
+from computer_linker.watch.link import Link, Refused
+from computer_linker.watch.opening import desktop_command, file_of, open_on_desktop, pager_of
+from computer_linker.watch.past import Past, problem
+from computer_linker.watch.requests import Format, RequestPanel
+from computer_linker.watch.screens import QuestionScreen, ReadScreen
+
+_KEYS = "1-4 views  Enter details  a approve  d deny  s shape  x stop  u undo  p pause  o open  / filter  b back  ? help  q quit"
+_REFRESH_S = 0.5
+_STYLE = """
+Screen { layout: vertical; }
+#head { height: 1; background: $primary; color: $text; }
+#views, #note { height: 1; }
+#keys { height: auto; max-height: 2; color: $text-muted; }
+#table { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
+#filter { display: none; height: 1; border: none; padding: 0; }
+#requests { height: auto; max-height: 65%; border: solid $warning; padding: 0; display: none; scrollbar-size-vertical: 1; }
+.title { height: 1; text-style: bold; color: $warning; }
+#text { height: 1fr; }
+QuestionScreen { align: center middle; }
+#question { width: 76; height: auto; max-height: 20; border: heavy $warning; padding: 1 2; background: $surface; }
+"""
+
+
+class WatchApp(App[None]):
+    """What clients do, as it happens."""
+
+    CSS = _STYLE
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(str(number), f"view('{view}')") for number, view in enumerate(tables.VIEWS, 1)),
+        Binding("tab", "next_view", priority=True),
+        Binding("a", "request('a')"), Binding("d", "request('d')"), Binding("s", "request('s')"),
+        Binding("m", "request('m')"), Binding("v", "request('v')"), Binding("n", "request('n')"),
+        Binding("x", "stop"), Binding("u", "undo"), Binding("p", "pause"), Binding("o", "open"), Binding("slash", "filter"),
+        Binding("b", "older"), Binding("t", "time"), Binding("l,home", "live"), Binding("question_mark", "help"),
+        Binding("escape", "clear"), Binding("q", "quit"),
+    ]  # fmt: skip
+
+    def __init__(self, home: Path, form: Format) -> None:
+        super().__init__()
+        self._home, self._link = home, Link(home)
+        self._panel = RequestPanel(form)
+        self._acts = Acts(self, self._link, self._panel)
+        self._feeds = Feeds(self._link, self._deliver)
+        self._past = Past(home)
+        self._calls, self._view, self._words = Calls(), tables.VIEWS[0], list[str]()
+        self._processes: list[dict[str, Any]] = []
+        self._listeners: list[dict[str, Any]] = []
+        self._paused: str | None = None
+        self._away: str | None = None
+        self._asks_time = False
+        self._will_refresh = False
+        self._countdown: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static("", id="head", markup=False)
+        yield self._panel
+        yield Static("", id="views")
+        yield DataTable(id="table", cursor_type="row", cell_padding=0)
+        yield Input(id="filter", compact=True)
+        yield Static("", id="note", markup=False)
+        yield Static(_KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).cursor_blink = False
+        self._countdown = self.set_interval(1.0, self._panel.tick, pause=True)
+        self._table.focus()
+        self._columns()
+        self._in_thread(self._first)
+
+    def on_unmount(self) -> None:
+        self._feeds.stop()
+
+    def on_resize(self) -> None:
+        self._columns()
+
+    @property
+    def _table(self) -> "DataTable[Text]":
+        return self.query_one("#table", DataTable)
+
+    @property
+    def _widths(self) -> list[int]:
+        return tables.widths(self._view, self.size.width - 1)
+
+    @property
+    def selected(self) -> str | None:
+        """What the selected row stands for."""
+        table = self._table
+        if not table.row_count or table.cursor_row >= table.row_count:
+            return None
+        return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
+
+    @property
+    def view(self) -> tables.View:
+        return self._view
+
+    def call_of(self, identifier: str | None) -> Call | None:
+        return self._calls.by_id.get(identifier or "")
+
+    def process_of(self, identifier: str | None) -> dict[str, Any] | None:
+        return next(
+            (one for one in self._processes if identifier in (one.get("processId"), one.get("sessionId"))), None
+        )
+
+    def say(self, text: str) -> None:
+        """Show one line of news at the bottom."""
+        self.query_one("#note", Static).update(tables.printable(text))
+
+    # What comes in, from the threads that wait for it.
+
+    def _deliver(self, kind: str, value: Any) -> None:
+        self.call_from_thread(getattr(self, f"_on_{kind}"), value)
+
+    def _on_back(self, news: dict[str, Any]) -> None:
+        self._away = None
+        self._on_events(news)
+        self._head()
+        self.refresh_lists()
+
+    def _on_away(self, reason: str) -> None:
+        self._away = reason
+        self._panel.take([])
+        self._head()
+
+    def _on_events(self, news: dict[str, Any]) -> None:
+        for record in news["records"]:
+            self._calls.take(record)
+        self._calls.set_running(news["running"])
+        self._paused = (news["pausedUntil"] or "unpaused") if news["paused"] else None
+        if news["missed"]:
+            self.say(f"{news['missed']} calls went by too quickly to show; b reads them from the history")
+        if news["records"] and self._view in ("calls", "clients"):
+            self._rows()
+        self._head()
+        self.refresh_lists()
+
+    def _on_approvals(self, listed: dict[str, Any]) -> None:
+        self._panel.take(listed["waiting"])
+        if self._countdown is not None:
+            self._countdown.resume() if self._panel.waiting else self._countdown.pause()
+        self._head()
+
+    def _on_lists(self, lists: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+        if (self._processes, self._listeners) != lists:
+            self._processes, self._listeners = lists
+            if self._view in ("running", "listening"):
+                self._rows()
+            self._head()
+
+    def _on_older(self, events: list[dict[str, Any]]) -> None:
+        for event in events:
+            self._calls.take(event)
+        self._rows()
+        self._head()
+        self.say(f"{len(events)} older calls" if events else "there is nothing older")
+
+    def refresh_lists(self) -> None:
+        """Ask what runs and what listens, in a thread; once for all that comes within a second."""
+        if not self._will_refresh:
+            self._will_refresh = True
+            self.set_timer(_REFRESH_S, self._refresh_now)
+
+    def _refresh_now(self) -> None:
+        self._will_refresh = False
+        self._in_thread(self._ask_lists)
+
+    def _first(self) -> None:
+        self._link.begin("watch.events")
+        self._feeds.start()
+        self._deliver("older", self._past.older())
+
+    def _ask_lists(self) -> None:
+        processes = self._link.ask("process.list")["processes"]
+        self._deliver("lists", (processes, self._link.ask("status")["listeners"]))
+
+    def _in_thread(self, work: Callable[[], None]) -> None:
+        """Run something that waits; a refusal is shown. The threads are daemons, so that quitting waits for none."""
+
+        def run() -> None:
+            try:
+                work()
+            except (Refused, LinkError, OSError, ValueError) as error:
+                self.call_from_thread(self.say, problem(error))
+
+        threading.Thread(target=run, daemon=True).start()
+
+    # What is drawn.
+
+    def _head(self) -> None:
+        clients = sum(1 for client in self._calls.clients())
+        runs = sum(one.get("status") == "running" for one in self._processes)
+        calls = sum(call.is_running for call in self._calls.by_id.values())
+        state = (
+            f"NO SERVICE: {self._away}" if self._away else f"PAUSED until {self._paused}" if self._paused else "live"
+        )
+        waits = f"  {len(self._panel.waiting)} WAIT" if self._panel.waiting else ""
+        parts = f" Computer Linker  {state}{waits}  {clients} clients  {calls} calls and {runs} processes run"
+        self.query_one("#head", Static).update(tables.printable(parts))
+
+    def _columns(self) -> None:
+        table = self._table
+        table.clear(columns=True)
+        for (title, _), width in zip(tables.COLUMNS[self._view], self._widths, strict=True):
+            table.add_column(title, width=width + 1)
+        shown = [
+            f"[{number} {view}]" if view == self._view else f" {number} {view} "
+            for number, view in enumerate(tables.VIEWS, 1)
+        ]
+        words = f"   filter: {' '.join(self._words)}" if self._words else ""
+        self.query_one("#views", Static).update(Text("".join(shown) + words))
+        self._rows()
+
+    def _rows(self) -> None:
+        """Draw the rows again; the selected one stays selected, and the newest stays in sight where it was selected."""
+        table, selected = self._table, self.selected
+        is_at_top = table.cursor_row == 0
+        match self._view:
+            case "calls":
+                rows = tables.call_rows(self._calls, self._words)
+            case "clients":
+                rows = tables.client_rows(self._calls)
+            case "running":
+                rows = tables.running_rows(self._processes)
+            case _:
+                rows = tables.listening_rows(self._listeners)
+        table.clear()
+        seen: set[str] = set()
+        for row in rows:
+            if row.key not in seen:
+                seen.add(row.key)
+                table.add_row(*map(tables.fitted, row.cells, self._widths), key=row.key)
+        if selected in seen and not is_at_top:
+            table.move_cursor(row=table.get_row_index(str(selected)), animate=False)
+
+    # Keys.
+
+    def action_view(self, view: tables.View) -> None:
+        self._view = view
+        self._columns()
+        if view in ("running", "listening"):
+            self.refresh_lists()
+
+    def action_next_view(self) -> None:
+        self.action_view(tables.VIEWS[(tables.VIEWS.index(self._view) + 1) % len(tables.VIEWS)])
+
+    def action_request(self, key: str) -> None:
+        self._acts.request(key)
+
+    def action_stop(self) -> None:
+        self._acts.stop()
+
+    def action_undo(self) -> None:
+        self._acts.undo()
+
+    def action_pause(self) -> None:
+        self._acts.pause(is_paused=self._paused is not None)
+
+    def action_filter(self) -> None:
+        self._prompt("words to look for; Enter shows the calls that have them all", " ".join(self._words))
+
+    def action_time(self) -> None:
+        self._asks_time = True
+        self._prompt("back to a time: 2h, 3d, 2026-11-01, 2026-11-01T08:30Z")
+
+    def action_older(self) -> None:
+        self._in_thread(lambda: self._deliver("older", self._past.older(" ".join(self._words) or None)))
+
+    def action_live(self) -> None:
+        self._words = []
+        self.action_view("calls")
+        if self._table.row_count:
+            self._table.move_cursor(row=0, animate=False)
+
+    def action_clear(self) -> None:
+        self.say("")
+        if self._words:
+            self._words = []
+            self._columns()
+
+    def action_help(self) -> None:
+        from computer_linker.watch.help import LINES
+
+        self.push_screen(ReadScreen("Keys", [Text(line) for line in LINES]))
+
+    def action_open(self) -> None:
+        picture = self._panel.current.listed.get("picture") if self._panel.current else None
+        address = picture or (self.selected if self._view == "listening" else None)
+        if address is not None:
+            command = desktop_command(address)
+            if command is not None:
+                open_on_desktop(command)
+            self.say(f"opened {address}" if command else f"there is no desktop here to open {address}")
+            return
+        call = self.call_of(self.selected) if self._view == "calls" else None
+        path = file_of(self._home, call) if call is not None else None
+        if path is None:
+            self.say("this row has no file that is there now")
+            return
+        command, environment = pager_of(path)
+        with self.suspend():
+            subprocess.run(command, env=environment, check=False)
+
+    def on_data_table_row_selected(self, _: DataTable.RowSelected) -> None:
+        self._acts.details()
+
+    def _prompt(self, placeholder: str, value: str = "") -> None:
+        field = self.query_one(Input)
+        field.placeholder, field.value, field.display = placeholder, value, True
+        # At once, not by the next message: what is typed quickly after the key belongs to the field.
+        self.screen.set_focus(field)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        field = self.query_one(Input)
+        field.display = False
+        self._table.focus()
+        if self._asks_time:
+            self._asks_time = False
+            self._go_to(event.value.strip())
+            return
+        self._words = event.value.lower().split()
+        self._columns()
+
+    def _go_to(self, moment: str) -> None:
+        if moment:
+            self._calls = Calls()
+            self._in_thread(lambda: self._deliver("older", self._past.older(None, until=moment)))
+
+    def ask(self, question: str, answers: dict[str, str], then: Callable[[str | None], None]) -> None:
+        """Ask the owner; `then` gets the key."""
+        self.push_screen(QuestionScreen(question, answers), then)
+
+    def act(self, operation: str, done: Callable[[dict[str, Any]], str], /, **given: Any) -> None:
+        """Send an act in a thread and show what came of it."""
+
+        def work() -> None:
+            result = self._link.ask(operation, **given)
+            self.call_from_thread(self.say, done(result))
+
+        self._in_thread(work)
+
+    def look(self, operation: str, show: Callable[[dict[str, Any]], None], /, **given: Any) -> None:
+        """Ask something in a thread and show the answer."""
+        self._in_thread(lambda: self.call_from_thread(show, self._link.ask(operation, **given)))

@@ -1,0 +1,130 @@
+"""The calls on the screen: the history's records joined by operation, each as one row."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from computer_linker.audit.wording import described
+from computer_linker.model.history import HistoryEvent
+
+_MOST = 2000
+_EMPTY: dict[str, Any] = {name: None for name in HistoryEvent.__annotations__ if name != "machine"} | {
+    "startedAt": "", "scope": "", "op": "", "outcome": "running",
+}  # fmt: skip
+
+
+class Call:
+    """One operation, as far as its records have come."""
+
+    def __init__(self, operation_id: str) -> None:
+        self.event = cast("HistoryEvent", {**_EMPTY, "operationId": operation_id, "summary": {}})
+        self._settle(is_running=False)
+
+    def take(self, record: dict[str, Any], *, is_running: bool) -> None:
+        """Join a record of the feed, or an event of the history."""
+        known = {name: value for name, value in record.items() if name in _EMPTY and value is not None}
+        summary = {**self.event["summary"], **(record.get("summary") or {})}
+        self.event = cast("HistoryEvent", {**self.event, **known, "summary": summary})
+        self._settle(is_running=is_running)
+
+    def _settle(self, *, is_running: bool) -> None:
+        event = self.event
+        if event["ok"] is None:
+            # Without an outcome, and not running: its service ended before it did.
+            event["outcome"] = "running" if is_running else "unknown"
+        elif event["outcome"] in ("running", "unknown"):
+            event["outcome"] = "done" if event["ok"] else "refused" if event["decision"] == "deny" else "failed"
+        self.row = described(event)
+
+    def set_running(self, *, is_running: bool) -> None:
+        if self.event["ok"] is None and is_running != self.is_running:
+            self._settle(is_running=is_running)
+
+    @property
+    def id(self) -> str:
+        return self.event["operationId"]
+
+    @property
+    def is_running(self) -> bool:
+        return self.event["outcome"] == "running"
+
+    @property
+    def is_owners(self) -> bool:
+        return (self.event["principal"] or "").startswith("cli:")
+
+    @property
+    def at(self) -> str:
+        """The local time of day; the day for another one than today."""
+        try:
+            then = datetime.fromisoformat(self.event["startedAt"]).astimezone()
+        except ValueError:
+            return self.event["startedAt"][:8]
+        return then.strftime("%H:%M:%S" if then.date() == datetime.now(UTC).astimezone().date() else "%d %b")
+
+    def matches(self, words: list[str]) -> bool:
+        """Whether every word is in what the row shows, or in its names on the wire."""
+        event, row = self.event, self.row
+        text = f"{row.who} {row.what} {row.outcome} {event['op']} {event['scope']} {event['operationId']}".lower()
+        return all(word in text for word in words)
+
+
+class Calls:
+    """Calls by operation. Ids sort by time; above a bound the oldest are dropped."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Call] = {}
+        self._running: frozenset[str] = frozenset()
+
+    def set_running(self, identifiers: Iterable[str]) -> None:
+        """Take what the service has under way; any other call without an outcome has none any more."""
+        self._running = frozenset(identifiers)
+        for call in self.by_id.values():
+            call.set_running(is_running=call.id in self._running)
+
+    def take(self, record: dict[str, Any]) -> None:
+        """Join a record to its call."""
+        identifier = record.get("operationId")
+        if not isinstance(identifier, str):
+            return
+        call = self.by_id.setdefault(identifier, Call(identifier))
+        call.take(record, is_running=identifier in self._running or record.get("kind") == "intent")
+        if len(self.by_id) > _MOST:
+            for oldest in sorted(self.by_id)[: _MOST // 10]:
+                del self.by_id[oldest]
+
+    def newest_first(self, words: list[str]) -> list[Call]:
+        """The calls whose rows have all these words."""
+        return [call for _, call in sorted(self.by_id.items(), reverse=True) if call.matches(words)]
+
+    def clients(self) -> list["Client"]:
+        """The clients that made these calls, the one with the newest call first."""
+        found: dict[tuple[str, str], Client] = {}
+        for _, call in sorted(self.by_id.items()):
+            if not call.is_owners:
+                connection = call.event["connection"] or ""
+                client = Client(call.row.who, call.event["principal"] or "", connection)
+                found.setdefault((client.name, connection), client).add(call)
+        return sorted(found.values(), key=lambda client: client.last_id, reverse=True)
+
+
+@dataclass(slots=True)
+class Client:
+    """One connection of a client, by its calls."""
+
+    name: str
+    principal: str
+    connection: str
+    calls: int = 0
+    failed: int = 0
+    running: int = 0
+    last_at: str = ""
+    last_id: str = ""
+    scopes: set[str] = field(default_factory=set)
+
+    def add(self, call: Call) -> None:
+        self.calls += 1
+        self.failed += call.event["ok"] is False
+        self.running += call.is_running
+        self.last_at, self.last_id = call.at, call.id
+        self.scopes |= {call.event["scope"]} - {""}

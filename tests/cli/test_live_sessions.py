@@ -1,0 +1,186 @@
+"""Every live session is listed and can be ended at once, whatever its authorization: real clients of each kind."""
+
+import json
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker import home as places
+from computer_linker.serve.owner_calls import OwnerCalls
+from support.events import owners_history
+from support.lines import Lines, stdio, stream
+from support.oauth import Browser, tokens
+from support.pair import Pair, open_pair
+from support.road import OWNER
+from support.service import (
+    META,
+    PROGRAM,
+    TOKEN,
+    Http,
+    Service,
+    environment,
+    modern_headers,
+    rpc,
+    serving,
+    wait_for,
+)
+
+SLEEPER = "touch {0}-began; sleep 300; touch {0}-ended"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("sessions"), token=TOKEN) as opened:
+        yield opened
+
+
+def run(home: Path, *words: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [*PROGRAM, "sessions", *words, "--json"], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def only(home: Path, kind: str) -> dict[str, Any]:
+    (found,) = [one for one in run(home, "list")["sessions"] if one["kind"] == kind]
+    return dict(found)
+
+
+def sleeper(name: str) -> dict[str, Any]:
+    """The arguments of a call that runs until it is ended."""
+    command = {"command": ["/bin/sh", "-c", SLEEPER.format(name)]}
+    return {"scope": "app", "op": "command.run", "input": command, "options": {"timeoutSeconds": 400}}
+
+
+@contextmanager
+def ended_meanwhile(service: Service, name: str, kind: str, call: Callable[[], Any]) -> Iterator[Any]:
+    """Run a call, end its session from the command line while it runs, and give what the call answered."""
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(call)
+        wait_for(lambda: (service.root / f"{name}-began").exists() or answer.done())
+        assert not answer.done(), answer.result()
+        session = only(service.home, kind)
+        assert session["standing"] == "live" and session["running"] == 1 and session["calls"] >= 1
+        done = run(service.home, "revoke", session["id"])
+        assert session["id"] in done["revoked"]
+        yield answer.result(timeout=30)
+    assert not (service.root / f"{name}-ended").exists()
+    assert [one for one in run(service.home, "list")["sessions"] if one["kind"] == kind] == []
+    wait_for(lambda: any(event["op"] == "sessions.revoke" for event in owners_history(service.home)))
+
+
+@pytest.mark.parametrize("open_client", [stdio, stream], ids=["stdio", "socket"])
+def test_a_local_client_is_disconnected(service: Service, open_client: Callable[..., Any]) -> None:
+    name = open_client.__name__
+    with open_client(service.home) as client:
+        client.initialize()
+        wait_for(lambda: only(service.home, "local user")["client"].startswith("tests"))
+        assert only(service.home, "local user")["address"] == "this computer"
+
+        def call() -> dict[str, Any]:
+            return client_answer(client, name)
+
+        with ended_meanwhile(service, name, "local user", call) as answer:
+            envelope = json.loads(answer["result"]["content"][0]["text"])
+            assert envelope["error"]["code"] == "aborted"
+        assert client.receive() is None, "the connection is closed"
+    with open_client(service.home) as another:
+        another.initialize()
+        assert only(service.home, "local user")["standing"] == "live"
+
+
+def client_answer(client: Lines, name: str) -> dict[str, Any]:
+    answer: dict[str, Any] = client.ask("tools/call", {"name": "computer_operation", "arguments": sleeper(name)})
+    return answer
+
+
+def test_a_client_with_the_owner_token_and_a_session_is_ended(service: Service) -> None:
+    http = Http(service.port, TOKEN)
+    http.initialize()
+    params = {"name": "computer_operation", "arguments": sleeper("handshake")}
+
+    def call() -> tuple[int, bytes]:
+        return http.send("POST", "/mcp", rpc(1, "tools/call", params), http.session_headers())
+
+    with ended_meanwhile(service, "handshake", "owner token", call) as answer:
+        assert b"aborted" in answer[1]
+    # The session is gone, as the protocol tells it; a new one is another matter.
+    assert http.send("POST", "/mcp", rpc(2, "tools/list"), http.session_headers())[0] == 404
+    http.session = None
+    assert http.initialize()
+    http.close()
+    run(service.home, "revoke", "--all")
+
+
+def test_a_client_with_the_owner_token_and_no_session_is_refused_from_then_on(service: Service) -> None:
+    http = Http(service.port, TOKEN)
+    params = {"name": "computer_operation", "arguments": sleeper("modern")}
+
+    def call() -> dict[str, Any]:
+        return http.modern("tools/call", params)
+
+    with ended_meanwhile(service, "modern", "owner token", call) as answer:
+        assert "aborted" in json.dumps(answer)
+    reading = {"scope": "app", "op": "file.write", "target": "after.txt", "input": {"content": "x"}}
+    told = json.dumps(http.modern("tools/call", {"name": "computer_operation", "arguments": reading}))
+    assert "permission_denied" in told and not (service.root / "after.txt").exists()
+    assert owners_history(service.home)[0]["reason"] == "session_ended"
+    http.close()
+
+
+def test_an_oauth_client_is_ended_with_its_tokens(service: Service) -> None:
+    _, issued = tokens(Browser(service.base), group=["linker:read", "linker:write", "linker:run"])
+    http = Http(service.port, issued["access_token"])
+    params = {"name": "computer_operation", "arguments": sleeper("oauth")}
+    body = rpc(1, "tools/call", {**params, "_meta": META})
+
+    def call() -> tuple[int, bytes]:
+        return http.send("POST", "/mcp", body, modern_headers("tools/call", params))
+
+    with ended_meanwhile(service, "oauth", "OAuth", call) as answer:
+        assert answer[0] == 401
+    assert http.send("POST", "/mcp", rpc(1, "ping"))[0] == 401
+    http.close()
+
+
+def test_a_program_on_the_bridge_is_disconnected(service: Service) -> None:
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(30)
+        link.connect(str(service.home / places.BRIDGE_NAME))
+        wait_for(lambda: [one for one in run(service.home, "list")["sessions"] if one["kind"] == "bridge"] != [])
+        session = only(service.home, "bridge")
+        assert session["client"].startswith("bridge:") and session["standing"] == "live"
+        assert run(service.home, "revoke", session["id"][:12])["revoked"] == [session["id"]]
+        assert link.recv(1) == b""
+    assert [one for one in run(service.home, "list")["sessions"] if one["kind"] == "bridge"] == []
+
+
+@pytest.mark.anyio
+async def test_a_paired_computer_is_disconnected(tmp_path: Path) -> None:
+    async with open_pair(tmp_path) as pair:
+        await pair.paired()
+        assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
+        (session,) = await _of_laptop(pair)
+        assert (session.kind, session.address, session.standing) == ("peer", "desk-id", "live") and session.calls >= 1
+        owner = OwnerCalls(pair.laptop.app.dispatcher)
+        reply = await owner.call("sessions.revoke", {"session": session.id}, OWNER)
+        assert reply.ok and reply.envelope["effect"] == "confirmed"
+        assert await _of_laptop(pair) == []
+        # It is still paired, so it may connect again: as another session.
+        assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
+        (again,) = await _of_laptop(pair)
+        assert again.id != session.id
+
+
+async def _of_laptop(pair: Pair) -> list[Any]:
+    reply = await OwnerCalls(pair.laptop.app.dispatcher).call("sessions.list", {}, OWNER)
+    return list(reply.envelope["data"].sessions)

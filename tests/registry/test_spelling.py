@@ -1,0 +1,108 @@
+"""Other servers' spellings: read where they can mean one thing only, audited as what ran; else refused with a correction."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.road import LOCAL, Road
+
+
+async def send(road: Road, **request: Any) -> dict[str, Any]:
+    reply = await road.app.dispatcher.call_wire({"scope": "app", **request}, LOCAL)
+    return reply.envelope
+
+
+async def events(road: Road) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await road.data("history.last"))["events"]
+    return found
+
+
+@pytest.fixture
+async def road(tmp_path: Path) -> Any:
+    async with Road.open(tmp_path) as made:
+        (made.root / "notes.txt").write_text("one\ntwo\n")
+        yield made
+
+
+READ_AS: list[tuple[dict[str, Any], str]] = [
+    ({"op": "file.read", "path": "notes.txt"}, "`path` was read as `target`."),
+    ({"op": "file.read", "file_path": "notes.txt"}, "`file_path` was read as `target`."),
+    ({"op": "file.read", "input": {"path": "notes.txt"}}, "`path` was read as `target`."),
+    ({"op": "file.read", "target": "notes.txt", "options": {"tail": 1}}, "`tail` was read as `tailLines`."),
+    ({"op": "file.search", "target": ".", "input": {"pattern": "two"}}, "`pattern` was read as `query`."),
+    ({"op": "command.run", "input": {"cmd": "echo hi"}}, "`cmd` was read as `command`."),
+    ({"op": "command.run", "input": {"argv": ["echo", "hi"]}}, "`argv` was read as `command`."),
+    ({"op": "command.run", "input": {"command": "echo hi", "cwd": "."}}, "`cwd` was read as `target`."),
+    ({"op": "file.write", "target": "new.txt", "input": {"text": "x"}}, "`text` was read as `content`."),
+    (
+        {"op": "file.patch", "target": "notes.txt", "input": {"edits": [{"old_string": "one", "newText": "1"}]}},
+        "`edits[0].old_string` was read as `oldText`.",
+    ),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("request_", "warning"), READ_AS, ids=[warning for _, warning in READ_AS])
+async def test_a_common_spelling_is_read_with_a_warning(road: Road, request_: dict[str, Any], warning: str) -> None:
+    envelope = await send(road, **request_)
+    assert envelope["ok"], envelope["error"]
+    assert warning in envelope["warnings"]
+
+
+@pytest.mark.anyio
+async def test_an_edit_without_its_list_is_one_edit(road: Road) -> None:
+    envelope = await send(road, op="file.patch", path="notes.txt", old_string="one", new_string="1")
+    assert envelope["ok"], envelope["error"]
+    assert (road.root / "notes.txt").read_text() == "1\ntwo\n"
+
+
+@pytest.mark.anyio
+async def test_the_history_has_what_ran(road: Road) -> None:
+    await send(road, op="file.write", file_path="made.txt", input={"contents": "x"})
+    event = next(one for one in await events(road) if one["op"] == "file.write")
+    assert event["target"] == "made.txt" and event["ok"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ({"op": "file.read", "target": "notes.txt", "options": {"startline": 2}}, {"options": {"startLine": 2}}),
+        ({"op": "file.read", "target": "notes.txt", "options": {"start_line": 2}}, {"options": {"startLine": 2}}),
+        ({"op": "file.read", "target": "notes.txt", "input": {"startLine": 2}}, {"options": {"startLine": 2}}),
+        ({"op": "file.search", "query": "two"}, {"input": {"query": "two"}}),
+        ({"op": "file.write", "target": "new.txt", "content": "x"}, {"input": {"content": "x"}}),
+    ],
+)
+async def test_a_misspelt_or_misplaced_field_is_refused_with_the_corrected_request(
+    road: Road, wrong: dict[str, Any], right: dict[str, Any]
+) -> None:
+    envelope = await send(road, **wrong)
+    details = envelope["error"]["details"]
+    assert envelope["error"]["code"] == "invalid_request" and details["signature"].startswith(f"{wrong['op']}(")
+    assert details["corrected"].items() >= {"scope": "app", "op": wrong["op"], **right}.items()
+    assert not (road.root / "new.txt").exists()
+    again = await road.app.dispatcher.call_wire(details["corrected"], LOCAL)
+    assert again.envelope["ok"] and again.envelope["warnings"] == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"op": "file.read", "target": "notes.txt", "path": "other.txt"},
+        {"op": "file.read", "target": "notes.txt", "cwd": "."},
+        {"op": "file.write", "target": "new.txt", "input": {"content": "x", "text": "y"}},
+        {"op": "file.write", "target": "new.txt", "input": {"content": "x"}, "options": {"colour": "red"}},
+        {"op": "git.worktree_create", "path": "elsewhere", "input": {"path": "tree", "branch": "b"}, "target": "."},
+    ],
+)
+async def test_what_could_mean_two_things_or_nothing_is_refused_and_nothing_happens(
+    road: Road, wrong: dict[str, Any]
+) -> None:
+    before = sorted(path.name for path in road.root.iterdir())
+    envelope = await send(road, **wrong)
+    assert envelope["error"]["code"] == "invalid_request" and "corrected" not in envelope["error"]["details"]
+    assert sorted(path.name for path in road.root.iterdir()) == before
+    assert any(one["errorCode"] == "invalid_request" for one in await events(road))

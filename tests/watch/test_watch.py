@@ -1,0 +1,272 @@
+"""`computer-linker watch` in a real terminal (tmux, 80 by 24) with a real service and real clients."""
+
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from computer_linker.client import Answer, Client
+from computer_linker.client.socket_client import ask_service
+from support.road import folder_scope
+from support.service import PROGRAM, Service, environment, is_alive, serving, wait_for
+from support.tmux import Terminal, program, terminal
+
+pytestmark = pytest.mark.skipif(program() is None, reason="not installed: tmux")
+CLIENT = "computer-linker-python"
+
+
+class Watched:
+    """A service, a terminal that watches it, and clients in threads."""
+
+    def __init__(self, service: Service, shown: Terminal) -> None:
+        self.service, self.terminal, self.pool = service, shown, ThreadPoolExecutor(8)
+
+    def call(self, op: str, target: str, scope: str = "app", **parts: Any) -> "Future[Answer]":
+        """A call of another client, which may wait for the owner."""
+
+        def run() -> Answer:
+            with Client.over_socket(home=self.service.home) as linker:
+                return linker.scope(scope).call(op, target, **parts)
+
+        return self.pool.submit(run)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("watched")
+    root, asked = folder / "root", folder / "asked"
+    asked.mkdir()
+    free = folder_scope(root)
+    free["policy"] = {"allowedCommands": ["sleep *"]}
+    careful = {**folder_scope(asked), "id": "asked", "policy": {"confirm": "all"}}
+    with serving(folder, token=None, scopes=[free, careful]) as started:
+        yield started
+
+
+@pytest.fixture
+def watched(service: Service, tmp_path: Path) -> Iterator[Watched]:
+    command = [*PROGRAM, "watch"]
+    with terminal(tmp_path, command, environment(service.home)) as shown:
+        shown.until("Computer Linker  live", "1 calls", "q quit")
+        one = Watched(service, shown)
+        yield one
+        one.pool.shutdown(wait=False, cancel_futures=True)
+    ask_service(service.home, {"owner": "unpause", "input": {}})
+
+
+def test_calls_come_up_as_they_happen_and_fit_eighty_by_twenty_four(watched: Watched) -> None:
+    (watched.service.root / "notes.txt").write_text("hello\n")
+    assert watched.call("file.read", "notes.txt").result(30).op == "file.read"
+    screen = watched.terminal.until("notes.txt", "done")
+    lines = screen.splitlines()
+    assert len(lines) <= 24 and all(len(line) <= 80 for line in lines)
+    assert CLIENT[:8] in next(line for line in lines if "notes.txt" in line)
+    watched.terminal.press("2")
+    watched.terminal.until("[2 clients]", CLIENT[:8], "local:")
+    watched.terminal.resize(60, 15)
+    assert all(len(line) <= 60 for line in watched.terminal.until("[2 clients]").splitlines())
+
+
+def test_a_waiting_request_shows_its_difference_and_a_key_approves_or_denies_it(watched: Watched) -> None:
+    folder = Path(watched.service.root.parent / "asked")
+    wanted = watched.call("file.write", "new.txt", scope="asked", input={"content": "first\nsecond\n"})
+    watched.terminal.until("WAITS FOR YOU", "file.write in asked", "+first", "+second")
+    assert not (folder / "new.txt").exists()
+    _answer(watched, "a")
+    assert wanted.result(30).effect == "confirmed"
+    assert (folder / "new.txt").read_text() == "first\nsecond\n"
+    watched.terminal.until("done", without="WAITS FOR YOU")
+    refused = watched.call("file.write", "other.txt", scope="asked", input={"content": "x"})
+    watched.terminal.until("WAITS FOR YOU", "other.txt")
+    _answer(watched, "d")
+    assert refused.exception(30) is not None
+    assert not (folder / "other.txt").exists()
+    watched.terminal.until("Denied file.write", without="WAITS FOR YOU")
+
+
+def _answer(watched: Watched, key: str) -> None:
+    """Press a key until the request is gone: at first it may be one that has just come up."""
+
+    def answered() -> bool:
+        if "WAITS FOR YOU" not in watched.terminal.screen:
+            return True
+        watched.terminal.press(key)
+        return False
+
+    wait_for(answered, step_s=0.5)
+
+
+def test_a_key_pressed_as_a_request_comes_up_approves_nothing(watched: Watched) -> None:
+    """A person who presses a for one request must not approve the next one, which took its place."""
+    folder = Path(watched.service.root.parent / "asked")
+    over = threading.Event()
+
+    def impatient() -> None:
+        while not over.is_set():
+            watched.terminal.press("a")
+            if "another request came up" in watched.terminal.screen:
+                return
+
+    pressing = threading.Thread(target=impatient)
+    pressing.start()
+    asked = watched.call("file.write", "sudden.txt", scope="asked", input={"content": "x"})
+    pressing.join(60)
+    over.set()
+    assert not (folder / "sudden.txt").exists()
+    watched.terminal.until("WAITS FOR YOU", "sudden.txt")
+    _answer(watched, "d")
+    assert asked.exception(30) is not None and not (folder / "sudden.txt").exists()
+
+
+def test_a_request_longer_than_the_screen_is_approved_only_after_its_end_was_seen(watched: Watched) -> None:
+    folder = Path(watched.service.root.parent / "asked")
+    content = "".join(f"line {number}\n" for number in range(60))
+    asked = watched.call("file.write", "long.txt", scope="asked", input={"content": content})
+    watched.terminal.until("WAITS FOR YOU", "long.txt")
+    watched.terminal.press_until("v", "Space shows the rest")
+    watched.terminal.press("a", "a")
+    watched.terminal.until("Space shows the rest")
+    assert not asked.done() and not (folder / "long.txt").exists()
+    watched.terminal.press_until("Space", "a once")
+    watched.terminal.press("a")
+    assert asked.result(30).effect == "confirmed" and (folder / "long.txt").read_text() == content
+
+
+def test_undo_takes_the_selected_call_back_once_it_is_confirmed(watched: Watched) -> None:
+    path = watched.service.root / "kept.txt"
+    path.write_text("before\n")
+    watched.call("file.write", "kept.txt", input={"content": "after\n"}).result(30)
+    watched.terminal.press("/", "kept", "Enter")
+    watched.terminal.until("filter: kept", "kept.txt", "done")
+    watched.terminal.press("u")
+    watched.terminal.until("Take back what", "kept.txt", "y undo")
+    watched.terminal.press("n")
+    watched.terminal.until("q quit", without="Take back what")
+    assert path.read_text() == "after\n"
+    watched.terminal.press("u")
+    watched.terminal.until("y undo")
+    watched.terminal.press("y")
+    watched.terminal.until("Took it back: kept.txt")
+    assert path.read_text() == "before\n"
+
+
+def test_a_running_call_and_a_process_are_stopped_by_a_key(watched: Watched) -> None:
+    running = watched.call("command.run", ".", input={"command": ["sleep", "600"]}, options={"timeoutSeconds": 600})
+    watched.terminal.press("/", "sleep", "Enter")
+    watched.terminal.until("filter: sleep", "sleep 600", "running ")
+    watched.terminal.press("x")
+    watched.terminal.until("Stop this call", "y stop it")
+    watched.terminal.press("y")
+    error = running.exception(30)
+    assert error is not None and "aborted" in repr(error) + str(getattr(error, "code", ""))
+    watched.terminal.until("Stopped.")
+    started = watched.call("command.start", ".", input={"command": ["sleep", "601"]}).result(30)
+    pid = int(started.data["pid"]) if "pid" in started.data else None
+    watched.terminal.press("3")
+    watched.terminal.until("[3 running]", "sleep 601", "running")
+    watched.terminal.press("x")
+    watched.terminal.until("and everything it started?")
+    watched.terminal.press("y")
+    watched.terminal.until("Stopped.", without="and everything it started?")
+    assert pid is None or wait_for(lambda: not is_alive(pid))
+
+
+def test_pause_refuses_every_client_and_is_ended_by_the_same_key(watched: Watched) -> None:
+    (watched.service.root / "notes.txt").write_text("hello\n")
+    watched.terminal.press("p")
+    watched.terminal.until("Refuse every client")
+    watched.terminal.press("y")
+    watched.terminal.until("PAUSED until")
+    refused = watched.call("file.read", "notes.txt").exception(30)
+    assert getattr(refused, "code", None) == "paused"
+    watched.terminal.press("p")
+    watched.terminal.until("Let them go on?")
+    watched.terminal.press("y")
+    watched.terminal.until("Clients may go on.", without="PAUSED until")
+    assert watched.call("file.read", "notes.txt").result(30).op == "file.read"
+
+
+def test_rows_are_filtered_opened_and_shown_whole(watched: Watched) -> None:
+    for name in ("apple.txt", "pear.txt"):
+        (watched.service.root / name).write_text(f"the text of {name}\n")
+        watched.call("file.read", name).result(30)
+    watched.terminal.until("apple.txt", "pear.txt")
+    watched.terminal.press("/", "apple", "Enter")
+    watched.terminal.until("filter: apple", "apple.txt", without="pear.txt")
+    watched.terminal.press("o")
+    watched.terminal.until("the text of apple.txt")
+    watched.terminal.press("q")
+    watched.terminal.until("filter: apple")
+    watched.terminal.press("Escape")
+    watched.terminal.until("pear.txt", without="filter:")
+    watched.terminal.press("?")
+    watched.terminal.until("Keys", "the next view")
+    watched.terminal.press("Escape")
+    watched.terminal.until("q quit", without="the next view")
+
+
+def test_what_was_before_is_there_and_older_calls_are_read_from_the_history(service: Service, tmp_path: Path) -> None:
+    (service.root / "many.txt").write_text("x\n")
+    with Client.over_socket(home=service.home) as linker:
+        linker.scope("app").call("file.stat", "many.txt")
+        for _ in range(120):
+            linker.scope("app").call("file.list", ".")
+    with terminal(tmp_path, [*PROGRAM, "watch"], environment(service.home)) as shown:
+        shown.until("file.list", "100 older calls")
+        shown.press("b")
+        shown.until("older calls", without="100 older calls")
+        shown.press("/", "stat", "Enter")
+        shown.until("filter: stat", "many.txt")
+
+
+def test_it_waits_for_a_service_that_ended_and_quits_at_once(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path) as service,
+        terminal(tmp_path / "t", [*PROGRAM, "watch"], environment(service.home)) as shown,
+    ):
+        shown.until("live")
+        assert service.stop() == 0
+        shown.until("NO SERVICE")
+        shown.press("q")
+        wait_for(lambda: not shown.is_open, seconds=5)
+
+
+def test_text_of_a_client_moves_no_cursor(watched: Watched) -> None:
+    watched.call("file.read", "a\x1b[2J\x1b[Hb.txt").exception(30)
+    screen = watched.terminal.until("Computer Linker  live", "file.read")
+    assert "\x1b" not in screen
+
+
+def test_an_idle_view_uses_less_than_a_hundredth_of_a_core(watched: Watched) -> None:
+    pid = _python_of(watched.terminal.pid)
+    watched.call("file.list", ".").result(30)
+    watched.terminal.until("file.list")
+    before = _cpu_ticks(pid)
+    threading.Event().wait(20)
+    used = (_cpu_ticks(pid) - before) / os.sysconf("SC_CLK_TCK")
+    assert used < 0.2, f"{used:.2f} s of processor time in 20 s"
+
+
+def _python_of(pid: int) -> int:
+    """The program itself where tmux runs it through a shell."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(children[0]) if children else pid
+
+
+def _cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_without_a_terminal_it_says_what_else_there_is(service: Service) -> None:
+    import subprocess
+
+    done = subprocess.run(
+        [*PROGRAM, "watch"], env=environment(service.home), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and "hint: computer-linker history --follow" in done.stderr
