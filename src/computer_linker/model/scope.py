@@ -13,7 +13,6 @@ SandboxMode = Literal["required", "auto", "off"]
 ScopeKind = Literal["folder", "computer", "any", "service"]
 ConfirmMode = Literal["never", "act", "all"]
 OutcomeMode = Literal["direct", "view", "ask"]
-ScopeKind = Literal["folder", "computer", "any", "service"]
 """The scopes an operation is for."""
 
 
