@@ -10,9 +10,9 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability, with_implied
 
 SandboxMode = Literal["required", "auto", "off"]
-ScopeKind = Literal["folder", "computer", "any", "service"]
 ConfirmMode = Literal["never", "act", "all"]
 OutcomeMode = Literal["direct", "view", "ask"]
+ScopeKind = Literal["folder", "computer", "any", "service"]
 """The scopes an operation is for."""
 
 
