@@ -84,12 +84,25 @@ AROUND = {
 }
 
 
+AROUND["git's prefixes for the index and the work tree"] = (
+    "diff --git i/f.txt w/f.txt\nindex 1..2 100644\n--- i/f.txt\n+++ w/f.txt\n@@ -1 +1 @@\n-old\n+new\n"
+)
+AROUND["both forms without text between them"] = (
+    "Words.\n\n--- a/f.txt\n+++ b/f.txt\n@@ -1 +1 @@\n-old\n+new\n"
+    "diff --git a/g.txt b/g.txt\nnew file mode 100644\n--- /dev/null\n+++ b/g.txt\n@@ -0,0 +1 @@\n+x\n"
+)
+AROUND["a new file in the same folder name"] = (
+    "--- x-1.orig/f.txt\n+++ x-1/f.txt\n@@ -1 +1 @@\n-old\n+new\n--- /dev/null\n+++ x-1/g.txt\n@@ -0,0 +1 @@\n+x\n"
+)
+
+
 @pytest.mark.parametrize("diff", AROUND.values(), ids=AROUND.keys())
 async def test_text_around_a_diff_is_skipped(road: Road, diff: str) -> None:
     """Defect: text before, between or after the sections was refused, though git apply and patch take it."""
     (road.root / "f.txt").write_text("old\n")
     await road.data("file.patch", input={"diff": diff})
     assert (road.root / "f.txt").read_text() == "new\n"
+    assert (road.root / "g.txt").exists() is ("g.txt" in diff)
 
 
 async def test_a_latin_1_file_keeps_its_bytes(road: Road) -> None:

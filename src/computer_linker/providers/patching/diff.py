@@ -88,6 +88,10 @@ class _Parser:
         """Sections since the last mail began."""
         self.forms: set[str] = set()
         self.has_text = False
+        """There is text since the last section."""
+        self.has_text_between = False
+        self.folders: set[str] = set()
+        """The folders that were left out of the names of plain sections, such as `new` of `new/f.txt`."""
 
     def run(self) -> list[FilePatch]:
         patches: list[FilePatch] = []
@@ -100,16 +104,24 @@ class _Parser:
             else:
                 self._text(line.removesuffix("\r"))
                 continue
+            self.has_text_between = self.has_text_between or (self.has_text and len(patches) > 1)
+            self.has_text = False
             self.since_mail += 1
             if len(patches) > MAX_FILES:
                 raise LimitExceeded(f"A patch may touch at most {MAX_FILES} files.", maxFiles=MAX_FILES)
         if not patches:
             raise InvalidRequest("The patch holds no diff section (`--- old`, `+++ new`, `@@ ... @@`).")
-        if len(self.forms) > 1 and self.has_text:
+        if len(self.forms) > 1 and self.has_text_between:
             raise InvalidRequest(
                 "The patch holds sections with and without `diff --git`, and text between them: one may be a quotation. "
                 "Send only the diff itself."
             )
+        for patch in patches:
+            # A new or deleted file has one name, which carries the same folder as the others'.
+            if patch.old is None and patch.new is not None and patch.new.partition("/")[0] in self.folders:
+                patch.new = patch.new.partition("/")[2]
+            elif patch.new is None and patch.old is not None and patch.old.partition("/")[0] in self.folders:
+                patch.old = patch.old.partition("/")[2]
         return patches
 
     def _text(self, line: str) -> None:
@@ -136,6 +148,7 @@ class _Parser:
             name = one_name(old, new)
             if name is None:
                 raise self._refusal("starts a section that names two different files; only a git diff can rename")
+            self.folders |= {new.partition("/")[0]} if new.endswith(f"/{name}") else set()
             old = new = name
         patch = FilePatch(old, new)
         self._hunks(patch, needed=True)
@@ -155,6 +168,9 @@ class _Parser:
         patch = FilePatch(None, None)
         if self._line().startswith("--- "):
             patch.old, patch.new = without_prefixes(*self._names())
+            name = same_name(header.removesuffix("\r"))
+            if name is not None and None in (patch.old, patch.new) and (patch.old or patch.new or "")[2:] == name:
+                patch.old, patch.new = patch.old and name, patch.new and name
             self._hunks(patch, needed=True)
         else:
             self._names_from_header(patch, header, notes)

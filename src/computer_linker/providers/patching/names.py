@@ -5,6 +5,8 @@ import re
 from computer_linker.errors import InvalidRequest
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_PAIRS = (("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/"))
+"""Git's prefixes, and those it writes with `diff.mnemonicPrefix`: commit, index, object, work tree."""
 _BACKUPS = (".orig", "~")
 _EPOCH = re.compile(r"(?:1969-12-31|1970-01-01) \d\d:(\d\d):00(?:\.0+)? ([+-]\d\d):?(\d\d)\Z")
 _EPOCH_HOUR = re.compile(r"(\d{4})-\d\d-\d\d (\d\d):")
@@ -33,9 +35,12 @@ def one_name(old: str, new: str) -> str | None:
 
 
 def without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
-    """Strip git's a/ and b/ where both sides have them."""
+    """Strip git's a/ and b/, or another of its pairs, where both sides have them."""
     if (old is None or old.startswith("a/")) and (new is None or new.startswith("b/")):
         return (None if old is None else old[2:]), (None if new is None else new[2:])
+    # A single name may begin with a folder that is called like one of the others.
+    if old is not None and new is not None and (old[:2], new[:2]) in _PAIRS:
+        return old[2:], new[2:]
     return old, new
 
 
@@ -80,6 +85,5 @@ def same_name(header: str) -> str | None:
     """The name in `a/NAME b/NAME`, where both are the same."""
     half = len(header) // 2
     left, right = header[:half], header[half + 1 :]
-    if header[half : half + 1] == " " and left.startswith("a/") and right.startswith("b/") and left[2:] == right[2:]:
-        return plain_name(left[2:])
-    return None
+    is_pair = (left[:2], right[:2]) in _PAIRS
+    return plain_name(left[2:]) if header[half : half + 1] == " " and is_pair and left[2:] == right[2:] else None
