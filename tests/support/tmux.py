@@ -52,14 +52,16 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-t", NAME, "-x", str(columns), "-y", str(rows))
 
-    def press_until(self, key: str, text: str) -> None:
-        """Press a key again and again until a text comes: at first it may not be taken yet."""
-
-        def came() -> bool:
+    def press_until(self, key: str, text: str, within_s: float = 6) -> None:
+        """Press a key until a text comes, which at first may not be taken; each press gets a while to be drawn."""
+        for _ in range(20):
             self.press(key)
-            return text in self.screen
-
-        wait_for(came, step_s=0.5)
+            try:
+                wait_for(lambda: text in self.screen, seconds=within_s, step_s=0.1)
+            except AssertionError:
+                continue
+            return
+        raise AssertionError(f"{key} brought no {text!r}; the screen is:\n{self.screen}")
 
     def until(self, *texts: str, without: str | None = None) -> str:
         """The screen, once all these texts are on it."""

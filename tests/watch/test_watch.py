@@ -1,6 +1,9 @@
 """`computer-linker watch` in a real terminal (tmux, 80 by 24) with a real service and real clients."""
 
+import contextlib
+import json
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,11 +15,12 @@ import pytest
 from computer_linker.client import Answer, Client
 from computer_linker.client.socket_client import ask_service
 from support.road import folder_scope
-from support.service import PROGRAM, Service, environment, is_alive, serving, wait_for
+from support.service import PROGRAM, Service, environment, serving, wait_for
 from support.tmux import Terminal, program, terminal
 
 pytestmark = pytest.mark.skipif(program() is None, reason="not installed: tmux")
 CLIENT = "computer-linker-python"
+PARENTS = {"createParents": True}
 
 
 class Watched:
@@ -47,15 +51,24 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def shown(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    with terminal(tmp_path_factory.mktemp("t"), [*PROGRAM, "watch"], environment(service.home)) as started:
+        started.until("Computer Linker  live", "1 calls", "q quit")
+        yield started
+
+
 @pytest.fixture
-def watched(service: Service, tmp_path: Path) -> Iterator[Watched]:
-    command = [*PROGRAM, "watch"]
-    with terminal(tmp_path, command, environment(service.home)) as shown:
-        shown.until("Computer Linker  live", "1 calls", "q quit")
-        one = Watched(service, shown)
-        yield one
-        one.pool.shutdown(wait=False, cancel_futures=True)
-    ask_service(service.home, {"owner": "unpause", "input": {}})
+def watched(service: Service, shown: Terminal) -> Iterator[Watched]:
+    """The one view of this module, as it is at its start."""
+    shown.resize(80, 24)
+    shown.press("l")
+    shown.until("[1 calls]", "q quit", without="filter:")
+    one = Watched(service, shown)
+    yield one
+    one.pool.shutdown(wait=False, cancel_futures=True)
+    if "PAUSED" in shown.screen:
+        ask_service(service.home, {"owner": "unpause", "input": {}})
 
 
 def test_calls_come_up_as_they_happen_and_fit_eighty_by_twenty_four(watched: Watched) -> None:
@@ -131,9 +144,41 @@ def test_a_request_longer_than_the_screen_is_approved_only_after_its_end_was_see
     watched.terminal.press("a", "a")
     watched.terminal.until("Space shows the rest")
     assert not asked.done() and not (folder / "long.txt").exists()
-    watched.terminal.press_until("Space", "a once")
+    watched.terminal.press_until("Space", "a once", within_s=0.5)
     watched.terminal.press("a")
     assert asked.result(30).effect == "confirmed" and (folder / "long.txt").read_text() == content
+
+
+def test_a_shape_is_approved_once_its_extent_was_shown_and_covers_no_more(watched: Watched) -> None:
+    folder = Path(watched.service.root.parent / "asked")
+    first = watched.call("file.write", "notes/one.txt", scope="asked", input={"content": "1"}, options=PARENTS)
+    watched.terminal.until("WAITS FOR YOU", "notes/one.txt")
+    watched.terminal.press_until("s", "without being asked")
+    watched.terminal.until("every file.write", "y for an hour")
+    assert not first.done() and not (folder / "notes").exists()
+    watched.terminal.press("y")
+    assert first.result(30).effect == "confirmed"
+    watched.terminal.until("Allowed: every file.write", without="WAITS FOR YOU")
+    again = watched.call("file.write", "notes/one.txt", scope="asked", input={"content": "2"}, options=PARENTS)
+    assert again.result(30).effect == "confirmed" and (folder / "notes/one.txt").read_text() == "2"
+    other = watched.call("file.delete", "notes/one.txt", scope="asked")
+    watched.terminal.until("WAITS FOR YOU", "file.delete in asked")
+    _answer(watched, "d")
+    assert other.exception(30) is not None and (folder / "notes/one.txt").exists()
+
+
+def test_what_listens_and_everything_of_a_row_are_shown(watched: Watched) -> None:
+    path = watched.service.root / "seen.txt"
+    path.write_text("before\n")
+    watched.call("file.write", "seen.txt", input={"content": "after\n"}).result(30)
+    watched.terminal.press("4")
+    watched.terminal.until("[4 listening]", f"127.0.0.1:{watched.service.port}", "computer-linker stop")
+    watched.terminal.press("1", "/", "seen", "Enter")
+    watched.terminal.until("filter: seen", "wrote seen.txt")
+    watched.terminal.press("Enter")
+    watched.terminal.until("Details", "what: wrote seen.txt", "+after", "op: file.write")
+    watched.terminal.press("Escape")
+    watched.terminal.until("filter: seen", without="Details")
 
 
 def test_undo_takes_the_selected_call_back_once_it_is_confirmed(watched: Watched) -> None:
@@ -164,15 +209,36 @@ def test_a_running_call_and_a_process_are_stopped_by_a_key(watched: Watched) -> 
     error = running.exception(30)
     assert error is not None and "aborted" in repr(error) + str(getattr(error, "code", ""))
     watched.terminal.until("Stopped.")
-    started = watched.call("command.start", ".", input={"command": ["sleep", "601"]}).result(30)
-    pid = int(started.data["pid"]) if "pid" in started.data else None
+    assert _processes("sleep", "600") == []
+    watched.call("command.start", ".", input={"command": ["sleep", "601"]}).result(30)
     watched.terminal.press("3")
     watched.terminal.until("[3 running]", "sleep 601", "running")
     watched.terminal.press("x")
     watched.terminal.until("and everything it started?")
     watched.terminal.press("y")
     watched.terminal.until("Stopped.", without="and everything it started?")
-    assert pid is None or wait_for(lambda: not is_alive(pid))
+    assert _processes("sleep", "601") == []
+
+
+def _processes(*words: str) -> list[int]:
+    """The processes with exactly this command line."""
+    wanted = "\0".join((*words, "")).encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == wanted:
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_a_call_that_does_not_run_is_not_stopped_and_the_attempt_is_recorded(service: Service) -> None:
+    answer = ask_service(service.home, {"owner": "call.stop", "input": {"operation": "01KA00000000000000000000AA"}})
+    assert answer is not None and answer["error"]["code"] == "not_found"
+    listed = subprocess.run(
+        [*PROGRAM, "history", "--json", "--query", "op:call.stop"], env=environment(service.home), capture_output=True,
+        text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert [event["ok"] for event in json.loads(listed.stdout)["events"]][:1] == [False]
 
 
 def test_pause_refuses_every_client_and_is_ended_by_the_same_key(watched: Watched) -> None:
@@ -216,7 +282,7 @@ def test_what_was_before_is_there_and_older_calls_are_read_from_the_history(serv
         for _ in range(120):
             linker.scope("app").call("file.list", ".")
     with terminal(tmp_path, [*PROGRAM, "watch"], environment(service.home)) as shown:
-        shown.until("file.list", "100 older calls")
+        shown.until("listed", "100 older calls")
         shown.press("b")
         shown.until("older calls", without="100 older calls")
         shown.press("/", "stat", "Enter")
@@ -237,14 +303,14 @@ def test_it_waits_for_a_service_that_ended_and_quits_at_once(tmp_path: Path) -> 
 
 def test_text_of_a_client_moves_no_cursor(watched: Watched) -> None:
     watched.call("file.read", "a\x1b[2J\x1b[Hb.txt").exception(30)
-    screen = watched.terminal.until("Computer Linker  live", "file.read")
+    screen = watched.terminal.until("Computer Linker  live", "read ")
     assert "\x1b" not in screen
 
 
 def test_an_idle_view_uses_less_than_a_hundredth_of_a_core(watched: Watched) -> None:
     pid = _python_of(watched.terminal.pid)
     watched.call("file.list", ".").result(30)
-    watched.terminal.until("file.list")
+    watched.terminal.until("listed")
     before = _cpu_ticks(pid)
     threading.Event().wait(20)
     used = (_cpu_ticks(pid) - before) / os.sysconf("SC_CLK_TCK")
@@ -263,8 +329,6 @@ def _cpu_ticks(pid: int) -> int:
 
 
 def test_without_a_terminal_it_says_what_else_there_is(service: Service) -> None:
-    import subprocess
-
     done = subprocess.run(
         [*PROGRAM, "watch"], env=environment(service.home), stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=60, check=False,

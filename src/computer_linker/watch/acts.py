@@ -78,8 +78,8 @@ class Acts:
     def stop(self) -> None:
         """Stop the selected process, agent or running call."""
         identifier = self._app.selected
-        call, process = self._app.call_of(identifier), self._app.process_of(identifier)
-        if self._app.view == "running" and process is not None:
+        call = self._app.call_of(identifier)
+        if self._app.view == "running" and self._app.facts_of(identifier) is not None:
             self._stop(f"Stop {identifier} and everything it started?", "process.stop", {"process": identifier})
         elif self._app.view == "calls" and call is not None and call.is_running:
             self._stop(f"Stop this call of {call.row.who}?\n{call.row.what}", "call.stop", {"operation": identifier})
@@ -124,14 +124,15 @@ class Acts:
     def details(self) -> None:
         """Everything of the selected row."""
         call = self._app.call_of(self._app.selected) if self._app.view == "calls" else None
-        process = self._app.process_of(self._app.selected) if self._app.view == "running" else None
         if call is not None:
             self._app.look("history.show", self._show, operation=call.id)
-        elif process is not None:
-            self._show(process)
+        elif (facts := self._app.facts_of(self._app.selected)) is not None:
+            self._show(facts)
 
     def _show(self, facts: dict[str, Any]) -> None:
-        self._app.push_screen(ReadScreen("Details", facts_lines(facts)))
+        # What a person asks first comes first; the record with all its fields is the end.
+        ordered = {name: value for name, value in facts.items() if name != "event"} | {"record": facts.get("event")}
+        self._app.push_screen(ReadScreen("Details", facts_lines(ordered)))
 
 
 def facts_lines(facts: dict[str, Any], indent: str = "") -> list[Text]:

@@ -46,14 +46,19 @@ class WatchApp(App[None]):
     CSS = _STYLE
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(number), f"view('{view}')") for number, view in enumerate(tables.VIEWS, 1)),
-        Binding("tab", "next_view", priority=True),
-        Binding("a", "request('a')"), Binding("d", "request('d')"), Binding("s", "request('s')"),
-        Binding("m", "request('m')"), Binding("v", "request('v')"), Binding("n", "request('n')"),
-        Binding("x", "stop"), Binding("u", "undo"), Binding("p", "pause"), Binding("o", "open"), Binding("slash", "filter"),
-        Binding("b", "older"), Binding("t", "time"), Binding("l,home", "live"), Binding("question_mark", "help"),
-        Binding("escape", "clear"), Binding("q", "quit"),
+        # With priority: each key is taken before the next one is read, so that quick typing goes where it is meant to.
+        Binding(key, action, priority=True)
+        for key, action in {
+            **{str(number): f"view('{view}')" for number, view in enumerate(tables.VIEWS, 1)},
+            "tab": "next_view",
+            **{key: f"request('{key}')" for key in "adsmvn"},
+            "x": "stop", "u": "undo", "p": "pause", "o": "open", "slash": "filter", "b": "older", "t": "time",
+            "l": "live", "home": "live", "question_mark": "help", "escape": "clear", "q": "quit",
+        }.items()
     ]  # fmt: skip
+    _OWN: ClassVar[set[str]] = {
+        "view", "next_view", "request", "stop", "undo", "pause", "open", "filter", "older", "time", "live", "help", "quit",
+    }  # fmt: skip
 
     def __init__(self, home: Path, form: Format) -> None:
         super().__init__()
@@ -116,10 +121,10 @@ class WatchApp(App[None]):
     def call_of(self, identifier: str | None) -> Call | None:
         return self._calls.by_id.get(identifier or "")
 
-    def process_of(self, identifier: str | None) -> dict[str, Any] | None:
-        return next(
-            (one for one in self._processes if identifier in (one.get("processId"), one.get("sessionId"))), None
-        )
+    def facts_of(self, identifier: str | None) -> dict[str, Any] | None:
+        """What the service said of a process or listener on the screen."""
+        name, listed = ("processId", self._processes) if self._view == "running" else ("address", self._listeners)
+        return next((one for one in listed if one.get(name) == identifier), None)
 
     def say(self, text: str) -> None:
         """Show one line of news at the bottom."""
@@ -253,6 +258,13 @@ class WatchApp(App[None]):
 
     # Keys.
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether a key is the view's own: not while a question is open, and but for Escape not while a field is."""
+        if action == "clear":
+            return len(self.screen_stack) == 1
+        is_free = len(self.screen_stack) == 1 and not isinstance(self.focused, Input)
+        return is_free if action in self._OWN else True
+
     def action_view(self, view: tables.View) -> None:
         self._view = view
         self._columns()
@@ -292,6 +304,7 @@ class WatchApp(App[None]):
 
     def action_clear(self) -> None:
         self.say("")
+        self._close_prompt()
         if self._words:
             self._words = []
             self._columns()
@@ -329,15 +342,18 @@ class WatchApp(App[None]):
         self.screen.set_focus(field)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        field = self.query_one(Input)
-        field.display = False
-        self._table.focus()
-        if self._asks_time:
-            self._asks_time = False
+        asked_time = self._asks_time
+        self._close_prompt()
+        if asked_time:
             self._go_to(event.value.strip())
             return
         self._words = event.value.lower().split()
         self._columns()
+
+    def _close_prompt(self) -> None:
+        self._asks_time = False
+        self.query_one(Input).display = False
+        self.screen.set_focus(self._table)
 
     def _go_to(self, moment: str) -> None:
         if moment:

@@ -24,7 +24,7 @@ COLUMNS: dict[View, tuple[tuple[str, int], ...]] = {
     "calls": (("time", 8), ("who", 12), ("what", 0), ("outcome", 18), ("took", 6)),
     "clients": (("client", 16), ("as", 0), ("scopes", 14), ("calls", 6), ("failed", 6), ("now", 4), ("last", 12)),
     "running": (("id", 14), ("scope", 10), ("kind", 8), ("status", 10), ("who", 12), ("what", 0)),
-    "listening": (("what", 12), ("address", 0), ("who", 26), ("closed by", 26)),
+    "listening": (("what", 9), ("address", 0), ("who", 17), ("closed by", 20)),
 }
 """Column titles and widths in cells; the one with 0 takes what is left."""
 
@@ -70,19 +70,14 @@ def running_rows(processes: Iterable[dict[str, Any]]) -> list[Row]:
     """Processes and agent sessions, those that run first."""
     found = []
     for one in processes:
-        identifier = str(one.get("processId") or one.get("sessionId") or one.get("id"))
-        what = one.get("name") or one.get("commandPreview") or one.get("prompt") or ""
-        who = one.get("client") or one.get("principal") or ""
-        cells = _cells(identifier, one.get("scope"), one.get("kind"), one.get("status"), who, what)
-        found.append((one.get("status") != "running", Row(identifier, cells)))
+        what = one.get("name") or one.get("commandPreview")
+        cells = _cells(one["processId"], one["scope"], one["kind"], one["status"], one["principal"], what)
+        found.append((one["status"] != "running", Row(one["processId"], cells)))
     return [row for _, row in sorted(found, key=lambda pair: pair[0])]
 
 
 def listening_rows(listeners: Iterable[dict[str, Any]]) -> list[Row]:
-    return [
-        Row(str(one.get("address")), _cells(one.get("kind"), one.get("address"), one.get("who"), one.get("close")))
-        for one in listeners
-    ]
+    return [Row(one["address"], _cells(one["kind"], one["address"], one["who"], one["close"])) for one in listeners]
 
 
 def _cells(*values: object) -> tuple[Text, ...]:
