@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from computer_linker.computer.facets.files import Files
+from computer_linker.computer.facets.processes import ProcessLimits
 from computer_linker.model.paths import RootedPath
+from computer_linker.model.scope import ScopePolicy
 from computer_linker.policy.paths import check_name
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
 
@@ -77,3 +79,20 @@ def _opened(path: str, held: list[int]) -> int:
     fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     held.append(fd)
     return fd
+
+
+def real_path(fd: int, otherwise: str) -> str:
+    """The real path of a held folder; `otherwise` on systems without /proc."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # every command waits for this
+    except OSError:
+        return os.path.realpath(otherwise)
+
+
+def limits_of(policy: ScopePolicy) -> ProcessLimits:
+    """The limits of one command; the launcher's defaults apply where the policy has none."""
+    return ProcessLimits(
+        processes=policy.max_processes,
+        memory_bytes=None if policy.max_memory_mb is None else policy.max_memory_mb << 20,
+        file_bytes=policy.max_file_mb << 20,
+    )
