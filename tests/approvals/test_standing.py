@@ -228,6 +228,17 @@ async def test_each_choice_says_what_it_covers_and_would_have_covered(road: Road
     assert all("src/" in example for example in shape.examples)
 
 
+async def test_what_waits_already_and_is_covered_is_answered_with_it(road: Road) -> None:
+    for name in ("a.py", "b.py", "c.py"):
+        assert is_asked(await write(road, f"src/{name}"))
+    assert is_asked(await road.call("file.mkdir", "src/made"))
+    first, *_others, last = approvals(road).waiting()
+    approvals(road).answer(first.id, "shape")
+    assert [one.op for one in approvals(road).waiting()] == [last.op] == ["file.mkdir"]
+    for name in ("b.py", "c.py"):
+        assert (await write(road, f"src/{name}"))["approval"]["extent"] == "shape"
+
+
 async def test_a_revoked_one_covers_nothing(road: Road) -> None:
     await allow(road, "shape", "file.write", "src/a.py", input={"content": "1"})
     (one,) = approvals(road).store.standing

@@ -108,7 +108,7 @@ async def test_nor_in_the_handshake_era(service: Service, asking: str) -> None:
 
     async def person(context: Any, params: Any) -> ElicitResult:
         shown.append(params.message)
-        return ElicitResult(action="accept", content={"decision": "Allow for this session and scope"})
+        return ElicitResult(action="accept", content={"decision": "Allow once"})
 
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {asking}"}, timeout=60) as http:
         server = streamable_http_client(service.url, http_client=http)

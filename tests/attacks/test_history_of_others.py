@@ -142,7 +142,7 @@ async def test_all_without_read_opens_nothing(tmp_path: Path) -> None:
 async def test_a_client_learns_that_the_history_was_changed_but_not_where(road: Road, way: str) -> None:
     await busy(road, OWNER)
     assert await ask(road, "verify", LOCAL, way) | {"warnings": []} == {
-        "view": "verify", "events": [], "nextCursor": None, "valid": True, "problem": None, "warnings": [],
+        "view": "verify", "machineId": "test-machine", "events": [], "nextCursor": None, "valid": True, "problem": None, "warnings": [],
         **dict.fromkeys(COUNTED),
     }  # fmt: skip
     path = segment_path(road.home / "audit", 1)

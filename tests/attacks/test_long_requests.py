@@ -149,7 +149,7 @@ def test_a_terminal_offers_a_yes_only_after_the_end_was_shown(service: Service, 
     assert answers[0]["ok"] and (service.root / "hit").exists()
 
 
-@pytest.mark.parametrize(("key", "code"), [("n", "confirm_required"), ("!", None)])
+@pytest.mark.parametrize(("key", "code"), [("n", "denied_by_person"), ("!", None)])
 def test_on_the_way_it_can_be_refused_or_answered_unread_in_so_many_words(
     service: Service, terminal: Terminal, key: str, code: str | None
 ) -> None:
@@ -187,7 +187,7 @@ def dialog(service: Service, **more: Any) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("decision", ["Allow once", "Allow for this session and scope", "Do not allow"])
+@pytest.mark.parametrize("decision", ["Allow once", "Do not allow"])
 def test_a_clients_dialog_can_refuse_a_long_request_and_not_allow_it(service: Service, decision: str) -> None:
     asked = dialog(service)
     form = asked["inputRequests"]["confirm"]["params"]
@@ -196,8 +196,8 @@ def test_a_clients_dialog_can_refuse_a_long_request_and_not_allow_it(service: Se
     answer = {"confirm": {"action": "accept", "content": {"decision": decision}}}
     again = dialog(service, requestState=asked["requestState"], inputResponses=answer)
     told = json.loads(again["content"][0]["text"])
-    assert told["error"]["code"] == "confirm_required" and not (service.root / "hit").exists()
-    assert told["error"]["details"]["answer"] == ("no" if decision == "Do not allow" else "none")
+    assert told["error"]["code"] == ("denied_by_person" if decision == "Do not allow" else "confirm_required")
+    assert not (service.root / "hit").exists()
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ async def test_the_page_shows_all_of_a_long_request_before_its_buttons(road: Roa
 async def test_the_page_offers_no_yes_for_what_is_too_long_for_it(road: Road) -> None:
     await road.call("file.write", "a.txt", input={"content": "x" * 400_000})
     page = list_page([(asked, []) for asked in road.app.services.use(Approvals).waiting()], "csrf", "box")
-    assert 'value="allow"' not in page and 'value="session"' not in page and 'value="deny"' in page
+    assert 'value="allow"' not in page and 'value="shape"' not in page and 'value="deny"' in page
     assert "too long for this page" in page
 
 
@@ -273,7 +273,8 @@ async def test_a_notice_of_a_long_request_has_no_button_that_allows(tmp_path: Pa
                     area.press(notice.number, button)
                     if button == "allow":
                         area.press(notice.number, "deny")
-            assert answers[0]["error"]["code"] == "confirm_required" and not (road.root / "a.txt").exists()
+            expected = "denied_by_person" if button == "deny" else "confirm_required"
+            assert answers[0]["error"]["code"] == expected and not (road.root / "a.txt").exists()
     finally:
         stop(process)
 

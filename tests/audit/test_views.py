@@ -241,7 +241,15 @@ async def test_templates_ask_for_what_was_not_kept_and_never_replay_a_capture(st
 
 def test_every_act_in_plain_words_is_an_operation() -> None:
     """Or an event that the service writes by itself."""
-    own = {"codex.end", "get_computer_info", "get_operation_history", "oauth.consent", "peer.connect", "principal.end"}
+    own = {
+        "codex.end",
+        "get_computer_info",
+        "get_operation_history",
+        "oauth.consent",
+        "peer.connect",
+        "principal.end",
+        "service.start",
+    }
     names = {*whole_catalog().operations, *collect(owner).operations, *own}
     assert PHRASES.keys() - names == set()
     assert len(names - PHRASES.keys()) < len(names) / 4

@@ -250,3 +250,23 @@ async def test_two_clients_at_once_each_finish_their_whole_workflow(live: Host, 
     texts = [one["text"] for one in form.events("text")[before:] if one["text"].endswith(("0", "1", "2", "3"))]
     whole = [text for text in texts if text in {f"{who} {step}" for who in finished for step in range(4)}]
     assert whole == [f"{who} {step}" for who in finished for step in range(4)], "one workflow after the other"
+
+
+async def test_every_one_of_many_calls_at_once_sees_the_windows(desktop: Desktop, form: Form) -> None:
+    """An act whose window another call was just listing would be refused, and its token spent."""
+    computer = this_computer(desktop.env)
+    seen: list[int] = []
+
+    async def look() -> None:
+        for _ in range(10):
+            apps = await computer.accessibility.applications()
+            await anyio.sleep(0)  # lets the others begin to list
+            seen.append(sum(len(app.windows) for app in apps if app.name == form.app))
+
+    try:
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(look)
+    finally:
+        await computer.aclose()
+    assert set(seen) == {1}, seen

@@ -1,8 +1,9 @@
 """The Python SDK: the same calls over HTTP, the socket and stdio, async and blocking, with the same answers and errors."""
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from computer_linker.errors import ConfirmRequired, InvalidRequest, LinkError, P
 from computer_linker.operations.file.read import FileText, ReadOptions
 from support.lines import own_service
 from support.road import folder_scope
-from support.service import TOKEN, Service, serving, write_config
+from support.service import PROGRAM, TOKEN, Service, environment, serving, write_config
 
 pytestmark = pytest.mark.anyio
 Open = Callable[..., AbstractAsyncContextManager[AsyncClient]]
@@ -27,6 +28,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with serving(place, token=TOKEN, scopes=[folder_scope(place / "root"), asking]) as running:
         (running.root / "notes.txt").write_text("one\ntwo\n")
         yield running
+
+
+@contextmanager
+def allowed(service: Service, name: str) -> Iterator[None]:
+    """The owner lets this client approve."""
+    for word in ("allow-client", "disallow-client"):
+        run = [*PROGRAM, "approvals", word, name]
+        subprocess.run(run, env=environment(service.home), capture_output=True, timeout=60, check=True)
+        if word == "allow-client":
+            yield
 
 
 @pytest.fixture(params=["http", "socket", "stdio"])
@@ -115,8 +126,18 @@ async def test_a_person_is_asked_and_decides(opened: Open, service: Service) -> 
             await linker.call("ask", "file.write", "asked.txt", {"content": "x"})
     assert not file.exists() and "asked.txt" in asked[0]
     async with opened(ask=deciding("once")) as linker:
+        with pytest.raises(ConfirmRequired):
+            await linker.call("ask", "file.write", "asked.txt", {"content": "x"})
+    assert not file.exists(), "a program does not answer for the owner by itself"
+    with allowed(service, "computer-linker-python"):
+        await _allowed(opened, file, deciding)
+    assert len(asked) == 3
+
+
+async def _allowed(opened: Open, file: Path, deciding: Any) -> None:
+    async with opened(ask=deciding("once")) as linker:
         answer = await linker.call("ask", "file.write", "asked.txt", {"content": "x"})
-    assert answer.effect == "confirmed" and file.read_text() == "x" and len(asked) == 2
+    assert answer.effect == "confirmed" and file.read_text() == "x"
     file.unlink()
 
 

@@ -155,3 +155,25 @@ async def test_what_is_for_the_person_does_not_yield_to_their_hand_but_to_halt()
             queues.halt()
             await anyio.sleep_forever()
     assert stopped.value.details == {"halted": True}
+
+
+async def test_a_halt_by_another_process_stops_the_running_and_the_waiting_act(tmp_path: Path) -> None:
+    """As where a program of the owner's own uses the tools while `computer-linker halt` is for the service."""
+    marker, ended = tmp_path / "halted", list[str]()
+    queues = DeviceQueues(marker, replace(QUICK, queue=60))
+
+    async def act(who: Principal) -> None:
+        try:
+            async with queues.hold("desktop", who):
+                await anyio.sleep_forever()
+        except Aborted:
+            ended.append(who.session)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(act, A)
+            await anyio.wait_all_tasks_blocked()
+            group.start_soon(act, B)
+            await anyio.wait_all_tasks_blocked()
+            DeviceQueues(marker, QUICK).halt()
+    assert sorted(ended) == [A.session, B.session]

@@ -120,7 +120,7 @@ def test_every_page_is_linked_from_the_first_one(page: Path) -> None:
 
 
 def test_the_tutorial_runs_as_it_is_written(tmp_path: Path) -> None:
-    assert run_as_written(ROOT / "docs" / "tutorial" / "first-folder.md", tmp_path) == 10
+    assert run_as_written(ROOT / "docs" / "tutorial" / "first-folder.md", tmp_path) == 11
 
 
 def test_stopping_everything_runs_as_it_is_written(tmp_path: Path) -> None:
@@ -150,6 +150,11 @@ def run_as_written(page: Path, tmp_path: Path) -> int:
         for block in blocks(page, "console"):
             for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, _, wanted = step.partition("\n")
+                if command.startswith("export "):
+                    name, _, value = command.removeprefix("export ").partition("=")
+                    env[name] = value.replace("$PWD", str(tmp_path / "work"))
+                    home, steps = Path(env["COMPUTER_LINKER_HOME"]), steps + 1
+                    continue
                 done = subprocess.run(
                     ["sh", "-c", command], cwd=tmp_path / "work", env=env, capture_output=True, text=True, timeout=60,
                     check=False,

@@ -1,6 +1,7 @@
 """Machines of a fleet are used by name, by id and by what they are; each decides for itself."""
 
 import re
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,9 @@ from computer_linker.approvals.approvals import Approvals
 from computer_linker.audit.history import every_event
 from computer_linker.audit.query import Filter
 from computer_linker.audit.store import AuditStore
-from computer_linker.errors import NotFound
+from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.fleet.machines import Machines
-from computer_linker.fleet.settings import FleetFile
+from computer_linker.fleet.settings import AllowedHub, FleetFile
 from support.fleet import Fleet, until
 from support.road import LOCAL
 from support.sleepers import running
@@ -201,3 +202,13 @@ async def test_the_history_keeps_a_query_and_nothing_that_only_looks_like_one(fl
     await until(lambda: len(told()) == len(scopes))
     assert told()[:2] == scopes[:2]
     assert not any(secret in scope or "\x1b" in scope for scope in told())
+
+
+async def test_a_hub_that_floods_a_machine_uses_up_nothing_of_another(fleet: Fleet) -> None:
+    flooding = AllowedHub(fingerprint="f" * 64, name="flooding", grants=["app"])
+    laptop = await fleet.add("laptop", also=(flooding,))
+    ledger = laptop.member._ledgers[flooding.fingerprint]
+    with pytest.raises(LimitExceeded):
+        for number in range(1_000_000):
+            ledger.spend(str(number), time.time() + 600)
+    assert (await fleet.call("file.list", ".", scope="laptop/app"))["ok"]

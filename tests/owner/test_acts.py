@@ -130,23 +130,40 @@ def test_the_history_itself(service: Service) -> None:
     assert cli(service, "history", "verify").returncode == 0
 
 
+def test_the_start_of_the_service(service: Service) -> None:
+    started = event_of(service, "service.start")
+    assert started["summary"]["address"] == service.url and started["principal"].startswith("cli:")
+
+
 def test_questions_are_not_in_the_history(service: Service) -> None:
     for words in (
         ("approvals", "list"),
         ("process", "list"),
         ("sessions", "list"),
         ("history", "verify"),
+        ("history", "show", "last"),
         ("token", "show"),
     ):
         assert cli(service, *words).returncode == 0, words
     told = {event["op"] for event in owners_history(service.home, 500)}
-    assert not told & {"approvals.list", "process.list", "sessions.list", "history.verify", "token.show"}
+    assert not told & {
+        "approvals.list",
+        "process.list",
+        "sessions.list",
+        "history.verify",
+        "history.show",
+        "history.list",
+        "token.show",
+    }
 
 
 def test_tokens_and_sessions_and_the_end(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN) as running:
         tokens(Browser(running.base))
-        assert done(running, "sessions.revoke", "sessions", "revoke", "--all")["summary"] == {"sessions": 1}
+        assert done(running, "sessions.revoke", "sessions", "revoke", "--all")["summary"] == {
+            "sessions": 1,
+            "stopped": 0,
+        }
         done(running, "token.rotate", "token", "rotate")
         done(running, "stop", "stop", effect="unverifiable")
 

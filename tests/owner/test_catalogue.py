@@ -81,7 +81,7 @@ def test_an_act_in_the_service_is_in_the_history_and_a_question_is_not(tmp_path:
     with serving(tmp_path) as service:
         assert run(service.home, "scope", "list").returncode == 0
         assert run(service.home, "scope", "edit", "app", "--deny", "fs:write").returncode == 0
-        assert [event["op"] for event in history(service.home)] == ["scope.edit"]
+        assert [event["op"] for event in history(service.home)] == ["scope.edit", "service.start"]
 
 
 def test_a_refused_act_is_in_the_history_and_changes_nothing(tmp_path: Path) -> None:

@@ -193,12 +193,13 @@ class Fleet:
         trust: bool = True,
         computer: Any = None,
         policy: dict[str, Any] | None = None,
+        also: tuple[AllowedHub, ...] = (),
     ) -> Machine:
-        """A machine joins, and is trusted unless said otherwise."""
+        """A machine joins, and is trusted unless said otherwise; `also` are further hubs that it allows."""
         label = machine_id or f"{name}-id"
         home = await self._stack.enter_async_context(road(self._folder / label, label, name, computer, policy))
         signer = signer_of(home)
-        hubs = [AllowedHub(fingerprint=self.signer.fingerprint, name="hub", grants=list(grants or ("app",)))]
+        hubs = [AllowedHub(fingerprint=self.signer.fingerprint, name="hub", grants=list(grants or ("app",))), *also]
         joined = Joined(place=ServerAddress(url=self.server.url), seat=seat_of(signer.fingerprint), hubs=hubs)
         member = Member(home.app.services, home.app.dispatcher, signer, joined, BEAT)
         machine = self.machines[label] = Machine(home, member, joined, name)

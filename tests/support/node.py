@@ -1,6 +1,7 @@
 """Node programs the tests run, pinned and installed from npm into .tools/ under the project, once."""
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -87,8 +88,11 @@ def _native(package: str, pattern: str) -> Path:
     return found[0]
 
 
-def install(package: str) -> Path:
-    """The folder one pinned package is installed in. Raises NodeMissing, naming npm, when it cannot be had."""
+def install(package: str, overrides: dict[str, str] | None = None) -> Path:
+    """The folder one pinned package is installed in. Raises NodeMissing, naming npm, when it cannot be had.
+
+    `overrides` pin dependencies of it whose newest version a registry may lack; then its install scripts are not run either.
+    """
     name, _, version = package.rpartition("@")
     folder = TOOLS / f"{name.replace('/', '-').lstrip('@')}-{version}"
     done = folder / ".installed"
@@ -97,18 +101,21 @@ def install(package: str) -> Path:
     TOOLS.mkdir(exist_ok=True)
     with _locked(TOOLS / "lock"):
         if not done.exists():
-            _npm_install(package, folder)
+            _npm_install(package, folder, overrides or {})
             done.touch()
     return folder
 
 
-def _npm_install(package: str, folder: Path) -> None:
+def _npm_install(package: str, folder: Path, overrides: dict[str, str]) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise NodeMissing("npm is not installed")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / "package.json").write_text(json.dumps({"private": True, "overrides": overrides}))
     command = [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--no-save", "--loglevel=error"]
+    if overrides:
+        command.append("--ignore-scripts")
     # The pinned programs run on the pinned Node, whatever the machine's own is.
     environment = {**os.environ, "npm_config_engine_strict": "false", "npm_config_update_notifier": "false"}
     try:

@@ -218,7 +218,7 @@ class Http:
         status, body = self.send(
             "POST", "/mcp", rpc(request_id, method, {**(params or {}), "_meta": META}), modern_headers(method, params)
         )
-        assert status == 200, body
+        assert status in (200, 400), body
         return message_of(body)
 
     def control(self, action: str, **rest: Any) -> dict[str, Any]:
@@ -230,8 +230,9 @@ class Http:
 def modern_headers(method: str, params: dict[str, Any] | None = None) -> dict[str, str]:
     """The headers 2026-07-28 wants beside the body."""
     headers = {"mcp-protocol-version": MODERN, "mcp-method": method}
-    if params and "name" in params:
-        headers["mcp-name"] = params["name"]
+    named = (params or {}).get("name", (params or {}).get("uri"))
+    if named is not None:
+        headers["mcp-name"] = named
     return headers
 
 

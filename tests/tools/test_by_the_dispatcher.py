@@ -9,6 +9,7 @@ import pytest
 
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl
+from computer_linker.dispatch.pause import HALTED_NAME
 from computer_linker.model.geometry import Rect
 from computer_linker.tools import ToolContext, ToolResult, toolbox
 
@@ -45,7 +46,8 @@ class Form:
 
 
 @pytest.fixture
-async def form(tmp_path: Path) -> AsyncIterator[Form]:
+async def form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Form]:
+    monkeypatch.setenv("COMPUTER_LINKER_HOME", str(tmp_path / "state"))
     made = Form(tmp_path / "home")
     yield made
     await made.ctx.aclose()
@@ -79,10 +81,16 @@ async def test_what_the_tools_do_is_in_the_history_and_what_they_type_is_not(for
     assert "my password" not in form.history
 
 
-async def test_nothing_acts_while_the_desktop_is_halted(form: Form) -> None:
-    (form.home / "desktop-halted").touch()
+async def test_nothing_acts_while_the_owner_has_halted_the_desktop(form: Form, tmp_path: Path) -> None:
+    """The halt is that of the owner's service, wherever the history of these tools is kept."""
+    assert (await form.use("keyboard", action="type", text="a")).ok
+    (tmp_path / "state").mkdir(mode=0o700)
+    halted = tmp_path / "state" / HALTED_NAME
+    halted.touch()
     refused = await form.use("keyboard", action="type", text="x")
-    assert refused.metadata["code"] == "aborted" and form.window.text == "", refused
+    assert refused.metadata["code"] == "aborted" and form.window.text == "a", refused
+    halted.unlink()
+    assert (await form.use("keyboard", action="type", text="b")).ok and form.window.text == "ab"
 
 
 async def test_two_acts_at_once_take_turns(form: Form) -> None:

@@ -18,12 +18,13 @@ from computer_linker.approvals.request import (
     Denied,
     NeedsInput,
     Preview,
+    no_answer,
     still_needs_a_yes,
 )
-from computer_linker.approvals.standing import MINUTES, extents_of, standing_of
+from computer_linker.approvals.standing import MINUTES, check_extent, standing_of
 from computer_linker.approvals.store import ApprovalStore
 from computer_linker.audit.faults import AuditUnavailable
-from computer_linker.errors import ConfigInvalid, ConfirmRequired, InvalidRequest, NoAnswer
+from computer_linker.errors import ConfigInvalid, ConfirmRequired
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.event import Approval, Way
 from computer_linker.model.principal import Principal
@@ -134,7 +135,7 @@ class Approvals:
         if standing is not None:
             return Yes(standing.approval, fresh, standing.id)
         await take_picture(fresh)
-        asked = self._open_question(fresh, who)
+        asked = self._open_request(fresh, who)
         was_shown, asked.is_dialog_over = asked.is_dialog_over, False
         asked.may_allow_in_dialog = self.may_allow_in_dialog(who, asked)
         dialog = [] if ask is None or was_shown or who.is_remote else [_dialog(ask, who)]
@@ -154,9 +155,11 @@ class Approvals:
         is_allowed = self.store.allows_client(who) or (who.proof == "bridge" and not who.is_remote)
         return is_allowed and asked.fits_a_dialog
 
-    def has_standing(self, call: Call, op: str, who: Principal) -> bool:
+    def has_standing(self, call: Call, who: Principal) -> bool:
         """Whether a standing yes may cover such a call; `confirm` decides it by what the call is for."""
-        mine = [one for one in self.store.standing if (one.principal, one.op, one.scope) == (who.id, op, call.scope)]
+        mine = [
+            one for one in self.store.standing if (one.principal, one.op, one.scope) == (who.id, call.op, call.scope)
+        ]
         return bool(mine)
 
     async def take(
@@ -166,6 +169,7 @@ class Approvals:
         asked = self.ledger.open(asked_id, time.monotonic())
         if asked is None:
             return None
+        check_extent(asked, answer)
         taken = self.answer(asked_id, answer, by, await self.record(asked, answer, by), minutes)
         if answer in ("same", "shape"):
             await self.save()
@@ -196,17 +200,22 @@ class Approvals:
         asked = self.ledger.open(asked_id, now)
         if asked is None:
             return None
+        check_extent(asked, answer)
+        answered = [asked]
         if answer == "no":
             self.ledger.deny(asked_id, now, Approval("no", by.who.id, by.way, event))
         else:
             given = Approval("yes", by.who.id, by.way, event, "once" if answer == "yes" else answer)
             if answer != "yes":
-                if answer not in extents_of(asked):
-                    raise InvalidRequest(f"{asked.op} of this caller can be allowed once only.")
-                self.store.add(standing_of(asked, answer, minutes, given))
-            self.ledger.approve(asked_id, now, given)
-        if asked_id in self._waiting:
-            self._waiting[asked_id].answered.set()
+                standing = standing_of(asked, answer, minutes, given)
+                self.store.add(standing)
+                # What it covers and waits already need not be asked about any more.
+                answered += [one for one in self.ledger.waiting(now) if one is not asked and standing.covers(one)]
+            for one in answered:
+                self.ledger.approve(one.id, now, given)
+        for one in answered:
+            if one.id in self._waiting:
+                self._waiting[one.id].answered.set()
         self._announce()
         return asked
 
@@ -220,11 +229,11 @@ class Approvals:
         return 0
 
     def waiting(self) -> list[ApprovalRequest]:
-        """The open questions."""
+        """The open requests."""
         return self.ledger.waiting(time.monotonic())
 
     async def changed(self) -> None:
-        """Return at the next change of the open questions."""
+        """Return at the next change of the open requests."""
         await self._changed.wait()
 
     @asynccontextmanager
@@ -243,17 +252,17 @@ class Approvals:
     async def take_response(self, asked_id: str, who: Principal, answer: Answer | None) -> None:
         """Take the answer of a repeated call. It counts only from the caller and connection that was asked.
 
-        A dialog that was closed or declined is no answer: others may still be asked, and the question stays open.
+        A dialog that was closed or declined is no answer: others may still be asked, and the request stays open.
         """
         asked = self.ledger.find(asked_id)
         if asked is None or asked.bound != who.bound or not asked.is_in_dialog:
-            raise ConfirmRequired("That question is no longer open. Send the request again without requestState.")
+            raise ConfirmRequired("That request is no longer open. Send the request again without requestState.")
         if answer is None or (answer != "no" and not self.may_allow_in_dialog(who, asked)):
             asked.is_dialog_over = True
             return
         await self.take(asked_id, answer, Answerer(who, "dialog"))
         if answer == "no":
-            # A no ends this call too; to run it would only put the same question again.
+            # A no ends this call too; to run it would only ask the same again.
             self.ledger.withdraw(asked)
             raise Denied(asked)
 
@@ -265,15 +274,15 @@ class Approvals:
             _refuse_if_over(asked)
         return self.ledger.spend_token(token, who, digest, time.monotonic())
 
-    def _open_question(self, fresh: ApprovalRequest, who: Principal) -> ApprovalRequest:
-        """Open the question, reusing the id of an identical open one that no call waits for."""
+    def _open_request(self, fresh: ApprovalRequest, who: Principal) -> ApprovalRequest:
+        """Open the request, reusing the id of an identical open one that no call waits for."""
         now = time.monotonic()
-        asked = self.ledger.open_question(who, fresh.digest, now)
+        asked = self.ledger.open_request(who, fresh.digest, now)
         if asked is not None and asked.id not in self._waiting:
             if asked.holds == fresh.holds:
                 asked.expires_at = now + WAIT_S
                 return asked
-            # It would show something else by now: an answer to the old question must not count for the new one.
+            # It would show something else by now: an answer to the old request must not count for the new one.
             self.ledger.withdraw(asked)
         self.ledger.ask(fresh)
         self._announce()
@@ -286,7 +295,7 @@ class Approvals:
         return [*self._approvers.values(), *offered]
 
     async def _wait(self, asked: ApprovalRequest, approvers: list["_Channel"]) -> None:
-        """Return at a yes. An unanswered question stays open: a person may still find it in the list."""
+        """Return at a yes. An unanswered request stays open: a person may still find it in the list."""
         is_over = False
         try:
             question = await self._ask_all(asked, approvers)
@@ -305,7 +314,7 @@ class Approvals:
             case "waiting":
                 raise still_needs_a_yes(asked, was_shown=asked.is_in_dialog)
             case _:
-                raise _no_answer(asked)
+                raise no_answer(asked)
 
     async def _ask_all(self, asked: ApprovalRequest, approvers: list["_Channel"]) -> NeedsInput | None:
         """Ask all approvers at once until one answers, all return without an answer, or the time is over."""
@@ -355,11 +364,11 @@ def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]
 
 
 def _refuse_if_over(asked: ApprovalRequest) -> None:
-    """Raise for a question that was denied or not answered in time."""
+    """Raise for a request that was denied or not answered in time."""
     if asked.state == "denied":
         raise Denied(asked)
     if asked.state == "expired":
-        raise _no_answer(asked)
+        raise no_answer(asked)
 
 
 def _yes_of(asked: ApprovalRequest) -> Yes:
@@ -380,11 +389,3 @@ def _dialog(ask: Approver, who: Principal) -> "_Channel":
         return "yes" if asked.may_allow_in_dialog else None
 
     return _Channel(put, Answerer(who, "dialog"))
-
-
-def _no_answer(asked: ApprovalRequest) -> NoAnswer:
-    return NoAnswer(
-        f"No answer came in time to the request for {asked.op}, so nothing was done.",
-        approvalId=asked.id,
-        answer="none",
-    )

@@ -16,7 +16,7 @@ from computer_linker.model.principal import Principal
 _MAX_WAITING = 200
 _MAX_IN_CONVERSATION = 20
 _ALWAYS_WAITING = 5
-"""Questions that a principal may always have, however many others wait."""
+"""Requests that a principal may always have, however many others wait."""
 _MAX_WRONG_TOKENS = 10
 _MAX_CHARACTERS = 64_000_000
 """Limit of all previews held at once."""
@@ -33,7 +33,7 @@ class Ledger:
         self._noes: dict[str, deque[float]] = {}
         """When the owner last said no to a principal, without a yes since."""
         self._wrong: dict[tuple[str, str, str], int] = {}
-        """Wrong tokens of each conversation that has one, so never more counters than questions."""
+        """Wrong tokens of each conversation that has one, so never more counters than requests."""
 
     def ask(self, asked: ApprovalRequest) -> None:
         """Queue a request for a person."""
@@ -41,7 +41,7 @@ class Ledger:
         self._refuse_when_quiet(asked)
         if not self._has_room_for(asked):
             raise ConfirmRequired(
-                "Too many confirmations are waiting. Answer some of them first: computer-linker approvals."
+                "Too many requests are waiting. Answer some of them first: computer-linker approvals."
             )
         self._asked[asked.id] = asked
 
@@ -105,7 +105,7 @@ class Ledger:
         """Return an unused approval of a request that was made without a token."""
         return self._without_token("approved", who, digest, now)
 
-    def open_question(self, who: Principal, digest: str, now: float) -> ApprovalRequest | None:
+    def open_request(self, who: Principal, digest: str, now: float) -> ApprovalRequest | None:
         """Return a waiting request that was made without a token."""
         return self._without_token("waiting", who, digest, now)
 

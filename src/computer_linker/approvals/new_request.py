@@ -22,7 +22,7 @@ _LONG = 100_000
 
 
 def new_request(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: float) -> tuple[ApprovalRequest, bytes]:
-    """The question about a request, its text not yet rendered, and the request's canonical bytes."""
+    """The approval request of a call, its text not yet rendered, and the canonical bytes of the call."""
     canonical = canonical_request(call.scope, op.name, call.target, call.input, call.options)
     digest, now = digest_of(canonical), time.monotonic()
     principal, session, connection = who.bound

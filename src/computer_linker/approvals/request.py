@@ -5,7 +5,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from computer_linker.errors import ConfirmRequired, Conflict, DeniedByPerson, ElementNotFound, LinkError, StaleReference
+from computer_linker.errors import (
+    ConfirmRequired,
+    Conflict,
+    DeniedByPerson,
+    ElementNotFound,
+    LinkError,
+    NoAnswer,
+    StaleReference,
+)
 from computer_linker.model.event import Approval
 from computer_linker.policy.visible_text import escaped
 
@@ -157,4 +165,13 @@ def still_needs_a_yes(asked: ApprovalRequest, *, was_shown: bool) -> ConfirmRequ
         digest=asked.digest,
         answer="none",
         approveWith=f"computer-linker approvals allow {asked.id}",
+    )
+
+
+def no_answer(asked: ApprovalRequest) -> NoAnswer:
+    """The refusal of a call whose request was shown and not answered in time."""
+    return NoAnswer(
+        f"No answer came in time to the request for {asked.op}, so nothing was done.",
+        approvalId=asked.id,
+        answer="none",
     )

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from computer_linker.approvals.request import ApprovalRequest, Preview
+from computer_linker.approvals.request import Answer, ApprovalRequest, Preview
+from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call
 from computer_linker.model.event import Approval, Way
@@ -136,6 +137,12 @@ def extents_of(asked: ApprovalRequest) -> tuple[Literal["same", "shape"], ...]:
     if asked.session == NO_SESSION or (asked.about is not None and asked.about.fault is not None):
         return ()
     return ("same", "shape") if asked.about is not None and has_shape(asked.about) else ("same",)
+
+
+def check_extent(asked: ApprovalRequest, answer: Answer) -> None:
+    """Raise InvalidRequest for an answer that this request cannot get."""
+    if answer in ("same", "shape") and answer not in extents_of(asked):
+        raise InvalidRequest(f"{asked.op} of this caller can be allowed once only.")
 
 
 def exact_digest(asked: ApprovalRequest) -> str:

@@ -25,7 +25,7 @@ PHRASES = {
     "browser.upload": "uploaded files", "browser.wait": "waited for a page", "client.remove": "took a client's setup back",
     "client.setup": "set up a client", "clipboard.read": "read the clipboard", "clipboard.write": "wrote the clipboard",
     "code.context": "looked at the project", "code.outline": "outlined", "code.search_symbols": "searched symbols in",
-    "codex.end": "an agent ended", "codex.list": "listed agent sessions", "codex.read": "read the agent session",
+    "codex.end": "its agent ended", "codex.list": "listed agent sessions", "codex.read": "read the agent session",
     "codex.run": "ran an agent in", "codex.start": "started an agent in", "codex.stop": "stopped the agent session",
     "command.list": "listed processes", "command.read": "read output of", "command.run": "ran", "command.send": "typed into",
     "command.start": "started", "command.stop": "stopped", "computer.explain": "asked what is allowed",
@@ -58,7 +58,8 @@ PHRASES = {
     "scope.remove": "removed the scope", "screen.capture": "took a screenshot of",
     "screen.capture_process": "took a picture of the process", "screen.capture_window": "took a picture of the window",
     "screen.list": "listed displays and windows", "screen.ocr": "read the text on", "screen.record": "recorded the screen",
-    "service.install": "installed the service", "service.uninstall": "uninstalled the service",
+    "service.install": "installed the service", "service.start": "started the service",
+    "service.uninstall": "uninstalled the service",
     "sessions.revoke": "ended sessions", "setup": "set this computer up", "stop": "stopped the service",
     "token.rotate": "made a new owner token", "tunnel.start": "opened a tunnel", "tunnel.stop": "closed the tunnel",
     "ui.tree": "read the controls of", "undo": "took a change back", "unpause": "let clients work again",
@@ -178,6 +179,8 @@ def approval_phrase(event: HistoryEvent) -> str | None:
 
 def _ended(event: HistoryEvent) -> str:
     summary = event["summary"]
+    if event["op"] in ("codex.run", "codex.end") and summary.get("status") not in (None, "completed"):
+        return _plain(str(summary["status"]))
     if summary.get("timedOut"):
         return "timed out"
     if summary.get("exitCode"):
@@ -197,6 +200,8 @@ def _object(event: HistoryEvent) -> str:
         return event["commandPreview"]
     if event["target"] not in (None, "", "."):
         return str(event["target"])
+    if event["op"] == "codex.end":
+        return str(event["summary"].get("sessionId") or "")
     if isinstance(undone := event["summary"].get("undone"), str):
         return short_id(undone)
     if event["scope"]:

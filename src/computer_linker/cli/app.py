@@ -20,7 +20,7 @@ _COMPLETE = "_COMPUTER_LINKER_COMPLETE"
 _FIRST = ("start", "setup", "status", "doctor", "scope", "client")
 """Commands in the short help: those a first run needs."""
 _REST = (
-    "hub", "approvals", "watch", "diagnose", "profile", "service", "proof",
+    "hub", "approvals", "watch", "diagnose", "service", "proof",
     "serve", "stdio", "op", "history", "process", "self_test", "sandbox", "completion",
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 _STAY_S = 1.0
 _CHUNK = 4096
-_KEYS = {"e": "same", "s": "shape"}
+_KEYS = {"m": "same", "s": "shape"}
 _PROGRAMS = ("WezTerm", "ghostty")
 
 
@@ -76,7 +76,7 @@ def _decide(item: "WaitingRequest", deadline: float) -> None:
         match key.split():
             case ["y"]:
                 note(_allow(item))
-            case [("e" | "s") as extent, *minutes] if _KEYS[extent] in {choice.answer for choice in item.choices}:
+            case [("m" | "s") as extent, *minutes] if _KEYS[extent] in {choice.answer for choice in item.choices}:
                 note(_allow(item, _KEYS[extent], *minutes[:1]))
             case ["n"]:
                 ask(approvals_deny, DenyInput(asked=item.id), Refused)

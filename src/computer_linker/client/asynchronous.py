@@ -13,11 +13,7 @@ from computer_linker.errors import TimedOut
 from computer_linker.model.base import Model
 
 DEADLINE_S = 120.0
-_CHOICES: dict[Decision, str] = {
-    "once": "Allow once",
-    "session": "Allow for this session and scope",
-    "no": "Do not allow",
-}
+_CHOICES: dict[Decision, str] = {"once": "Allow once", "no": "Do not allow"}
 Parts = Model | Mapping[str, Any] | None
 
 

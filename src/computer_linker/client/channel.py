@@ -9,7 +9,8 @@ from computer_linker import __version__
 VERSION = "2026-07-28"
 Report = Callable[[str, float, float | None], None]
 """Called with progress: a sentence, the amount done, and the total."""
-Decision = Literal["once", "session", "no"]
+Decision = Literal["once", "no"]
+"""`once` counts only where the owner allowed this client: computer-linker approvals allow-client computer-linker-python."""
 
 
 class ClientFailed(Exception):

@@ -65,21 +65,23 @@ class _DeviceQueue:
         return next((ticket for ticket in self.waiting if not is_over or ticket.key != self.holder), None)
 
 
+_MARKER_EVERY_S = 0.2
+
+
 class DeviceQueues:
-    """The device queues of this machine. A halt is stored in the state folder, so that only a person's resume ends it."""
+    """The device queues of one process. A halt is a file in the state folder: only a person's resume ends it, and it holds
+    for every process that acts on this desktop."""
 
     def __init__(self, marker: Path | None = None, times: Times = Times()) -> None:
         self._times = times
         self._queues: dict[str, _DeviceQueue] = {}
         self._marker = marker
-        self._is_halted: bool | None = None
+        self._is_halted = False
         self._person_at = 0.0
 
     @property
     def is_halted(self) -> bool:
-        if self._is_halted is None:
-            self._is_halted = self._marker is not None and self._marker.exists()
-        return self._is_halted
+        return self._is_halted or (self._marker is not None and self._marker.exists())
 
     @property
     def is_paused(self) -> bool:
@@ -100,6 +102,7 @@ class DeviceQueues:
         try:
             with anyio.CancelScope() as stop:
                 queue.stop, queue.yields, queue.by_hand = stop, yields, False
+                self._cancel_when_halted(queue, stop)
                 yield
         finally:
             queue.stop, now = None, time.monotonic()
@@ -109,6 +112,15 @@ class DeviceQueues:
             queue.notify()
         if stop.cancelled_caught:
             raise _taken() if queue.by_hand else _halted()
+
+    def _cancel_when_halted(self, queue: _DeviceQueue, stop: anyio.CancelScope) -> None:
+        """Cancel the running act when another process halts the desktop."""
+        if queue.stop is not stop or self._marker is None:
+            return
+        if self._marker.exists():
+            stop.cancel()
+        else:
+            asyncio.get_running_loop().call_later(_MARKER_EVERY_S, self._cancel_when_halted, queue, stop)
 
     def halt(self) -> int:
         """Stop the running act, abort all waiting calls, and admit none until `resume`; return how many were ended."""
@@ -194,7 +206,8 @@ class DeviceQueues:
             later = [
                 moment for moment in (quiet_at, queue.lease_until, queue.held_since + self._times.turn) if moment > now
             ]
-            await _within(queue.changed, min([deadline, *later]) - now)
+            most = _MARKER_EVERY_S if self._marker is not None else self._times.queue
+            await _within(queue.changed, min([deadline, now + most, *later]) - now)
 
 
 async def _within(event: asyncio.Event, seconds: float) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
@@ -47,7 +48,7 @@ from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import signature
 from computer_linker.registry.spelling import read_arguments, read_wire
-from computer_linker.services import Services
+from computer_linker.services import Fact, Services
 
 log = logging.getLogger(__name__)
 
@@ -78,12 +79,14 @@ class Dispatcher:
         services: Services,
         computer: Computer,
         audit: AuditLog,
+        halted: Path | None = None,
     ) -> None:
+        """`halted` is the marker of a halt, where it is not in the state folder of these services."""
         self.catalog = catalog
         self.services = services
         self.computer = computer
         self.audit = audit
-        self.queues = DeviceQueues(services.home / HALTED_NAME)
+        self.queues = DeviceQueues(halted or services.home / HALTED_NAME)
         self.person = PersonWatch(computer, self.queues)
         self.pause = Pause(services.home)
         self.routes: Routes | None = None
@@ -136,11 +139,12 @@ class Dispatcher:
         await self._close(event, started)
         return Reply(answer)
 
-    async def note(self, name: str, principal: Principal, notes: Mapping[str, str | int]) -> str:
+    async def note(
+        self, name: str, principal: Principal, notes: Mapping[str, Fact], scope: str = "", parent: str | None = None, /
+    ) -> str:
         """Record what the service itself did about a principal; the id of the event."""
-        event = new_event("", name, principal, None)
-        event.ok, event.effect = True, "confirmed"
-        event.summary.update(notes)
+        event = new_event(scope, name, principal, parent)
+        event.ok, event.effect, event.summary = True, "confirmed", dict(notes)
         await self._close(event, time.perf_counter())
         return event.operation_id
 

@@ -88,7 +88,8 @@ class Member:
         self._times = times
         self._hubs = {hub.fingerprint: hub for hub in joined.hubs}
         self._epoch = secrets.token_hex(16)
-        self._ledger = Ledger()
+        # One for each hub: none may read or cancel another's calls, or use up what another may send.
+        self._ledgers = {hub: Ledger() for hub in self._hubs}
         self._facts = machine_facts()
         self._links = self._announced = 0
         self._announce_soon = asyncio.Event()
@@ -117,7 +118,8 @@ class Member:
     async def aclose(self, *, leaving: bool = False) -> None:
         """Disconnect, and announce whether the machine stops or leaves."""
         await cancel(self._background)
-        await self._ledger.aclose()
+        for ledger in self._ledgers.values():
+            await ledger.aclose()
         if self.link.is_up:
             await self._send_rest()
             await self._announce_end("leaves" if leaving else "stops")
@@ -251,34 +253,31 @@ class Member:
             hub = self._hubs.get(message.signer)
             assert hub is not None, "opened() lets no other key through"
             request = _request(message)
-            self._check(request)
+            self._check(request, hub)
             match request:
                 case CallBody():
                     self._run(request, hub)
                 case ResendBody():
                     self.feeds[hub.fingerprint].rewind(request.first)
                 case _:
-                    self._ledger.cancel(f"{hub.fingerprint}:{request.key}")
+                    self._ledgers[hub.fingerprint].cancel(request.key)
         except LinkError as error:
             await self._refuse(error, hub)
             if hub is not None and isinstance(request, CallBody):
                 self._spawn(self._send_answer(request, hub, self._refusal(request, hub, error)))
 
-    def _check(self, request: Addressed) -> None:
+    def _check(self, request: Addressed, hub: AllowedHub) -> None:
         if request.to != self._signer.fingerprint:
             raise PermissionDenied("This request is for another machine.", rule="another_machine")
         request.check_time()
         if request.epoch != self._epoch:
             raise PermissionDenied("This machine has started anew since it was asked.", rule="restarted")
         # Stored longer than any allowed clock difference could let it through again.
-        self._ledger.spend(request.nonce, request.until + 300)
+        self._ledgers[hub.fingerprint].spend(request.nonce, request.until + 300)
 
     def _run(self, request: CallBody, hub: AllowedHub) -> None:
-        act = self._ledger.act(
-            # The key includes the hub: no hub may read or cancel another hub's calls.
-            f"{hub.fingerprint}:{request.key}",
-            request.until + 300,
-            lambda: self._performed(request, hub),
+        act = self._ledgers[hub.fingerprint].act(
+            request.key, request.until + 300, lambda: self._performed(request, hub)
         )
         self._spawn(self._answer(request, hub, act))
 

@@ -13,7 +13,7 @@ PLAIN = frozenset(
     """
     ls cat head tail wc cut tr nl tac rev fold paste join comm cmp basename dirname realpath readlink stat du df od
     md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum seq sleep echo printf true false test [ pwd uname
-    whoami id which expand unexpand numfmt nproc arch tsort base64 grep egrep fgrep jq
+    which expand unexpand numfmt nproc arch tsort base64 grep egrep fgrep jq
     """.split()
 )
 """They have no option that writes a file or starts a program."""

@@ -14,6 +14,10 @@ _REPEATED = frozenset({"problems", "field", "rule", "unknown", "errno"})
 """Details of an error that its message has already."""
 
 
+_BESIDE_STEPS = Text(quiet=frozenset({"failed"}), empty="")
+"""What a batch answers beside its steps; which of them failed is seen there."""
+
+
 class ModelText:
     """Renders envelopes by the definitions of their operations."""
 
@@ -47,7 +51,7 @@ class ModelText:
             f"[{number}] {step.get('op', '')}\n{_failure(step) if step.get('ok') is False else self._success(step, None)}"
             for number, step in enumerate(data["results"], 1)
         ]
-        rest = render({name: value for name, value in data.items() if name != "results"}, Text(empty=""))
+        rest = render({name: value for name, value in data.items() if name != "results"}, _BESIDE_STEPS)
         return "\n".join([*shown, *([rest] if rest else [])])
 
 

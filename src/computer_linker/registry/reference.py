@@ -121,7 +121,7 @@ class Answers:
             lines += [
                 f"Its answer, rendered as `{name}`:",
                 "",
-                f"```{'json' if name == 'json' else 'text'}",
+                "```text",
                 cut,
                 "```",
                 "",

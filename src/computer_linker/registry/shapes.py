@@ -108,6 +108,15 @@ def _events(events: Any) -> str:
     )
 
 
+def _artifact(artifact: Any) -> str:
+    title = f' "{artifact["title"]}"' if artifact.get("title") else ""
+    return f"{artifact['id']} {artifact['kind']}{title}, {artifact['size']} bytes"
+
+
+def _artifacts(artifacts: Any) -> str:
+    return "\n".join(_artifact(artifact) for artifact in artifacts)
+
+
 PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine"}))
 PAGES = Text({"files": _pages})
 OUTPUT = Text({"stdout": verbatim}, head=_output_head)
@@ -128,4 +137,5 @@ TEXT = Text({"text": verbatim})
 OUTLINE = Text({"outline": verbatim}, quiet=frozenset({"nodes"}))
 ELEMENTS = Text({"nodes": _elements, "elements": _elements}, empty="no elements")
 EVENTS = Text({"events": _events}, quiet=frozenset({"view", "suggestions"}), empty="no events")
+ARTIFACTS = Text({"artifact": _artifact, "artifacts": _artifacts, "text": verbatim}, empty="no artifacts")
 DIGEST = Text(always=frozenset({"sha256", "mode"}))

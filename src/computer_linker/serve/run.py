@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from computer_linker import __version__
 from computer_linker import home as places
 from computer_linker.approvals.terminal import TerminalApprovals
+from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.config.private import FILE_MODE, make_folder
 from computer_linker.config.store import ensure
 from computer_linker.errors import CannotServe, LinkError
 from computer_linker.serve.control import Controls
+from computer_linker.serve.owner_calls import owner_principal
 from computer_linker.serve.private_socket import PrivateSocket
 from computer_linker.service.actions import service_actions
 from computer_linker.service.app import App, open_app
@@ -135,8 +138,10 @@ async def _serve(
             await introspection.tunnels.start(http.tunnel)
         await peers.start()
         await fleet.start()
-        if http is not None and http.listening is not None:
-            http.listening(listeners(app.services))
+        if http is not None:
+            await _note_start(app, lifetime.bound_url)
+            if http.listening is not None:
+                http.listening(listeners(app.services))
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (private, bridge), stop, idle_exit_s)))
         async with boundary_found_out(app):
@@ -153,6 +158,14 @@ async def _serve(
 def _ensure(home: Path) -> None:
     if ensure(home, secrets.token_urlsafe(32)):
         log.warning("the state folder %s is new and has no scopes, so clients can do nothing", home)
+
+
+async def _note_start(app: App, address: str | None) -> None:
+    """Record that the owner started a service that others can reach; one that a client starts on demand is no act of theirs."""
+    try:
+        await app.dispatcher.note("service.start", owner_principal(), {"address": address, "version": __version__})
+    except AuditUnavailable as error:
+        log.error("the start is not in the history: %s", error.message)
 
 
 async def _until_stopped(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -> None:

@@ -63,6 +63,7 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         await _make_files_safe(home, services, machine)
         dispatcher = Dispatcher(catalog, services, machine, services.use(AuditStore))
         services.provide(Dispatcher, dispatcher)
+        services.note = dispatcher.note
         approvals = services.use(Approvals)
         approvals.record = partial(_record_answer, dispatcher)
         hold_desktop = partial(dispatcher.queues.hold, "desktop", yields=False)

@@ -1,6 +1,7 @@
 """The operation catalogue as clients see it: schemas and signatures, each built once, and what can be used here."""
 
 import asyncio
+import re
 import time
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -94,8 +95,9 @@ class Catalogue:
         for pattern in patterns:
             fitting = [op for name, op in self._catalog.by_name.items() if fnmatchcase(name, pattern)]
             if not fitting:
+                is_name = re.fullmatch(r"[\w.*?-]{1,80}", pattern, re.ASCII) is not None
                 raise InvalidRequest(
-                    f"There is no operation {pattern[:80]!r}.",
+                    f"There is no operation {pattern}." if is_name else "There is no operation of that name.",
                     field="operations",
                     similar=similar(pattern, self._catalog.by_name),
                 )

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from computer_linker.config.runtime import state_inside
+from computer_linker.config.runtime import forbidden_root, state_inside
 from computer_linker.config.schema import Config
 from computer_linker.config.store import exists
 from computer_linker.errors import ConfigInvalid
@@ -16,7 +16,10 @@ def cautions(folders: list[str], home: Path, *, scope: str | None = None, merges
 
     `merges`: a folder that is exposed already gets no second scope.
     """
-    return [sentence for folder in folders for sentence in _of(folder, home, scope, merges=merges)]
+    state = Path(os.path.realpath(home))
+    # What cannot be exposed at all is refused, and needs no warning.
+    exposable = [folder for folder in folders if Path(folder).is_dir() and forbidden_root(folder, state) is None]
+    return [sentence for folder in exposable for sentence in _of(folder, home, scope, merges=merges)]
 
 
 def _of(folder: str, home: Path, scope: str | None, *, merges: bool) -> Iterator[str]:

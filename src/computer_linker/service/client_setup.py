@@ -5,9 +5,12 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from computer_linker.config.schema import Config
+from computer_linker.model.base import Model
 from computer_linker.transports.mcp.profiles import PROFILES
 
 NAME = "computer-linker"
@@ -147,23 +150,38 @@ def _connection_notes(address: str | None, tunnel_id: str | None) -> list[str]:
     return [missing, approve]
 
 
+class ConnectionProfile(Model):
+    """Which computer this is and how it is reached."""
+
+    machine_id: str
+    machine_name: str
+    stdio: str
+    environment: dict[str, str]
+    local_mcp_url: str
+    local_api_url: str
+    public_mcp_url: str | None
+    public_api_url: Annotated[None, Field(description="Always null: a public name reaches /mcp and nothing else.")] = (
+        None
+    )
+    authorization: Annotated[str | None, Field(description="The header; the token left out unless it is asked for.")]
+    running: bool
+
+
 def connection_profile(
     config: Config, home: Path, local_url: str | None, *, show_token: bool = False
-) -> dict[str, Any]:
+) -> ConnectionProfile:
     """This computer's identity and addresses, for clients that use several computers."""
     local = local_address(config, local_url).removesuffix("/mcp")
     public = config.public_base_url.rstrip("/") if config.public_base_url else None
     token = config.owner_token if show_token else _HIDDEN
-    return {
-        "machineId": config.machine_id,
-        "machineName": config.machine_name,
-        "stdio": shlex.join([*program(), "stdio"]),
-        "environment": environment(home),
-        "localMcpUrl": f"{local}/mcp",
-        "localApiUrl": f"{local}/api/v1/control",
-        "publicMcpUrl": None if public is None else f"{public}/mcp",
-        # A public name reaches /mcp and nothing else.
-        "publicApiUrl": None,
-        "authorization": None if config.owner_token is None else f"Bearer {token}",
-        "running": local_url is not None,
-    }
+    return ConnectionProfile(
+        machine_id=config.machine_id,
+        machine_name=config.machine_name,
+        stdio=shlex.join([*program(), "stdio"]),
+        environment=environment(home),
+        local_mcp_url=f"{local}/mcp",
+        local_api_url=f"{local}/api/v1/control",
+        public_mcp_url=None if public is None else f"{public}/mcp",
+        authorization=None if config.owner_token is None else f"Bearer {token}",
+        running=local_url is not None,
+    )

@@ -10,8 +10,11 @@ from typing import Any, Self
 from computer_linker import operations
 from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
+from computer_linker.computer.remote.computer import RemoteComputer
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.dispatch.pause import HALTED_NAME
+from computer_linker.home import state_home
 from computer_linker.model.envelope import Call, Reply, error_in
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -40,7 +43,9 @@ class Session:
         services, catalog = Services(folder, lambda: config), collect(operations)
         services.provide(Computer, computer)
         services.provide(Catalog, catalog)
-        dispatcher = Dispatcher(catalog, services, computer, services.use(AuditStore))
+        # `halt` is the owner's, on this computer: it holds for tools as for the service's clients.
+        halted = None if isinstance(computer, RemoteComputer) else Path(state_home()) / HALTED_NAME
+        dispatcher = Dispatcher(catalog, services, computer, services.use(AuditStore), halted)
         who = Principal(
             id=f"local:{getpass.getuser()}", proof="local_user", session=session_id, connection=session_id, client="tools"
         )  # fmt: skip

@@ -9,10 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
+from computer_linker.serve.owner_calls import OwnerCalls
 from support.agents import environ_for, road_with, until_over
 from support.agents_road import AGENTS, agent_on, agent_road, agent_scope, command
 from support.children import children_of_this_process
-from support.road import LOCAL
+from support.road import LOCAL, OWNER, Road
 from support.service import Http, is_alive, serving, wait_for, write_config
 
 pytestmark = pytest.mark.anyio
@@ -67,11 +68,31 @@ async def test_a_session_is_read_while_it_runs(tmp_path: Path, agent: str) -> No
         assert any("first-output" in each.get("output", "") for each in events), (events, model.requests[1:])
         model.let_go()
         state = await until_over(road, session)
+        recorded = (await until_recorded(road, session))["events"]
+        turn = next(each for each in recorded if each["op"] == "codex.start")
+        (end,) = [each for each in recorded if each["op"] == "codex.end"]
+        assert (end["parent"], end["summary"]["status"]) == (turn["operationId"], "completed")
+        assert turn["summary"]["sessionId"] == session and not str(turn["boundary"]).startswith("[")
+        (group,) = (await road.data("history.sessions"))["codexSessions"]
+        assert group["sessionId"] == session and {"codex.start", "codex.read", "codex.end"} <= set(group["operations"])
+        told = await OwnerCalls(road.app.dispatcher).call("history.show", {"operation": end["operationId"]}, OWNER)
+        stored = told.envelope["data"].stored
+        assert (stored.id, stored.status, stored.output) == (session, "completed, exit 0", "over now")
     assert (state["status"], state["exitCode"], state["finalMessage"]) == ("completed", 0, "over now")
     assert [each["seq"] for each in state["events"]] == list(range(len(state["events"])))
     ended = [each for each in state["events"] if each["type"] == "command" and each["status"] == "completed"]
     assert [each["exitCode"] for each in ended] == [0]
     assert state["usage"]["input_tokens"] > 0
+
+
+async def until_recorded(road: Road, session: str) -> dict[str, Any]:
+    """The history of a session, once its end is in it."""
+    with anyio.fail_after(30):
+        while True:
+            told = await road.data("history.timeline", input={"query": f"handle:{session}"})
+            if any(each["op"] == "codex.end" for each in told["events"]):
+                return told
+            await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -53,14 +53,13 @@ def provide_desktop(computer: Computer, environ: Mapping[str, str]) -> None:
 
 
 def _provide_linux(computer: Computer, environ: Mapping[str, str]) -> None:
+    from computer_linker.computer.local.linux.desktop_session import desktop_session
+
+    session = desktop_session(environ)
+    environ = session.environ
     wayland, x11 = environ.get("WAYLAND_DISPLAY"), environ.get("DISPLAY")
     if not wayland and not x11:
-        _without(
-            computer,
-            UnsupportedPlatform,
-            "There is no desktop session here: neither DISPLAY nor WAYLAND_DISPLAY is set.",
-            "Start the service inside the desktop session.",
-        )
+        _without(computer, UnsupportedPlatform, session.reason, "Start the service inside the desktop session.")
         from computer_linker.computer.local.linux.facts import LinuxFacts
 
         computer.provide("facts", LinuxFacts("none", environ), backend="linux")

@@ -14,7 +14,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import Description, KeptArtifact, Kind, Label, Metadata, MimeType, facts
 from computer_linker.operations.artifact.intake import file_content
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class AttachInput(Model):
@@ -31,6 +31,7 @@ class AttachInput(Model):
     "artifact.attach",
     needs={Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.ARTIFACTS,
     on="any",
     boundary="path-enforced",
     examples=[

@@ -12,7 +12,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.operations.artifact.answer import KeptArtifact, Label, facts
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _OPERATIONS = {"display": "screen.capture", "window": "screen.capture_window", "process": "screen.capture_process"}
 
@@ -29,6 +29,7 @@ class CaptureInput(Model):
     "artifact.capture",
     needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.ARTIFACTS,
     on="computer",
     deadline_s=30,
     facets=("screen",),

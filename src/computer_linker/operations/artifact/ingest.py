@@ -15,7 +15,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.json_text import read_json
 from computer_linker.operations.artifact.answer import Description, KeptMany, Kind, Label, Metadata, MimeType, facts
 from computer_linker.operations.artifact.intake import file_content
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_MANIFEST = 1_000_000
 _MAX_TOTAL = 128 * 1024 * 1024
@@ -40,6 +40,7 @@ class IngestInput(Model):
     "artifact.ingest",
     needs={Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.ARTIFACTS,
     deadline_s=120,
     examples=[
         Example(

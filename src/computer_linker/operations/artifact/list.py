@@ -12,7 +12,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts, Kind, Label, facts
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class ListInput(Model):
@@ -35,6 +35,7 @@ class ArtifactPage(Model):
     "artifact.list",
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
+    text=shapes.ARTIFACTS,
     on="any",
     examples=[Example("The newest artifacts.", {"options": {"limit": 5}})],
 )

@@ -34,7 +34,7 @@ class ArtifactContent(Model):
     "artifact.read",
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
-    text=shapes.TEXT,
+    text=shapes.ARTIFACTS,
     on="any",
     examples=[Example("Read one artifact.", {"target": "art_0123456789abcdef01234567"}, runs=False)],
 )

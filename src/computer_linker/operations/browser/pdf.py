@@ -4,13 +4,14 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import KeptInput, PageFile, keep, made, page_of
 from computer_linker.providers.browser.page import look
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 @operation(
     "browser.pdf",
     needs={Capability.COMMAND_RUN, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.ARTIFACTS,
     boundary="sandboxed",
     examples=[Example("Keep the page as a PDF.", {}, runs=False)],
 )

@@ -66,7 +66,10 @@ async def codex_run(
     summary = turn.diff_summary
     ctx.effect = "partial" if turn.status != "completed" else "unverifiable" if summary is None else "confirmed"
     ctx.note(
-        exitCode=turn.exit_code, status=turn.status, changedFiles=None if summary is None else summary.changed_files
+        exitCode=turn.exit_code,
+        status=turn.status,
+        outputBytes=len(turn.stdout) + len(turn.stderr),
+        changedFiles=None if summary is None else summary.changed_files,
     )
     limit = ctx.scope.policy.max_output_bytes
     diff = agents_of(ctx).sessions.diff(session.session_id)[:limit] if options.include_diff and summary else None

@@ -14,7 +14,7 @@ from computer_linker.operations.artifact.answer import ArtifactFacts, facts
 from computer_linker.policy.engine import holds
 from computer_linker.providers.recording.recorder import Order, Recording, Recordings
 from computer_linker.providers.shots import find_display
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class RecordInput(Model):
@@ -43,6 +43,7 @@ class ScreenRecording(Model):
     "screen.record",
     needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    text=shapes.ARTIFACTS,
     on="computer",
     deadline_s=90,
     facets=("screen",),

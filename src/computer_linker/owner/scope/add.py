@@ -49,7 +49,7 @@ def _text(scope: Scope) -> Iterator[Shown]:
     "scope.add",
     effect=Effect.CHANGE,
     text=_text,
-    cautions=lambda input, home: cautions([input.folder] if input.folder else [], home),
+    cautions=lambda input, home: cautions([input.folder] if input.folder else [], home, scope=input.id),
     examples=[
         Example("Expose a folder, with commands.", {"input": {"folder": "/home/me/code", "shell": True}}, runs=False),
         Example("Expose the screen.", {"input": {"computer": True}}),

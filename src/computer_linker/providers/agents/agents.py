@@ -46,7 +46,7 @@ from computer_linker.providers.git.run import Git
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.records import now
 from computer_linker.providers.processes.runner import Runner
-from computer_linker.services import Services
+from computer_linker.services import Fact, Services
 from computer_linker.undo.journal import UndoJournal
 
 log = logging.getLogger(__name__)
@@ -81,6 +81,7 @@ class Agents:
         self._git = services.use(Git)
         self._journal = services.use(UndoJournal)
         self._shadow = Shadow(place / "shadow")
+        self._note = services.note
         self._running: dict[str, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -248,6 +249,23 @@ class Agents:
             running.live.close()
             running.prepared.plan.release()
             self._remember(running.session)
+        if order.op == "codex.start":
+            await self._note_end(order, running.session)
+
+    async def _note_end(self, order: Order, session: Session) -> None:
+        """Record the end of a turn that its call did not wait for: the history links the session, where its output is kept."""
+        turn = session.last
+        facts: dict[str, Fact] = {
+            "sessionId": session.session_id,
+            "status": turn.status,
+            "exitCode": turn.exit_code,
+            "outputBytes": len(turn.stdout) + len(turn.stderr),
+            "changedFiles": None if turn.diff_summary is None else turn.diff_summary.changed_files,
+        }
+        try:
+            await self._note("codex.end", order.principal, facts, session.scope, turn.operation_id)
+        except LinkError as error:
+            log.error("the end of %s is not in the history: %s", session.session_id, error.message)
 
     async def _with_changes(self, turn: Turn, session: Session, cwd: RootedPath) -> Turn:
         """The turn with its changes, found by comparing the folder with the snapshot taken before."""

@@ -11,11 +11,16 @@ from typing import Any
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.agents.events import MAX_OUTPUT, Event, Progress, changes_of, clip
 from computer_linker.providers.agents.program import Ask, Line, Problem, not_understood
+from computer_linker.providers.processes.confinement import OwnPlace
 
 _PASSED = (
     "OPENAI_API_KEY", "CODEX_API_KEY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 )  # fmt: skip
 _LOGIN = ("401", "unauthorized", "not logged in", "codex login", "missing environment variable", "refresh token")
+_LENT = (
+    "auth.json", ".credentials.json", "config.toml", ".env", "AGENTS.md", "AGENTS.override.md", "rules", "skills", "prompts",
+)  # fmt: skip
+"""What Codex needs of the owner's folder: login, settings and instructions, but none of the conversations there."""
 _OFF = ("hooks", "plugins", "apps", "computer_use", "browser_use", "daemon_auto_start")
 _ALWAYS = (
     'approval_policy="never"',
@@ -56,7 +61,9 @@ class Codex:
         argv.append("-")
         passed = {name: environ[name] for name in _PASSED if name in environ}
         held = "writes" if ask.network and ask.mode == "workspace-write" else "writes, network"
-        return Line(argv, {**passed, "CODEX_HOME": home}, home, f"codex {ask.mode}: {held} of its commands")
+        holds = f"codex {ask.mode}: {held} of its commands"
+        shown = _shown(home, state) if ask.has_own_root else ()
+        return Line(argv, {**passed, "CODEX_HOME": home}, home, holds, shown=shown)
 
     def check(self, environ: Mapping[str, str]) -> None:
         home = _home(environ)
@@ -159,6 +166,13 @@ def _todo(items: Any) -> str:
 def _home(environ: Mapping[str, str]) -> str:
     """The owner's Codex folder, from the service's own environment; never from a workspace."""
     return os.path.realpath(environ.get("CODEX_HOME") or f"{environ.get('HOME') or Path.home()}/.codex")
+
+
+def _shown(home: str, state: Path) -> tuple[OwnPlace, ...]:
+    """What Codex sees of the owner's folder, and the caller's own conversations in place of all others."""
+    lent = [OwnPlace(os.path.realpath(f"{home}/{name}"), f"{home}/{name}") for name in _LENT]
+    conversations = OwnPlace(str(state / "codex"), f"{home}/sessions")
+    return (conversations, *(place for place in lent if Path(place.source).exists()))
 
 
 def _refuse_place(home: str) -> None:

@@ -3,13 +3,14 @@
 import os
 import re
 import tempfile
+from hashlib import blake2b
 from pathlib import Path
 
 from computer_linker.errors import NotFound, PermissionDenied, ProviderUnavailable
 from computer_linker.model.capability import Capability
 from computer_linker.providers.agents.order import Order
 from computer_linker.providers.agents.program import AgentProgram, Ask, Line
-from computer_linker.providers.processes.confinement import ProgramAccess
+from computer_linker.providers.processes.confinement import OwnPlace, ProgramAccess
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
 from computer_linker.providers.processes.runner import Limits, Runner
 from computer_linker.providers.sandbox.boundary import SpawnPlan
@@ -33,13 +34,19 @@ class AgentLauncher:
             mode=order.mode,
             network=scope.policy.network,
             is_confined=boundary.holds,
+            has_own_root=boundary.kind == "bubblewrap",
             where=order.cwd_path,
             model=order.model,
             thread_id=None if order.session is None else order.session.thread_id,
         )
-        line = program.line(ask, self._preparation.environ, self._homes / scope.id)
+        line = program.line(ask, self._preparation.environ, self._homes / scope.id / _folder_of(order))
         program_access = ProgramAccess(
-            writes=order.mode == "workspace-write", network=True, own=(line.home,), env=line.env, nests=bool(line.holds)
+            writes=order.mode == "workspace-write",
+            network=True,
+            own=line.shown or (OwnPlace(line.home, line.home),),
+            hides=(line.home,) if line.shown else (),
+            env=line.env,
+            nests=bool(line.holds),
         )
         request = CommandRequest(
             scope, order.principal, order.roots, order.cwd, line.argv, program_access=program_access,
@@ -54,7 +61,7 @@ class AgentLauncher:
                 remedy="Install bubblewrap: apt-get install bubblewrap",
             )
         program.check(self._preparation.environ)
-        _make_own_folder(line.home, line.scripts)
+        _make_own_folder(line)
         prepared = await self._preparation.prepare(request)
         if line.holds:
             prepared.boundary = line.holds if prepared.boundary == "none" else f"{prepared.boundary}; {line.holds}"
@@ -108,10 +115,17 @@ def _refuse_changeable(path: str, order: Order) -> None:
         )
 
 
-def _make_own_folder(folder: str, scripts: dict[str, str]) -> None:
+def _folder_of(order: Order) -> str:
+    """The name of the folder for the conversations of one principal: that of the session which is continued."""
+    principal = order.principal.id if order.session is None else order.session.principal
+    return blake2b(principal.encode(), digest_size=12).hexdigest()
+
+
+def _make_own_folder(line: Line) -> None:
     """Create the agent's own folder and rewrite its scripts, whatever an earlier turn left there."""
+    folder = line.shown[0].source if line.shown else line.home
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in scripts.items():
+    for name, text in line.scripts.items():
         # Written by descriptor and replaced atomically: the agent's commands may write here, or be executing it now.
         fd, fresh = tempfile.mkstemp(prefix=f".{name}-", dir=folder)
         with os.fdopen(fd, "w") as file:

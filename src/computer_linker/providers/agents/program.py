@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from computer_linker.providers.agents.events import Event
+from computer_linker.providers.processes.confinement import OwnPlace
 
 Mode = Literal["read-only", "workspace-write"]
 
@@ -24,6 +25,8 @@ class Ask:
     model: str | None = None
     thread_id: str | None = None
     """The conversation to continue."""
+    has_own_root: bool = False
+    """The boundary gives it a file tree of its own, in which its home can hold other things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Line:
     env: dict[str, str]
     home: str
     """Where it stores its login and its conversations; only it writes there."""
+    shown: tuple[OwnPlace, ...] = field(default=(), kw_only=True)
+    """All that it sees of its home; empty for the home itself. So it finds no conversation of another caller."""
     holds: str
     """What the agent's own sandbox enforces on its commands; empty when it has none."""
     warnings: list[str] = field(default_factory=list)

@@ -20,7 +20,7 @@ from computer_linker.model.scope import Scope
 from computer_linker.policy.programs import find_program
 from computer_linker.providers.browser.answers import INSTALL
 from computer_linker.providers.browser.session import Command, Session
-from computer_linker.providers.processes.confinement import ProgramAccess
+from computer_linker.providers.processes.confinement import OwnPlace, ProgramAccess
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
 from computer_linker.providers.processes.runner import Runner
 from computer_linker.services import Services
@@ -204,7 +204,7 @@ class Browsers:
             writes=False,
             # Its only network is the proxy: inside the sandbox there is no other.
             network=False,
-            own=(str(folder),),
+            own=(OwnPlace(str(folder), str(folder)),),
             env=_environment(folder, port) | {"AGENT_BROWSER_SOCKET_DIR": str(sockets)},
             through=through,
         )

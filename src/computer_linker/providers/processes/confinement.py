@@ -4,11 +4,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from computer_linker.computer.facets.files import Files
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
+
+
+class OwnPlace(NamedTuple):
+    """A folder or file of a program, and the absolute path at which it sees it."""
+
+    source: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +26,10 @@ class ProgramAccess:
     writes: bool
     """Whether the working folder may be written; everything else of the scope is read-only to it."""
     network: bool
-    own: tuple[str, ...] = ()
-    """Absolute paths of the program's own folders."""
+    own: tuple[OwnPlace, ...] = ()
+    """The program's own folders and files."""
+    hides: tuple[str, ...] = ()
+    """Folders of which it sees only what of its own lies there."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables the service sets, besides those a caller may set."""
     nests: bool = False
@@ -43,13 +53,14 @@ def confinement_for(
         writable=(working,) if access.writes else (),
         readable=others if access.writes else (*others, working),
         own=own_folders(access, held),
+        emptied=access.hides,
         nests=access.nests,
     )
 
 
 def own_folders(access: ProgramAccess, held: list[int]) -> tuple[Folder, ...]:
     """The program's own folders, held by descriptor."""
-    return tuple(Folder(_opened(path, held), path) for path in access.own)
+    return tuple(Folder(_opened(place.source, held), place.path) for place in access.own)
 
 
 def _working_folder(access: ProgramAccess, where: str, cwd: RootedPath, files: Files, held: list[int]) -> Folder:
@@ -63,6 +74,6 @@ def _working_folder(access: ProgramAccess, where: str, cwd: RootedPath, files: F
 
 
 def _opened(path: str, held: list[int]) -> int:
-    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     held.append(fd)
     return fd

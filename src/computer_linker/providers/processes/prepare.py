@@ -290,8 +290,10 @@ class Preparation:
     ) -> Confinement:
         access = request.access
         if access == "hidden":
-            own = () if request.program_access is None else own_folders(request.program_access, held)
-            return replace(place, programs=programs, own=own)
+            program = request.program_access
+            own = () if program is None else own_folders(program, held)
+            emptied = () if program is None else program.hides
+            return replace(place, programs=programs, own=own, emptied=emptied)
         if request.program_access is not None:
             cwd = request.cwd
             others = tuple(self._folder(root, held) for root in request.roots if cwd.parts or root.root != cwd.root)

@@ -84,6 +84,8 @@ class Confinement:
     """Read-only places of the program itself, such as the folder of its interpreter."""
     hidden: tuple[str, ...] = ()
     """Folders never shown even inside a root: the service's own state."""
+    emptied: tuple[str, ...] = ()
+    """Folders that are empty but for the program's own things in them (bubblewrap only)."""
     own: tuple[Folder, ...] = ()
     """The program's own folders, such as its login; writable, and mounted over everything that closes names."""
     nests: bool = False

@@ -66,6 +66,8 @@ def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
         _tools(root, confinement)
         for folder in (*confinement.readable, *confinement.writable):
             _folder(root, folder, confinement, masks[folder])
+        for path in confinement.emptied:
+            root.add(5, Mount("room", path))
         for folder in confinement.own:
             root.show(6, folder.fd, folder.path, read_only=False)
         for path in confinement.hidden:

@@ -188,7 +188,7 @@ class Methods:
         if confirm.phrase is not None:
             is_phrase = confirm.phrase in ("CONFIRM", f"CONFIRM:{meta.request_id}")
             return is_phrase and self._services.config.bridge.allow_phrase and not run.principal.is_remote
-        return self._services.use(Approvals).has_standing(call, call.op, run.principal)
+        return self._services.use(Approvals).has_standing(call, run.principal)
 
     def _check_fingerprint(self, body: Act) -> None:
         target = body.target if isinstance(body, Click | TypeText) else None

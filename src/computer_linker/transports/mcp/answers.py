@@ -24,11 +24,14 @@ def rendered(
     reply: Reply, tools: "Tools", call: "ToolCall", who: Principal, negotiated: "Negotiated"
 ) -> tuple[bytes, dict[str, Any]]:
     """The members of the result, and its `_meta`."""
+    cut = _cut(negotiated.profile, reply)
     if negotiated.render == "json":
-        return result_json(reply, always_structured=call.name in tools.always_structured), {}
+        members = result_json(reply, always_structured=call.name in tools.always_structured)
+        # A program reads all of it; a known client that chose JSON for its model will cut, and its host can see that here.
+        will_cut = cut is not None and len(members) > cut
+        return members, {META_ENVELOPE: {**envelope_meta(reply.envelope), "truncated": True}} if will_cut else {}
     text = tools.text(call.name, reply.envelope, call.arguments.get("target")).encode("utf-8", "replace")
     meta = {META_ENVELOPE: envelope_meta(reply.envelope)}
-    cut = _cut(negotiated.profile, reply)
     if cut is not None and len(text) > cut:
         whole, text = text, fit(text, cut, _reading_on(reply.envelope))
         tools.keep(reply.envelope, who, whole)

@@ -18,6 +18,7 @@ from computer_linker.model.request_id import MAX_ID
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.answers import paged, rendered
 from computer_linker.transports.mcp.dialog import input_required
+from computer_linker.transports.mcp.offers import CAPABILITIES, METHODS, Offers
 from computer_linker.transports.mcp.profiles import (
     META_RENDER,
     META_SURFACE,
@@ -39,11 +40,8 @@ META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 META_SERVER = "io.modelcontextprotocol/serverInfo"
 SERVER_INFO = {"name": "computer-linker", "title": "Computer Linker", "version": __version__}
 
-_ABSENT = frozenset(
-    "resources/list resources/templates/list resources/read resources/subscribe resources/unsubscribe prompts/list prompts/get "
-    "completion/complete logging/setLevel tasks/list tasks/get".split()
-)
-"""Protocol methods that a tools-only server does not have; some clients call them regardless."""
+_ABSENT = frozenset("resources/subscribe resources/unsubscribe logging/setLevel tasks/list tasks/get".split())
+"""Protocol methods that this server does not have; some clients call them regardless."""
 
 Era = Literal["undecided", "handshake", "modern"]
 _MAX_HANDLE = MAX_ID
@@ -93,6 +91,7 @@ class FastPath:
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
+        self.offers = Offers(tools)
 
     def tools_for(self, negotiated: Negotiated) -> Tools:
         """The tools of the connection's surface."""
@@ -120,6 +119,18 @@ class FastPath:
         if message.get("method") not in _ABSENT:
             return False
         return negotiated.era == "handshake" or self._is_modern(message.get("params"), negotiated)
+
+    def is_offer(self, message: dict[str, Any], negotiated: Negotiated) -> bool:
+        """True for a well-formed request about resources, prompts or completion."""
+        if message.get("method") not in METHODS:
+            return False
+        return negotiated.era == "handshake" or self._is_modern(message.get("params"), negotiated)
+
+    async def offer(self, message: dict[str, Any], negotiated: Negotiated, who: Principal) -> bytes:
+        """The JSON of the result of such a request. Raises OfferRefused."""
+        is_modern = negotiated.era == "modern"
+        result = await self.offers.answer(message["method"], message.get("params"), who, is_modern=is_modern)
+        return _closed(to_json(result)[1:-1], {}, is_modern=is_modern)
 
     def tool_call(self, message: dict[str, Any], negotiated: Negotiated) -> ToolCall | None:
         """A plain call to one of our tools; None for anything else."""
@@ -174,7 +185,7 @@ class FastPath:
         return to_json(
             {
                 "protocolVersion": negotiated.version,
-                "capabilities": {"tools": {"listChanged": False}},
+                "capabilities": CAPABILITIES,
                 "serverInfo": SERVER_INFO,
                 "instructions": INSTRUCTIONS,
             }
@@ -215,7 +226,7 @@ class FastPath:
         members = to_json(
             {
                 "supportedVersions": [MODERN_VERSION],
-                "capabilities": {"tools": {"listChanged": False}},
+                "capabilities": CAPABILITIES,
                 "instructions": INSTRUCTIONS,
                 "ttlMs": _HOUR_MS,
                 "cacheScope": "private",

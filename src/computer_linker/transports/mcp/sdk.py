@@ -24,6 +24,7 @@ from computer_linker.transports.mcp.fast_path import (
     Negotiated,
     ToolCall,
 )
+from computer_linker.transports.mcp.offers import OfferRefused
 from computer_linker.transports.mcp.progress import courier
 from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools, check_arguments
 
@@ -120,7 +121,7 @@ def negotiated_over_http(ctx: Any) -> Negotiated:
 def build_server(
     tools: Tools, principal_of: FindPrincipal, negotiated_of: FindNegotiated = negotiated_over_http
 ) -> "Server[Any]":
-    """A low-level server whose only capability is our tools, run by the same fast path as everywhere."""
+    """A low-level server of our tools, resources and prompts, run by the same fast path as everywhere."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
 
@@ -161,6 +162,21 @@ def build_server(
             return types.InputRequiredResult.model_validate(result)
         return types.CallToolResult.model_validate(result)
 
+    def offer(method: str, kind: Any) -> Any:
+        """A handler of the SDK that the same code answers as on a line connection."""
+
+        async def handle(ctx: Any, params: Any) -> Any:
+            is_modern = ctx.protocol_version == MODERN_VERSION
+            try:
+                result = await fast_path.offers.answer(method, _plain(params), principal_of(ctx), is_modern=is_modern)
+            except OfferRefused as refused:
+                from mcp.shared.exceptions import MCPError
+
+                raise MCPError(refused.code, refused.message) from None
+            return kind.model_validate(result)
+
+        return handle
+
     server: Server[Any] = Server(
         SERVER_INFO["name"],
         version=__version__,
@@ -168,6 +184,12 @@ def build_server(
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=offer("resources/list", types.ListResourcesResult),
+        on_list_resource_templates=offer("resources/templates/list", types.ListResourceTemplatesResult),
+        on_read_resource=offer("resources/read", types.ReadResourceResult),
+        on_list_prompts=offer("prompts/list", types.ListPromptsResult),
+        on_get_prompt=offer("prompts/get", types.GetPromptResult),
+        on_completion=offer("completion/complete", types.CompleteResult),
     )
     # No spans are exported, so none are made.
     server.middleware.clear()

@@ -22,6 +22,7 @@ from computer_linker.model.request_id import first_id_of, id_of, request_id_of
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
 from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, ToolCall, fault_of
+from computer_linker.transports.mcp.offers import OfferRefused
 from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested
 from computer_linker.transports.mcp.progress import Rising
 from computer_linker.transports.mcp.sdk import SdkSession
@@ -170,6 +171,10 @@ class Wire:
                 self._scopes[request_id] = anyio.CancelScope()
                 self._running[request_id] = self._loop.create_task(self._call(request_id, call))
                 return
+        elif self._fast_path.is_offer(message, self._negotiated):
+            self._scopes[request_id] = anyio.CancelScope()
+            self._running[request_id] = self._loop.create_task(self._call(request_id, message))
+            return
         else:
             answer = self._fast_path.answer(message, self._negotiated)
             if answer is not None:
@@ -197,18 +202,23 @@ class Wire:
         work.close()
         raise RuntimeError(f"{call.name} waited although it is said never to")
 
-    async def _call(self, request_id: str | int, call: ToolCall) -> None:
+    async def _call(self, request_id: str | int, call: ToolCall | dict[str, Any]) -> None:
         try:
             who = self._who
             if who is None or self._negotiated.era == "modern":
                 who = self._who = self._principal(self._negotiated)
-            report = None if call.progress_token is None else self._progress(call.progress_token)
             # A scope, not the task's own cancel(): that would interrupt an operation inside a step it has shielded.
             with self._scopes[request_id] as scope:
-                result = await self._fast_path.run(call, self._negotiated, who, report, self._ask())
+                if isinstance(call, dict):
+                    result = await self._fast_path.offer(call, self._negotiated, who)
+                else:
+                    report = None if call.progress_token is None else self._progress(call.progress_token)
+                    result = await self._fast_path.run(call, self._negotiated, who, report, self._ask())
             # The protocol: a cancelled request gets no answer.
             if not scope.cancel_called:
                 self._send_result(request_id, result)
+        except OfferRefused as refused:
+            self._error(request_id, refused.code, refused.message)
         except Exception:
             log.exception("a tool call could not be answered")
             self._error(request_id, INTERNAL, "Internal error; the service's log has the reason.")

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.computer.local.linux.atspi.names import (
@@ -41,7 +42,8 @@ class Apps:
         silent = await self._learn([at for at in roots if at.app not in self._known])
         present = {at.app for at in roots}
         self._known = {name: app for name, app in self._known.items() if name in present}
-        apps = list(self._known.values())
+        # Copies: another call at the same time would take the windows away from what this one returns.
+        apps = [replace(app, windows=[]) for app in self._known.values()]
         kids = await self._wire.call_all([Request(app.root, ACCESSIBLE, "GetChildren") for app in apps], _ANSWER_S)
         await self._describe_windows(apps, kids)
         return apps + silent
@@ -94,7 +96,6 @@ class Apps:
     async def _describe_windows(self, apps: list[Application], kids: list[object]) -> None:
         owners: list[tuple[Application, ElementId]] = []
         for app, answer in zip(apps, kids, strict=True):
-            app.windows = []
             if isinstance(answer, list):
                 owners += [(app, at) for pair in answer[:_MAX_WINDOWS] if (at := element_id(pair))]
         requests = [
