@@ -28,7 +28,7 @@ async def test_only_the_newest_are_kept() -> None:
 async def test_every_waiting_reader_is_woken_by_one_record_and_none_stays_behind() -> None:
     feed = LiveFeed()
     readers = [asyncio.create_task(feed.changed(0, 30)) for _ in range(10)]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # lets the readers begin to wait
     assert not any(reader.done() for reader in readers)
     feed.add("x")
     await asyncio.wait_for(asyncio.gather(*readers), 10)

@@ -94,7 +94,7 @@ class Calls:
                 del self.by_id[oldest]
 
     def newest_first(self, words: list[str]) -> list[Call]:
-        """The calls whose rows have all these words."""
+        """The calls whose rows contain each of these texts."""
         return [call for _, call in sorted(self.by_id.items(), reverse=True) if call.matches(words)]
 
     def clients(self) -> list["Client"]:

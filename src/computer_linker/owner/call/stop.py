@@ -25,7 +25,7 @@ class CallStopped(Model):
     examples=[Example("Stop it.", {"input": {"operation": "01KA00000000000000000000AA"}}, runs=False)],
 )
 async def call_stop(ctx: Context, input: StopInput) -> CallStopped:
-    """End one call of a client while it runs; the client is told that its owner stopped it."""
+    """End one call of a client while it runs; its answer to the client names the owner as the reason."""
     ctx.note(stopped=input.operation[:64])
     if not await ctx.use(LiveSessions).stop_call(input.operation):
         raise NotFound("No call of a client runs under that id.", hint="computer-linker watch shows those that run")
