@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from computer_linker.computer.facets.files import Files
+from computer_linker.computer.facets.processes import ProcessLimits
 from computer_linker.model.paths import RootedPath
+from computer_linker.model.scope import ScopePolicy
 from computer_linker.policy.paths import check_name
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
 
@@ -66,3 +68,12 @@ def _opened(path: str, held: list[int]) -> int:
     fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     held.append(fd)
     return fd
+
+
+def limits_of(policy: ScopePolicy) -> ProcessLimits:
+    """The limits of one command; the launcher's defaults apply where the policy has none."""
+    return ProcessLimits(
+        processes=policy.max_processes,
+        memory_bytes=None if policy.max_memory_mb is None else policy.max_memory_mb << 20,
+        file_bytes=policy.max_file_mb << 20,
+    )

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.processes import ProcessLimits
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
-from computer_linker.model.scope import Scope, ScopePolicy
+from computer_linker.model.scope import Scope
 from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import (
     is_ordinary,
@@ -26,7 +25,7 @@ from computer_linker.policy.programs import find_program
 from computer_linker.policy.standing import StandingRights
 from computer_linker.policy.writers import writers_of
 from computer_linker.providers.processes import environment
-from computer_linker.providers.processes.confinement import ProgramAccess, confinement_for, own_folders
+from computer_linker.providers.processes.confinement import ProgramAccess, confinement_for, limits_of, own_folders
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.processes.shell import judge_request, shell_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
@@ -193,7 +192,7 @@ class Preparation:
             raise
         plan.releases.append(views.release)
         plan.closes.extend(held)
-        plan.client, plan.limits = request.principal.id, _limits_of(request.scope.policy)
+        plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
         plan.rights = StandingRights.of(request.scope, request.principal, request.any_of)
         if plan.is_partial and request.scope.policy.sandbox == "required":
             plan.release()
@@ -394,12 +393,3 @@ def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:
 def _close(held: list[int]) -> None:
     while held:
         os.close(held.pop())
-
-
-def _limits_of(policy: ScopePolicy) -> ProcessLimits:
-    """The limits of one command; the launcher's defaults apply where the policy has none."""
-    return ProcessLimits(
-        processes=policy.max_processes,
-        memory_bytes=None if policy.max_memory_mb is None else policy.max_memory_mb << 20,
-        file_bytes=policy.max_file_mb << 20,
-    )
