@@ -91,7 +91,7 @@ async def test_what_another_changed_since_is_a_conflict(road: Road) -> None:
     ("target", "given"),
     [
         (None, None), (None, {}), (None, {"last": False}), (None, {"operationId": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "last": True}),
-        (None, {"path": "a"}), (5, None), ("a\0b", None),
+        (None, {"nonsense": "a"}), (5, None), ("a\0b", None),
     ],
 )  # fmt: skip
 async def test_what_names_nothing_is_invalid(road: Road, target: Any, given: dict[str, Any] | None) -> None:

@@ -162,6 +162,24 @@ def build_server(
             return types.InputRequiredResult.model_validate(result)
         return types.CallToolResult.model_validate(result)
 
+    server: Server[Any] = Server(
+        SERVER_INFO["name"],
+        version=__version__,
+        title=SERVER_INFO["title"],
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        **_offer_handlers(fast_path, principal_of),
+    )
+    # No spans are exported, so none are made.
+    server.middleware.clear()
+    return server
+
+
+def _offer_handlers(fast_path: FastPath, principal_of: FindPrincipal) -> dict[str, Any]:
+    """The SDK's handlers for resources, prompts and completion."""
+    import mcp_types as types
+
     def offer(method: str, kind: Any) -> Any:
         """A handler of the SDK that the same code answers as on a line connection."""
 
@@ -177,23 +195,14 @@ def build_server(
 
         return handle
 
-    server: Server[Any] = Server(
-        SERVER_INFO["name"],
-        version=__version__,
-        title=SERVER_INFO["title"],
-        instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=offer("resources/list", types.ListResourcesResult),
-        on_list_resource_templates=offer("resources/templates/list", types.ListResourceTemplatesResult),
-        on_read_resource=offer("resources/read", types.ReadResourceResult),
-        on_list_prompts=offer("prompts/list", types.ListPromptsResult),
-        on_get_prompt=offer("prompts/get", types.GetPromptResult),
-        on_completion=offer("completion/complete", types.CompleteResult),
-    )
-    # No spans are exported, so none are made.
-    server.middleware.clear()
-    return server
+    return {
+        "on_list_resources": offer("resources/list", types.ListResourcesResult),
+        "on_list_resource_templates": offer("resources/templates/list", types.ListResourceTemplatesResult),
+        "on_read_resource": offer("resources/read", types.ReadResourceResult),
+        "on_list_prompts": offer("prompts/list", types.ListPromptsResult),
+        "on_get_prompt": offer("prompts/get", types.GetPromptResult),
+        "on_completion": offer("completion/complete", types.CompleteResult),
+    }
 
 
 def _until_ended(ctx: Any, end: Callable[[], None]) -> AbstractContextManager[None]:
