@@ -138,10 +138,7 @@ async def _serve(
             await introspection.tunnels.start(http.tunnel)
         await peers.start()
         await fleet.start()
-        if http is not None:
-            await _note_start(app, lifetime.bound_url)
-            if http.listening is not None:
-                http.listening(listeners(app.services))
+        await _announce(app, http, lifetime.bound_url)
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (private, bridge), stop, idle_exit_s)))
         async with boundary_found_out(app):
@@ -155,8 +152,12 @@ async def _serve(
         await peers.aclose()
 
 
-async def _note_start(app: App, address: str | None) -> None:
-    """Record that the owner started a service that others can reach; one that a client starts on demand is no act of theirs."""
+async def _announce(app: App, http: Reach | None, address: str | None) -> None:
+    """Record the start of a service that others can reach, and show its listeners; one that a client starts is no owner's act."""
+    if http is None:
+        return
+    if http.listening is not None:
+        http.listening(listeners(app.services))
     try:
         await app.dispatcher.note("service.start", owner_principal(), {"address": address, "version": __version__})
     except AuditUnavailable as error:
