@@ -133,7 +133,7 @@ def test_a_client_with_the_owner_token_and_no_session_is_refused_from_then_on(se
     reading = {"scope": "app", "op": "file.write", "target": "after.txt", "input": {"content": "x"}}
     told = json.dumps(http.modern("tools/call", {"name": "computer_operation", "arguments": reading}))
     assert "permission_denied" in told and not (service.root / "after.txt").exists()
-    assert owners_history(service.home)[0]["reason"] == "session_ended"
+    wait_for(lambda: any(event["reason"] == "session_ended" for event in owners_history(service.home)))
     http.close()
 
 
