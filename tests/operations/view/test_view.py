@@ -4,9 +4,11 @@ import hashlib
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.road import LOCAL, OWNER, Road, folder_scope
@@ -119,6 +121,31 @@ async def test_chosen_paths_are_kept_and_the_others_stay(road: Road) -> None:
         "gone.txt", "new.txt", "link", "sub/b.txt",
     }  # fmt: skip
     assert (await road.call("view.keep", view_id, input={"paths": ["nothing"]}))["error"]["code"] == "not_found"
+
+
+async def test_a_name_in_a_new_folder_needs_the_folder_and_one_in_a_folder_that_was_there_does_not(road: Road) -> None:
+    view_id = (await run(road, "mkdir -p made/deep; echo hi > made/deep/f; chmod 700 sub; echo x > sub/new"))["view"][
+        "viewId"
+    ]
+    refused = await road.call("view.keep", view_id, input={"paths": ["made/deep"]})
+    assert refused["error"]["code"] == "invalid_request" and not (road.root / "made").exists()
+    kept = await road.data("view.keep", view_id, input={"paths": ["sub/new"]})
+    assert kept["paths"] == ["sub/new"] and (road.root / "sub" / "new").read_text() == "x\n"
+
+
+async def test_views_are_made_and_dropped_at_the_same_time(road: Road) -> None:
+    old = [(await run(road, "mkdir -p a/b; touch a/b/c"))["view"]["viewId"] for _ in range(3)]
+    answers: list[dict[str, Any]] = []
+
+    async def call(op: str, target: str, **rest: Any) -> None:
+        answers.append(await road.call(op, target, **rest))
+
+    async with anyio.create_task_group() as group:
+        for view_id in old:
+            group.start_soon(call, "view.drop", view_id)
+            group.start_soon(partial(call, "command.run", ".", input={"command": ["true"]}, options={"view": True}))
+    assert [answer["ok"] for answer in answers] == [True] * 6
+    assert len(list((road.home / "views").iterdir())) == 3
 
 
 @pytest.mark.parametrize("change", ["a.txt", "gone.txt"])

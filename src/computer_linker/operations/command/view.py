@@ -45,24 +45,27 @@ class CommandView:
     def id(self) -> str | None:
         return None if self._view is None else self._view.id
 
-    def hold(self) -> tuple[int, ...]:
+    async def hold(self) -> tuple[int, ...]:
         """Open the folders that take the changes."""
-        ctx = self._ctx
+        ctx, views = self._ctx, self._views
         if isinstance(self._wanted, str):
-            self._view = self._views.find(self._wanted, ctx.scope.id, ctx.principal)
-            # Two programs on one overlay at a time are undefined for the kernel.
-            self._views.refuse_running(self._view)
+            view = await run_sync(views.find, self._wanted, ctx.scope.id, ctx.principal)
         else:
             preview = command_preview(self._command)
-            self._view = self._views.create(ctx.scope.id, ctx.principal, ctx.scope.roots, ctx.op, preview)
-        ctx.note(viewId=self._view.id)
-        held = self._views.hold(self._view)
-        self._views.running[self._view.id] += 1
+            view = await run_sync(views.create, ctx.scope.id, ctx.principal, ctx.scope.roots, ctx.op, preview)
+        views.begin(view)
+        try:
+            held = await run_sync(views.hold, view)
+        except BaseException:
+            views.end(view)
+            raise
+        self._view = view
+        ctx.note(viewId=view.id)
         return held
 
     def ended(self) -> None:
         if self._view is not None:
-            self._views.running[self._view.id] -= 1
+            self._views.end(self._view)
 
     async def summary(self) -> ViewSummary | None:
         """What the view would change now."""

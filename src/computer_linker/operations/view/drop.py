@@ -24,9 +24,9 @@ class Dropped(Model):
 async def view_drop(ctx: Context, target: str) -> Dropped:
     """Throw away the view `target` with everything in it; the folder stays as it is. This cannot be taken back."""
     views = ctx.use(Views)
-    view = views.find(target, ctx.scope.id, ctx.principal)
-    await run_sync(views.drop, view)
-    is_gone = not (views.folder / view.id).exists()
+    view = await run_sync(views.find, target, ctx.scope.id, ctx.principal)
+    with views.busy(view):
+        is_gone = await run_sync(views.drop, view)
     ctx.effect = "confirmed" if is_gone else "partial"
     ctx.note(viewId=view.id)
     return Dropped(view_id=view.id, dropped=is_gone)

@@ -1,5 +1,6 @@
 """view.keep: put what a view changed in place."""
 
+import contextlib
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -12,10 +13,10 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
-from computer_linker.operations.view.show import NeverKept, view_show
+from computer_linker.operations.view.show import NeverKept, never_kept, view_show
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.views.changes import ViewChange
-from computer_linker.providers.views.keeping import Keeping, discard, why_never_kept
+from computer_linker.providers.views.keeping import Keeping, discard
 from computer_linker.providers.views.reading import ViewReader
 from computer_linker.providers.views.store import View, Views
 from computer_linker.registry import Context, Example, operation
@@ -45,8 +46,9 @@ class Kept(Model):
 
 async def show_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -> Preview:
     """The diff and the list of names, held to what the folder and the view contain now."""
-    view = ctx.use(Views).find(target, ctx.scope.id, ctx.principal)
-    chosen, _, _ = _chosen(await run_sync(ViewReader.of(ctx, view).changes), ctx, input)
+    view = await run_sync(ctx.use(Views).find, target, ctx.scope.id, ctx.principal)
+    found = await run_sync(ViewReader.of(ctx, view).changes)
+    chosen, _, _ = await run_sync(_chosen, found, ctx, input)
     shown = await view_show.run(ctx, target)
     verbs = [f"{change.action} {path.shown}" for path, change in chosen]
     lines = [f"keeps what this command changed: {view.command}", *verbs[:_SHOWN]]
@@ -73,18 +75,18 @@ async def view_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -
     Refused with `conflict` where the folder changed meanwhile under one of these names; choose others, or drop the view.
     """
     views = ctx.use(Views)
-    view = views.find(target, ctx.scope.id, ctx.principal)
+    view = await run_sync(views.find, target, ctx.scope.id, ctx.principal)
     with views.busy(view):
         kept = await _keep(ctx, view, input)
-    if not kept.left:
-        await run_sync(views.drop, view)
+        if not kept.left:
+            await run_sync(views.drop, view)
     return kept
 
 
 async def _keep(ctx: Context, view: View, input: KeepInput) -> Kept:
     reader = ViewReader.of(ctx, view)
     found = await run_sync(reader.changes)
-    chosen, refused, left = _chosen(found, ctx, input)
+    chosen, refused, left = await run_sync(_chosen, found, ctx, input)
     conflicts = [path.shown for path, change in chosen if change.is_conflict]
     if conflicts:
         raise Conflict(
@@ -92,7 +94,8 @@ async def _keep(ctx: Context, view: View, input: KeepInput) -> Kept:
             paths=conflicts[:100],
         )
     kept = ctx.use(UndoJournal).kept
-    with reader.opened() as roots:
+    with contextlib.ExitStack() as opened:
+        roots = await run_sync(opened.enter_context, reader.opened())
         keepings = [Keeping(root, upper, kept) for root, upper, _ in roots]
         try:
             changes = await run_sync(_planned, keepings, chosen)
@@ -120,28 +123,36 @@ def _planned(keepings: list[Keeping], chosen: Found) -> list[Change]:
 
 def _chosen(found: Found, ctx: Context, input: KeepInput) -> tuple[Found, list[NeverKept], int]:
     """The changes to make, those that are never made, and how many others stay in the view."""
-    reasons = [(path, why_never_kept(path, change)) for path, change in found]
-    refused = [NeverKept(path=path.shown, reason=why) for path, why in reasons if why is not None]
+    refused = never_kept(found)
     closed = {each.path for each in refused}
     possible = [(path, change) for path, change in found if path.shown not in closed]
     if input.paths is None:
         return possible, refused, 0
     wanted = [ctx.path(path, for_writing=True) for path in input.paths]
-    chosen = [(path, change) for path, change in possible if any(_is_in(path, above) for above in wanted)]
+    asked = {_place(path) for path in wanted}
+    chosen = [(path, change) for path, change in possible if not asked.isdisjoint(_above(path))]
+    taken = {place for path, _ in chosen for place in _above(path)}
     for given, above in zip(input.paths, wanted, strict=True):
-        if not any(_is_in(path, above) for path, _ in chosen):
+        if _place(above) not in taken:
             raise NotFound(f"The view changes nothing at {given}.", path=given)
-    missing = [path for path, _ in chosen if (top := _new_folder(path, possible)) and top not in {p for p, _ in chosen}]
-    if missing:
-        raise InvalidRequest(f"{missing[0].shown} lies in a new folder; choose the folder too.", path=missing[0].shown)
+    needed = {_place(path) for path, change in possible if _is_new_folder(change)}
+    needed -= {_place(path) for path, _ in chosen}
+    for path, _ in chosen:
+        if not needed.isdisjoint(_above(path)):
+            raise InvalidRequest(f"{path.shown} lies in a new folder; choose the folder too.", path=path.shown)
     return chosen, refused, len(possible) - len(chosen)
 
 
-def _is_in(path: RootedPath, above: RootedPath) -> bool:
-    return path.root == above.root and path.parts[: len(above.parts)] == above.parts
+def _is_new_folder(change: ViewChange) -> bool:
+    is_there = change.before is not None and change.before.kind == "directory"
+    return change.after is not None and change.after.kind == "directory" and not is_there
 
 
-def _new_folder(path: RootedPath, possible: Found) -> RootedPath | None:
-    """The outermost new folder that a path lies in."""
-    folders = (p for p, c in possible if c.after is not None and c.after.kind == "directory" and p != path)
-    return next((folder for folder in folders if _is_in(path, folder)), None)
+def _place(path: RootedPath) -> tuple[str, ...]:
+    return (path.root, *path.parts)
+
+
+def _above(path: RootedPath) -> list[tuple[str, ...]]:
+    """The place of a path and of every folder above it, up to its root."""
+    place = _place(path)
+    return [place[:length] for length in range(1, len(place) + 1)]

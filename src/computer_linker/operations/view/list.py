@@ -41,7 +41,7 @@ async def view_list(ctx: Context) -> ViewPage:
                 op=view.op,
                 command_preview=view.command,
                 created_at=view.created_at,
-                running=bool(views.running[view.id]),
+                running=views.is_running(view.id),
             )
             for view in found
         ]

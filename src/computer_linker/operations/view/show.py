@@ -58,13 +58,11 @@ class ViewChanges(Model):
 )
 async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOptions()) -> ViewChanges:
     """Show what would change in the folder if the view `target` were kept: each name, and a diff of the text files."""
-    view = ctx.use(Views).find(target, ctx.scope.id, ctx.principal)
+    view = await run_sync(ctx.use(Views).find, target, ctx.scope.id, ctx.principal)
     reader = ViewReader.of(ctx, view)
     found = await run_sync(reader.changes)
     listed = found[: options.max_changes]
-    refused = [
-        NeverKept(path=path.shown, reason=why) for path, change in found if (why := why_never_kept(path, change))
-    ]
+    refused = await run_sync(never_kept, found)
     closed = {each.path for each in refused}
     readable = [(path, change) for path, change in listed if path.shown not in closed]
     texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
@@ -78,6 +76,11 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
         refused=refused,
         truncated=is_cut or len(found) > len(listed),
     )
+
+
+def never_kept(found: Sequence[tuple[RootedPath, ViewChange]]) -> list[NeverKept]:
+    """The changes that are not put in place whatever is chosen, and why."""
+    return [NeverKept(path=path.shown, reason=why) for path, change in found if (why := why_never_kept(path, change))]
 
 
 def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None) -> ShownChange:

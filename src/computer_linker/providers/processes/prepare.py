@@ -46,7 +46,7 @@ _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty wh
 class ViewUse(Protocol):
     """The view that a command runs in."""
 
-    def hold(self) -> tuple[int, ...]:
+    async def hold(self) -> tuple[int, ...]:
         """Open the folders that take the changes, in the order of the roots; the command counts as running from now on."""
         ...
 
@@ -182,7 +182,7 @@ class Preparation:
             network = request.scope.policy.network if request.program_access is None else request.program_access.network
             confinement = Confinement(cwd=judged.where, cwd_fd=held[0] if held else None, network=network)
             if judged.boundary.holds:
-                confinement = views.applied(self._confined(confinement, request, held, judged.places), held)
+                confinement = await views.applied(self._confined(confinement, request, held, judged.places), held)
             else:
                 # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
@@ -337,11 +337,11 @@ class _HeldView:
                 remedy="Install bubblewrap, or set the scope's `outcome` to `direct`.",
             )
 
-    def applied(self, confinement: Confinement, held: list[int]) -> Confinement:
+    async def applied(self, confinement: Confinement, held: list[int]) -> Confinement:
         """The confinement with the view's folders; unchanged where the command may not write."""
         if self.request.view is None or not confinement.writable:
             return confinement
-        stores = self.request.view.hold()
+        stores = await self.request.view.hold()
         held.extend(stores)
         self.is_held = True
         viewed = zip(confinement.writable, stores, strict=True)

@@ -3,8 +3,8 @@
 import contextlib
 import json
 import os
+import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -41,21 +41,25 @@ class View:
 
 @dataclass(slots=True)
 class Views:
-    """All views of one state folder."""
+    """All views of one state folder. What reads or changes the folder blocks: call it in a worker thread."""
 
     folder: Path
-    running: Counter[str] = field(default_factory=Counter)
-    """How many programs run in each view."""
+    _running: set[str] = field(default_factory=set)
+    """The views in which a program runs; changed by the event loop alone."""
+    _changing: threading.Lock = field(default_factory=threading.Lock)
+    """Held while views are created or removed, so that none is taken for the rest of a crash."""
 
     @classmethod
     def open(cls, services: Services) -> Self:
-        made = cls(services.home / "views")
-        made.drop_old()
-        return made
+        return cls(services.home / "views")
 
     def create(self, scope_id: str, principal: Principal, roots: Sequence[str], op: str, command: str) -> View:
         """Create a view with no change in it. Raises LimitExceeded when this principal has too many."""
-        self.drop_old()
+        with self._changing:
+            self._drop_old()
+            return self._create(scope_id, principal, roots, op, command)
+
+    def _create(self, scope_id: str, principal: Principal, roots: Sequence[str], op: str, command: str) -> View:
         known = self._all()
         mine = [view for view in known if view.principal == principal.id]
         if len(mine) >= MAX_OF_ONE or len(known) >= MAX_VIEWS:
@@ -81,55 +85,70 @@ class Views:
         """Find a view of this scope. Raises NotFound, with the same message for another principal's."""
         view = self._read(view_id) if view_id.isalnum() else None
         if view is None or view.scope_id != scope_id or not caller.owns(view.principal):
-            raise NotFound("There is no such view: it was kept or dropped, or is too old. view.list shows them.")
+            raise _no_such_view()
         return view
 
     def listed(self, scope_id: str, caller: Principal) -> list[View]:
         """The caller's views in this scope, the newest first."""
+        with self._changing:
+            self._drop_old()
         mine = [view for view in self._all() if view.scope_id == scope_id and caller.owns(view.principal)]
         return sorted(mine, key=lambda view: view.id, reverse=True)
 
     def hold(self, view: View) -> tuple[int, ...]:
-        """Descriptors of the folders that take the changes of each root."""
+        """Descriptors of the folders that take the changes of each root. Raises NotFound when it is gone."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         with contextlib.ExitStack() as opened:
             held: list[int] = []
             for index in range(len(view.roots)):
-                held.append(os.open(self.folder / view.id / str(index), flags))
+                try:
+                    held.append(os.open(self.folder / view.id / str(index), flags))
+                except FileNotFoundError:
+                    raise _no_such_view() from None
                 opened.callback(os.close, held[-1])
             opened.pop_all()
         return tuple(held)
 
-    def refuse_running(self, view: View) -> None:
-        """Refuse to decide on changes that a program is still making."""
-        if self.running[view.id]:
+    def is_running(self, view_id: str) -> bool:
+        """True while a program runs in the view."""
+        return view_id in self._running
+
+    def begin(self, view: View) -> None:
+        """Note that a program starts in the view. Raises Conflict when one runs: two on one overlay are undefined."""
+        if self.is_running(view.id):
             raise Conflict("A program still runs in this view. Wait for its end, or stop it first.", viewId=view.id)
+        self._running.add(view.id)
+
+    def end(self, view: View) -> None:
+        """Note that the program has ended."""
+        self._running.discard(view.id)
 
     @contextlib.contextmanager
     def busy(self, view: View) -> Iterator[None]:
         """Keep programs from starting in the view meanwhile. Raises Conflict when one runs."""
-        self.refuse_running(view)
-        self.running[view.id] += 1
+        self.begin(view)
         try:
             yield
         finally:
-            self.running[view.id] -= 1
+            self.end(view)
 
-    def drop(self, view: View) -> None:
-        """Remove a view with everything in it."""
-        self.refuse_running(view)
+    def drop(self, view: View) -> bool:
+        """Remove a view that is `busy` with everything in it; True when it is gone."""
         place = self.folder / view.id
-        # Without its record it is no view any more, whatever happens to the rest.
-        (place / _RECORD).unlink(missing_ok=True)
-        _remove(place)
+        with self._changing:
+            if place.exists():
+                # Without its record it is no view any more, whatever happens to the rest.
+                (place / _RECORD).unlink(missing_ok=True)
+                _remove(place)
+            return not place.exists()
 
-    def drop_old(self) -> None:
+    def _drop_old(self) -> None:
         """Remove views that are too old, and what a crash left of dropped ones."""
         if not self.folder.exists():
             return
         for place in list(self.folder.iterdir()):
             is_old = time.time() - place.stat().st_mtime > MAX_AGE_S
-            if (is_old or not (place / _RECORD).exists()) and not self.running[place.name]:
+            if (is_old or not (place / _RECORD).exists()) and not self.is_running(place.name):
                 _remove(place)
 
     def _all(self) -> list[View]:
@@ -142,6 +161,10 @@ class Views:
         except (FileNotFoundError, NotADirectoryError):
             return None
         return View(**{**value, "roots": tuple(value["roots"])})
+
+
+def _no_such_view() -> NotFound:
+    return NotFound("There is no such view: it was kept or dropped, or is too old. view.list shows them.")
 
 
 def _remove(place: Path) -> None:
