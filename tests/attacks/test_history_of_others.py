@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from computer_linker.audit.layout import segment_path
-from computer_linker.audit.views import VIEWS
+from computer_linker.model.history import VIEWS
 from computer_linker.model.principal import Principal
 from computer_linker.service.introspection import ServiceIntrospection
 from support.road import LOCAL, OWNER, Road, folder_scope

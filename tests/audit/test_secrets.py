@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from computer_linker.audit.views import VIEWS
+from computer_linker.model.history import VIEWS
 from computer_linker.model.principal import Principal
 from support.road import Road, folder_scope
 

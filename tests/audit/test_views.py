@@ -10,9 +10,10 @@ from computer_linker import owner
 from computer_linker.audit.layout import segment_path
 from computer_linker.audit.query import TERMS, Visible
 from computer_linker.audit.store import AuditStore
-from computer_linker.audit.views import VIEWS, answer
+from computer_linker.audit.views import answer
 from computer_linker.audit.wording import PHRASES
 from computer_linker.errors import InvalidRequest
+from computer_linker.model.history import VIEWS
 from computer_linker.registry.catalog import collect, needs_of
 from computer_linker.registry.reference import whole_catalog
 from support.events import event

@@ -3,7 +3,7 @@
 import sqlite3
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any
 
 import anyio.to_thread
 
@@ -16,9 +16,8 @@ from computer_linker.audit.redact import label
 from computer_linker.audit.verify import verify
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest
+from computer_linker.model.history import VIEWS
 
-View = Literal["last", "timeline", "summary", "sessions", "connections", "failed_replay", "debug_bundle", "verify"]
-VIEWS: tuple[str, ...] = get_args(View)
 DEFAULT_LIMIT = 50
 _DAMAGED = "The history was changed outside the service; `computer-linker history verify` tells the owner where."
 

@@ -1,8 +1,11 @@
 """The history as every surface answers it: events, groups of them, and what can be done next. Names are those of the wire."""
 
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired, get_args
 
 from typing_extensions import TypedDict
+
+View = Literal["last", "timeline", "summary", "sessions", "connections", "failed_replay", "debug_bundle", "verify"]
+VIEWS: tuple[str, ...] = get_args(View)
 
 
 class HistoryApproval(TypedDict):

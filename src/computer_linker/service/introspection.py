@@ -10,6 +10,7 @@ from computer_linker.errors import InvalidRequest, PermissionDenied, UnknownScop
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply
+from computer_linker.model.history import VIEWS
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
@@ -121,8 +122,6 @@ class ServiceIntrospection:
 
     async def operation_history(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
-            from computer_linker.audit.views import VIEWS
-
             if "view" not in arguments:
                 raise InvalidRequest(f"`view` is needed: one of {', '.join(VIEWS)}.", views=list(VIEWS))
             with explain_validation("arguments"):

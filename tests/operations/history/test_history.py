@@ -9,7 +9,8 @@ import pytest
 
 from computer_linker.audit.layout import segment_path
 from computer_linker.audit.store import AuditStore
-from computer_linker.audit.views import VIEWS, Question, answer_now
+from computer_linker.audit.views import Question, answer_now
+from computer_linker.model.history import VIEWS
 from support.road import OWNER, Road, folder_scope
 
 pytestmark = pytest.mark.anyio

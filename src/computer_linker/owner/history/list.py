@@ -6,9 +6,8 @@ from typing import Annotated, Any
 from anyio import to_thread
 from pydantic import Field
 
-from computer_linker.audit.views import View
 from computer_linker.errors import NotFound
-from computer_linker.model.history import HistoryEvent, HistoryGroup, HistorySummary, ReplayTemplate, Suggestion
+from computer_linker.model.history import HistoryEvent, HistoryGroup, HistorySummary, ReplayTemplate, Suggestion, View
 from computer_linker.registry.owner import Context, Effect, Example, Model, Named, ScopeId, owner_operation
 
 MAX_EVENTS = 100_000

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from computer_linker.model.history import VIEWS
 from computer_linker.registry.operation import Operation
 
 _TARGET = {
@@ -51,7 +52,6 @@ INFO_OUTPUT: dict[str, Any] = {
         "exposure": {"type": "object"},
     },
 }
-HISTORY_VIEWS = ["last", "timeline", "sessions", "connections", "failed_replay", "debug_bundle"]
 HISTORY_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -59,7 +59,7 @@ HISTORY_INPUT: dict[str, Any] = {
             "type": "string",
             "description": "Only this scope. Left out: every scope whose history you may read.",
         },
-        "view": {"type": "string", "enum": HISTORY_VIEWS},
+        "view": {"type": "string", "enum": list(VIEWS)},
         "limit": {"type": "integer", "minimum": 1, "maximum": 500},
         "query": {"type": "string", "description": "Words, or terms such as op:file.write ok:false since:2026-01-31."},
         "cursor": {"type": "string", "description": "`nextCursor` of the page before."},
