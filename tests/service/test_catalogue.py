@@ -52,6 +52,13 @@ async def test_the_default_answer_has_the_signatures_of_what_is_allowed_and_litt
 
 
 @pytest.mark.anyio
+async def test_a_scope_without_rights_answers_empty_lists(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [{**folder_scope(tmp_path / "root"), "capabilities": []}]) as road:
+        scope = (await info(road))["scopes"][0]
+        assert scope["capabilities"] == [] and isinstance(scope["allowedOperations"], list)
+
+
+@pytest.mark.anyio
 async def test_the_rest_of_the_default_answer_is_short_and_names_nothing_absent(tmp_path: Path) -> None:
     async with Road.open(tmp_path, [folder_scope(tmp_path / "root")]) as road:
         answer = await info(road)

@@ -92,7 +92,8 @@ def _brief_scope(scope: dict[str, Any]) -> dict[str, Any]:
     policy = scope["capabilityPolicy"]
     boundary = {name: value for name, value in _given(policy["boundary"]).items() if name != "detail"}
     kept = {"network": policy["network"], "confirm": policy["confirm"], "boundary": boundary}
-    return {**_given(scope), "capabilityPolicy": {"limits": _given(policy["limits"]), **kept}}
+    always = {name: scope[name] for name in ("capabilities", "allowedOperations")}
+    return {**_given(scope), **always, "capabilityPolicy": {"limits": _given(policy["limits"]), **kept}}
 
 
 def _changed(policy: ScopePolicy) -> dict[str, Any]:
