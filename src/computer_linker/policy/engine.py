@@ -94,6 +94,11 @@ def needs_confirmation(scope: Scope, effect: Effect) -> bool:
             return effect is not Effect.OBSERVE
 
 
+def may_ask(scope: Scope) -> bool:
+    """Return True when some operation in this scope needs a person's yes."""
+    return scope.policy.confirm != "never" or scope.policy.outcome == "ask"
+
+
 def sees_scope(principal: Principal, scope_id: str) -> bool:
     """Return True when this caller may learn that the scope exists."""
     grants = principal.grants

@@ -13,7 +13,7 @@ from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
-from computer_linker.policy.engine import missing_capabilities, sees_scope
+from computer_linker.policy.engine import may_ask, missing_capabilities, sees_scope
 from computer_linker.providers.kept_results import KeptResults
 from computer_linker.registry import shapes
 from computer_linker.registry.cli_options import fields_of, type_name
@@ -128,7 +128,7 @@ class Tools:
     def may_ask(self, arguments: dict[str, Any]) -> bool:
         """True when a call with these arguments could need a person's approval."""
         scope = self._dispatcher.services.config.scope(str(arguments.get("scope")))
-        return scope is not None and scope.policy.confirm != "never"
+        return scope is not None and may_ask(scope)
 
     def lacking_grant(self, arguments: dict[str, Any], principal: Principal) -> str | None:
         """The first capability that the scope has and this caller's grant lacks; None when the grant is not the problem."""
