@@ -8,7 +8,7 @@ from typing import Any
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal, Proof
-from computer_linker.policy.standing import StandingRights
+from computer_linker.policy.process_rights import ProcessRights
 
 log = logging.getLogger(__name__)
 _CLOSE_S = 5.0
@@ -29,7 +29,7 @@ class Revocation:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    def taken(self, rights: StandingRights) -> None:
+    def taken(self, rights: ProcessRights) -> None:
         """Audit that a process was ended because the owner took the rights it ran with."""
         who = replace(rights.principal, session="ended")
         notes = self._dispatcher.note("principal.end", who, {"ended": 1, "scope": rights.scope_id})

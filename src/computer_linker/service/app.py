@@ -20,7 +20,7 @@ from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.revocation import Revocation
 from computer_linker.providers.agents.forgetting import forget_daily
-from computer_linker.providers.processes.standing import StandingProcesses
+from computer_linker.providers.processes.rights_watch import RightsWatch
 from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.services import Services
 from computer_linker.undo.journal import UndoJournal
@@ -72,7 +72,7 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         revocation = Revocation(dispatcher)
         services.provide(Revocation, revocation)
         services.gone = revocation.begin
-        services.use(StandingProcesses).report = revocation.taken
+        services.use(RightsWatch).report = revocation.taken
         forgetting = asyncio.create_task(forget_daily(home / "agents"))
         try:
             yield App(home, catalog, services, machine, dispatcher)

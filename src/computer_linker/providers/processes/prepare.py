@@ -21,8 +21,8 @@ from computer_linker.policy.commands import (
     judge_program,
 )
 from computer_linker.policy.engine import FolderAccess, folder_access
+from computer_linker.policy.process_rights import ProcessRights
 from computer_linker.policy.programs import find_program
-from computer_linker.policy.standing import StandingRights
 from computer_linker.policy.writers import writers_of
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.confinement import (
@@ -199,7 +199,7 @@ class Preparation:
         plan.releases.append(views.release)
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
-        plan.rights = StandingRights.of(request.scope, request.principal, request.any_of)
+        plan.rights = ProcessRights.of(request.scope, request.principal, request.any_of)
         if plan.is_partial and request.scope.policy.sandbox == "required":
             plan.release()
             raise ProviderUnavailable(

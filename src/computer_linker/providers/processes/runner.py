@@ -11,7 +11,7 @@ import anyio
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.processes import Child, Ended, Launch, NamesChanged, PtySize
 from computer_linker.errors import Conflict, ExecutionFailed
-from computer_linker.providers.processes.standing import StandingProcesses
+from computer_linker.providers.processes.rights_watch import RightsWatch
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams, drained
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 from computer_linker.services import Services
@@ -51,15 +51,15 @@ class Outcome:
 class Runner:
     """Spawns plans. A cancelled run is killed with its process tree."""
 
-    def __init__(self, computer: Computer, standing: StandingProcesses | None = None) -> None:
+    def __init__(self, computer: Computer, rights_watch: RightsWatch | None = None) -> None:
         self._computer = computer
-        self._standing = standing
+        self._rights_watch = rights_watch
         self._ended: list[SpawnPlan] = []
         """Plans whose process has ended, to be released once its outcome was returned."""
 
     @classmethod
     def open(cls, services: Services) -> Self:
-        return cls(services.use(Computer), services.use(StandingProcesses))
+        return cls(services.use(Computer), services.use(RightsWatch))
 
     async def aclose(self) -> None:
         """Release the remaining plans."""
@@ -90,8 +90,8 @@ class Runner:
         )
         child = await self._spawned(plan, launch)
         plan.sent()
-        if self._standing is not None and plan.rights is not None:
-            self._standing.hold(child, plan.rights)
+        if self._rights_watch is not None and plan.rights is not None:
+            self._rights_watch.hold(child, plan.rights)
         return child
 
     async def _spawned(self, plan: SpawnPlan, launch: Launch) -> Child:

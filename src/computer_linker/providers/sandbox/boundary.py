@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from computer_linker.computer.facets.processes import KernelRules, ProcessLimits, Staging
 from computer_linker.model.paths import PathRules
-from computer_linker.policy.standing import StandingRights
+from computer_linker.policy.process_rights import ProcessRights
 
 Kind = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 
@@ -130,7 +130,7 @@ class SpawnPlan:
     boundary: str = "none"
     client: str = ""
     """The principal it runs for."""
-    rights: StandingRights | None = None
+    rights: ProcessRights | None = None
     """It is ended once the owner takes one of these; None for the service's own programs."""
     limits: ProcessLimits = field(default_factory=ProcessLimits)
     warnings: list[str] = field(default_factory=list)

@@ -8,29 +8,29 @@ from typing import Self
 from computer_linker.computer.facets.processes import Child
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid
-from computer_linker.policy.standing import StandingRights
+from computer_linker.policy.process_rights import ProcessRights
 from computer_linker.services import Services
 
 log = logging.getLogger(__name__)
 _EVERY_S = 0.5
 
 
-class StandingProcesses:
+class RightsWatch:
     """Compares the config with the rights of running processes, a few times a second and only while some run."""
 
     def __init__(self, config: Callable[[], Config]) -> None:
         self._config = config
-        self._held: dict[Child, StandingRights] = {}
+        self._held: dict[Child, ProcessRights] = {}
         self._compared: Config | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.report: Callable[[StandingRights], None] = lambda _rights: None
+        self.report: Callable[[ProcessRights], None] = lambda _rights: None
         """Called for each process that was ended."""
 
     @classmethod
     def open(cls, services: Services) -> Self:
         return cls(services.current_config)
 
-    def hold(self, child: Child, rights: StandingRights) -> None:
+    def hold(self, child: Child, rights: ProcessRights) -> None:
         """Watch a process until it ends."""
         # Between the call's judgement and here the config may have changed, so the next look compares in any case.
         self._compared = None

@@ -12,7 +12,7 @@ _WIDTH: tuple[FolderAccess, ...] = ("hidden", "read-only", "writable")
 
 
 @dataclass(frozen=True, slots=True)
-class StandingRights:
+class ProcessRights:
     """What a running process was allowed: to run at all, the folders, the network, and to do without a boundary."""
 
     principal: Principal
@@ -24,7 +24,7 @@ class StandingRights:
     is_unconfined: bool
 
     @classmethod
-    def of(cls, scope: Scope, principal: Principal, any_of: Iterable[Capability]) -> "StandingRights":
+    def of(cls, scope: Scope, principal: Principal, any_of: Iterable[Capability]) -> "ProcessRights":
         """The rights of this caller in the scope as it is now."""
         return cls(
             principal,
@@ -40,7 +40,7 @@ class StandingRights:
         """False when the owner has taken one of them since, or removed the scope."""
         if scope is None:
             return False
-        now = StandingRights.of(scope, self.principal, self.any_of)
+        now = ProcessRights.of(scope, self.principal, self.any_of)
         return (
             bool(now.any_of)
             and _WIDTH.index(now.access) >= _WIDTH.index(self.access)
