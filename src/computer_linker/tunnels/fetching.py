@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
+from anyio.to_thread import run_sync
+
 from computer_linker.errors import ExecutionFailed, InvalidRequest
 from computer_linker.http_client import RequestFailed, Response, fetch
 
@@ -44,6 +46,11 @@ async def fetch_program(release: str, name: str, folder: Path) -> Fetched:
     base = release.rstrip("/") + "/"
     archive, published = _chosen(await _get(urljoin(base, _SUMS), 65_536), name)
     content = await _get(urljoin(base, archive), _MAX_ARCHIVE)
+    # Hundreds of megabytes are hashed, unpacked and synced: not in the event loop.
+    return await run_sync(_stored, folder, name, archive, content, published)
+
+
+def _stored(folder: Path, name: str, archive: str, content: bytes, published: str) -> Fetched:
     if hashlib.sha256(content).hexdigest() != published:
         raise ExecutionFailed(f"{archive} does not have the SHA-256 that {_SUMS} publishes; nothing was stored.")
     return _store(folder, name, archive, _unpacked(content, name, archive))
