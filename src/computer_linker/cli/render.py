@@ -36,13 +36,13 @@ def _print_object(value: Mapping[str, Any], name: str, depth: int = 0) -> None:
         if isinstance(item, Mapping) and depth < _MAX_DEPTH:
             _print_object(item, below, depth + 1)
         elif isinstance(item, list) and depth < _MAX_DEPTH:
-            _print_list(item, below, depth)
+            _print_list(item, below)
         else:
             say(f"\n{below}")
             table([[_json(item)]])
 
 
-def _print_list(items: Sequence[Any], name: str, depth: int = 0) -> None:
+def _print_list(items: Sequence[Any], name: str) -> None:
     if name:
         say(f"\n{name}")
     rows = [item for item in items if isinstance(item, Mapping)]

@@ -30,7 +30,7 @@ def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = Fal
     try:
         parts = split_target(rest)
     except PathOutOfScope as error:
-        raise _outside(scope, target, cwd, error) from None
+        raise _outside(scope, cwd, error) from None
     path = RootedPath(root, parts, rules_of(scope, root, config), f"{scope.root_names[index]}:" if cwd else prefix)
     check_name(path, for_writing=for_writing)
     return path
@@ -43,7 +43,7 @@ def _from_folder(scope: Scope, cwd: str, target: str) -> str:
     return f"{cwd}{target}" if cwd.endswith(":") else f"{cwd}/{target}"
 
 
-def _outside(scope: Scope, target: str, cwd: str, error: PathOutOfScope) -> PathOutOfScope:
+def _outside(scope: Scope, cwd: str, error: PathOutOfScope) -> PathOutOfScope:
     """The refusal, with the forms that work."""
     base = f"options.cwd {cwd[:200]!r}" if cwd else f"the folder {scope.root_names[0]!r}"
     named = ", ".join(f"{name}:PATH" for name in scope.root_names[:8])

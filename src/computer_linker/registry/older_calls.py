@@ -3,11 +3,11 @@
 from typing import Any
 
 from computer_linker.errors import InvalidRequest, UnknownOperation
+from computer_linker.model.history import VIEWS
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.older_names import FIELDS, OLDER, Older
 
 _ENVELOPE = ("target", "input", "options")
-_VIEWS = ("last", "timeline", "sessions", "connections", "failed_replay", "debug_bundle")
 
 
 def translate(catalog: Catalog, name: Any, fields: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +136,6 @@ def _edit(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _insight(fields: dict[str, Any]) -> tuple[Older, dict[str, Any]]:
     view = fields.get("view", "last")
-    if view not in _VIEWS:
-        raise InvalidRequest(f"`view` is one of {', '.join(_VIEWS)}.")
+    if view not in VIEWS:
+        raise InvalidRequest(f"`view` is one of {', '.join(VIEWS)}.")
     return Older(f"history.{view}", "read", ()), {key: value for key, value in fields.items() if key != "view"}

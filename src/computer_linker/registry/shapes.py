@@ -4,8 +4,6 @@ from typing import Any
 
 from computer_linker.registry.text import Text, render, rows, table, tree, verbatim
 
-_CONTINUED = frozenset({"truncated", "nextLine", "nextByte", "nextCursor"})
-
 
 def lines(items: Any) -> str:
     """Show a list of texts one a line."""

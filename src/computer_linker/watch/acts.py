@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from computer_linker.watch.link import Link
 from computer_linker.watch.requests import Request, RequestPanel
 from computer_linker.watch.screens import ReadScreen, RequestScreen
 from computer_linker.watch.tables import printable
@@ -18,8 +17,8 @@ _STANDING = {"s": ("shape", "Requests of this shape"), "m": ("same", "This exact
 class Acts:
     """Each act asks first where it reaches further than one request, and shows what came of it."""
 
-    def __init__(self, app: "WatchApp", link: Link, panel: RequestPanel) -> None:
-        self._app, self._link, self._panel = app, link, panel
+    def __init__(self, app: "WatchApp", panel: RequestPanel) -> None:
+        self._app, self._panel = app, panel
 
     def request(self, key: str) -> None:
         """Answer the request on the screen: a once, m the same again, s its shape, d deny, v read all of it, n the next one."""

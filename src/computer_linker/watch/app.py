@@ -64,7 +64,7 @@ class WatchApp(App[None]):
         super().__init__()
         self._home, self._link = home, Link(home)
         self._panel = RequestPanel(form)
-        self._acts = Acts(self, self._link, self._panel)
+        self._acts = Acts(self, self._panel)
         self._feeds = Feeds(self._link, self._deliver)
         self._past = Past(home)
         self._calls, self._view, self._words = Calls(), tables.VIEWS[0], list[str]()
