@@ -92,6 +92,22 @@ def test_a_refused_file_adds_no_right_and_takes_away_what_it_changes(home: Path,
     assert rights == {"kept": True, "gone": False, "changed": False}
 
 
+def test_a_refused_file_of_the_older_form_or_with_a_doubled_key_leaves_no_right(home: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    token = {"ownerToken": "t" * 32}
+    one, two = ({"id": name, "path": str(tmp_path / name), "read": True, "write": True} for name in ("one", "two"))
+    (home / "config.json").write_text(json.dumps({**token, "workspaces": [one, two]}))
+    live = LiveConfig(home, fresh_for_s=0)
+    assert all("fs:write" in scope.granted for scope in live.current().scopes)
+    narrower = {**token, "workspaces": [{**one, "write": False}, {**two, "raed": True}]}
+    doubled = json.dumps({**token, "scopes": []})[:-1] + ', "workspaces": [], "workspaces": []}'
+    for text in (json.dumps(narrower), doubled):
+        (home / "config.json").write_text(text)
+        held = live.current()
+        assert held.refused and not any(scope.granted for scope in held.scopes)
+
+
 def test_a_refused_file_that_changes_the_token_lets_neither_in(home: Path) -> None:
     live = LiveConfig(home, fresh_for_s=0)
     assert live.current().owner_token == "t" * 32

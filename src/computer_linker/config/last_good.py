@@ -14,11 +14,15 @@ from computer_linker.model.scope import Scope
 
 
 def in_force(good: Config, accepted: Document, refused: Document | None, why: ConfigInvalid) -> Config:
-    """The last good config without what the refused document changes; all of it when that is not JSON at all."""
+    """The last good config without what the refused document changes; all of it when that is not JSON at all.
+
+    Of JSON that cannot be read as a config (a doubled key, an unknown field of the older form) every part counts as changed.
+    """
     reasons = tuple(str(problem) for problem in why.problems)
-    if refused is None:
+    if refused is None and not any(problem.field for problem in why.problems):
         return good.in_place_of(reasons)
-    changes: dict[str, Any] = {"scopes": _suspended(good, accepted.value, refused.value)}
+    now: dict[str, Any] = {} if refused is None else refused.value
+    changes: dict[str, Any] = {"scopes": _suspended(good, accepted.value, now)}
     for name, field, narrowest in (
         ("ownerToken", "owner_token", secrets.token_hex(32)),
         ("publicBaseUrl", "public_base_url", None),
@@ -26,7 +30,7 @@ def in_force(good: Config, accepted: Document, refused: Document | None, why: Co
         ("bridge", "bridge", BridgeSettings()),
         ("approvalPage", "approval_page", False),
     ):
-        if accepted.value.get(name) != refused.value.get(name):
+        if accepted.value.get(name) != now.get(name):
             changes[field] = narrowest
     return good.model_copy(update=changes).in_place_of(reasons)
 
