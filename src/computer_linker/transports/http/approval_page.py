@@ -59,6 +59,9 @@ class _Phone:
     opened: float
     seen: float
 
+    def is_open(self, now: float) -> bool:
+        return now - self.seen < _IDLE_S and now - self.opened < _WHOLE_S
+
 
 class ApprovalPage:
     """The links, the browsers admitted by them, and their presence, which makes calls wait for an answer."""
@@ -131,6 +134,7 @@ class ApprovalPage:
             await _answer(send, 403, closed_page())
             return
         name = secrets.token_urlsafe(32)
+        self._phones = {known: phone for known, phone in self._phones.items() if phone.is_open(now)}
         self._phones[_hash(name)] = _Phone(new_handle("phone"), secrets.token_urlsafe(24), source, now, now)
         cookie = f"approve={name}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={int(_WHOLE_S)}"
         await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
@@ -167,7 +171,7 @@ class ApprovalPage:
             phone = self._phones.get(hashlib.sha256(value).digest()) if name == b"approve" else None
             if phone is None:
                 continue
-            if now - phone.seen < _IDLE_S and now - phone.opened < _WHOLE_S:
+            if phone.is_open(now):
                 phone.seen = now
                 return phone
             del self._phones[hashlib.sha256(value).digest()]
