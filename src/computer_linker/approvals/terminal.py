@@ -95,10 +95,10 @@ class TerminalApprovals:
         """Return the waiting requests, and what the owner allowed beyond one. Pictures of others are removed."""
         waiting = self._approvals.waiting()
         places = await to_thread.run_sync(self._pictures.of, waiting, limiter=self._one)
-        self._choices = {asked.id: await self.choices(asked) for asked in waiting}
+        choices = {asked.id: await self.choices(asked) for asked in waiting}
         store = self._approvals.store
         return Listed(
-            waiting=[shown(asked, places.get(asked.id), self._choices.get(asked.id, [])) for asked in waiting],
+            waiting=[shown(asked, places.get(asked.id), choices[asked.id]) for asked in waiting],
             standing=[
                 StandingApproval(
                     id=one.id, covers=one.text, expires_at=one.expires_at, by=one.by, way=one.way, answer=one.answer
@@ -115,6 +115,8 @@ class TerminalApprovals:
     async def choices(self, asked: ApprovalRequest) -> list[Choice]:
         """The answers of a request that stand; the history is read once for each."""
         if asked.id not in self._choices:
+            waiting = {one.id for one in self._approvals.waiting()}
+            self._choices = {known: kept for known, kept in self._choices.items() if known in waiting}
             self._choices[asked.id] = await choices_of(self._services, asked)
         return self._choices[asked.id]
 
