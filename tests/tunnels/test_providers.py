@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable
-from computer_linker.tunnels.catalog import NAMES, contracts, detect_all, make
+from computer_linker.tunnels.catalog import NAMES, contracts, detect_all, make, reach_of
 from computer_linker.tunnels.manual import check_address
 from support import nginx
 from support.service import TOKEN, is_alive, wait_for
@@ -346,3 +346,17 @@ async def test_a_new_owner_token_reaches_the_openai_tunnel_by_a_new_start(bench:
         await bench.until("running", count=2)
     assert len(bench.starts()) == 2
     wait_for(lambda: not bench.running())
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "reach"),
+    [
+        ("cloudflare", "https://a.example", "internet"),
+        ("tailscale-serve", "https://me.tail.example", "tailnet"),
+        ("ssh", "http://127.0.0.1:8022", "server"),
+        ("ssh", "https://linker.example", "internet"),
+        ("openai", None, "provider"),
+    ],
+)
+def test_who_reaches_an_open_tunnel(name: str, url: str | None, reach: str) -> None:
+    assert reach_of(name, url) == reach

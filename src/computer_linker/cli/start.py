@@ -173,15 +173,17 @@ def _network_hint(host: str, url: str) -> list[str]:
 def reachable(record: "TunnelRecord") -> list[str]:
     """Return how a remote client connects, once the tunnel is open."""
     from computer_linker.service.client_setup import program
+    from computer_linker.tunnels.catalog import reach_of
 
     if record.state != "running":
         return []
     more = f"{shlex.join(program())} client chatgpt"
     if record.public_url is None:
         return [f"ChatGPT: make a connector, choose Tunnel and {record.tunnel_id}. All its fields: {more}"]
-    reach = "" if record.public_url.startswith("https:") and record.provider != "tailscale-serve" else record.provider
-    if reach:
-        where = "On your server alone" if reach == "ssh" else "From your tailnet alone"
+    where = {"server": "On your server alone", "tailnet": "From your tailnet alone"}.get(
+        reach_of(record.provider, record.public_url)
+    )
+    if where is not None:
         return [f"{where}: {record.public_url}/mcp (with the owner token)"]
     return [
         f"From anywhere, MCP alone: {record.public_url}/mcp",

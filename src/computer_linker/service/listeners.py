@@ -13,11 +13,18 @@ from computer_linker.service.lifetime import Lifetime
 from computer_linker.service.peers import PeerManager
 from computer_linker.service.tunnels import TunnelManager
 from computer_linker.services import Services
+from computer_linker.tunnels.base import Reach as TunnelReach
 
 Reach = Literal["user", "machine", "network", "internet"]
 Kind = Literal["socket", "bridge", "http", "approvalPage", "tunnel", "peers", "hub", "fleet"]
 _SOCKETS: tuple[tuple[Kind, str], ...] = (("socket", SOCKET_NAME), ("bridge", BRIDGE_NAME))
 _STOP = "computer-linker stop"
+_CALLERS: dict[TunnelReach, tuple[Reach, str]] = {
+    "internet": ("internet", "anyone on the internet"),
+    "provider": ("internet", "the products of the tunnel's provider"),
+    "tailnet": ("network", "the machines of your tailnet"),
+    "server": ("network", "programs on your server"),
+}
 
 
 class Listener(Model):
@@ -77,16 +84,18 @@ def _http(config: Config, lifetime: Lifetime) -> list[Listener]:
 def _tunnel(services: Services) -> list[Listener]:
     tunnels = services.peek(TunnelManager)
     state = tunnels.state() if tunnels is not None else None
-    if state is None or state.state not in ("running", "reconnecting"):
+    if state is None or state.provider is None or state.state not in ("running", "reconnecting"):
         return []
     address = f"{state.public_url}/mcp" if state.public_url else str(state.tunnel_id or state.provider)
-    who = "anyone on the internet who presents the owner token or an OAuth session"
+    from computer_linker.tunnels.catalog import reach_of
+
+    reach, callers = _CALLERS[reach_of(state.provider, state.public_url)]
     return [
         Listener(
             kind="tunnel",
             address=address,
-            reach="internet",
-            who=who,
+            reach=reach,
+            who=f"{callers}, with the owner token or an OAuth session",
             since=state.since,
             close="computer-linker tunnel stop",
         )
