@@ -18,7 +18,9 @@ UNREADABLE = frozenset(
     ". source alias unalias hash enable bind complete compgen coproc trap fc history shopt mapfile readarray caller fg bg".split()
 )
 """Builtins that run text from elsewhere, or change what a later name means."""
-_SETTERS = frozenset("read getopts printf export declare typeset readonly local unset let".split())
+_SETTERS = frozenset("read getopts printf export declare typeset readonly local unset let wait".split())
+_NAMING = frozenset("declare typeset local".split())
+"""With `-n` they make a variable another name of one that a word does not show."""
 _ANYWHERE = frozenset(
     """
     env nohup nice ionice chrt taskset setsid stdbuf timeout time unshare nsenter chroot runuser su sudo doas pkexec setpriv
@@ -134,9 +136,16 @@ def every_start(words: Words, depth: int = 0) -> Iterator[Words]:
 def set_by(words: Words) -> Iterator[str]:
     """Variables that a command sets, or that a starter sets for its command; `*` for those that cannot be read."""
     name = name_of(words[0])
+    if name == "set" and _takes_assignments(words[1:]):
+        yield "*"
     if name not in _SETTERS and name != "env":
         return
     for word in words[1:]:
+        if isinstance(word, str) and word.startswith("-") and name != "env":
+            if name in _NAMING and "n" in word:
+                yield "*"
+            # An option may have its variable in the same word: `printf -vNAME`.
+            yield from (word[at:] for at in range(2, min(len(word), 40)))
         if isinstance(word, Unknown):
             yield "*" if word.is_option and name not in ("printf", "let") else ""
             continue
@@ -146,3 +155,15 @@ def set_by(words: Words) -> Iterator[str]:
             continue
         found = ASSIGNMENT.match(word)
         yield found[0].rstrip("+=") if found is not None else word
+
+
+def _takes_assignments(words: Words) -> bool:
+    """True for a `set` after which a shell takes assignments anywhere in a command (`-k`), or that cannot be read."""
+    for word in words:
+        if isinstance(word, Unknown):
+            return word.is_option
+        if word in ("-", "--"):
+            return False
+        if word == "keyword" or (word.startswith("-") and "k" in word):
+            return True
+    return False
