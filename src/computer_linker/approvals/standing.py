@@ -89,7 +89,7 @@ class Standing(Model):
 
     @property
     def is_whole(self) -> bool:
-        """True where its words are the whole command: one more argument could start any program (`find . -exec`)."""
+        """True where it holds the whole command: one more argument could start any program (`find . -exec`)."""
         names_nothing = not any(place and not word.startswith("-") for place, word in enumerate(self.words))
         program = _program_of(self.words)
         return program in LAUNCHES_ANYTHING and (program not in _HAS_SUBCOMMANDS or names_nothing)
