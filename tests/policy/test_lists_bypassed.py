@@ -47,6 +47,13 @@ def resolve(name: str, folder: str) -> Program:
         'x="a[\\$(touch made)]"; : $((x))',
         "test -v 'x[$(touch made)]'",
         "printf -v 'x[`touch made`]' 1",
+        "echo touch | xargs -I cat cat made",
+        "echo touch | xargs -Icat cat made",
+        "echo touch | xargs --replace=cat cat made",
+        "echo touch | xargs -iL L made",
+        "echo x | xargs --process-slot-var=PATH ls",
+        "env --split-string=touch cat",
+        "env --chdir=bin ls",
     ],
 )
 def test_a_line_does_not_choose_its_programs_by_variables(line: str) -> None:
@@ -59,6 +66,7 @@ def test_a_line_does_not_choose_its_programs_by_variables(line: str) -> None:
     [
         "i=$((i+1)); ls $i", '[[ $HOME = x ]] && ls', '[ -z "$PATH" ] || ls', "declare -a x; ls", "set -euo pipefail; ls",
         "((x==1)) && ls", "read -r line < f; ls", "wait -n; ls", "set -- a b; ls CC=gcc", 'ls "${x[0]}"',
+        "ls | xargs -I{} cat {}", "ls | xargs -n1 --max-procs=2 cat", "timeout --signal=KILL 5 ls",
         "set -e; ls | sed -n '/[[:space:]]x[,;]/p'",
     ],
 )  # fmt: skip

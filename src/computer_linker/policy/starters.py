@@ -45,7 +45,9 @@ _OPTIONS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     ),
 }  # fmt: skip
 """Starters whose command can be found: their options without and with a value."""
-_JOINED = re.compile(r"-(?:\d+|n\d+|k\d+\S*|s[A-Z0-9]+|[ioe][L\d]+[kKMG]?|P\d+|L\d+|I\S+|d\S+|-[a-z-]+=\S*)")
+_LONG = "signal|kill-after|adjustment|input|output|error|unset|max-args|max-procs|max-lines|max-chars|delimiter|arg-file|replace"
+_JOINED = re.compile(rf"-(?:\d+|n\d+|k\d+\S*|s[A-Z0-9]+|[ioe][L\d]+[kKMG]?|P\d+|L\d+|I\S+|d\S+|-(?:{_LONG})=\S*)")
+_REPLACES = re.compile(r"-I|-i|--replace=")
 _MAX_DEPTH = 8
 
 
@@ -67,13 +69,18 @@ def started_by(words: Words) -> tuple[Words, ...] | None:
         return None if reading is None or reading.problem else reading.commands
     plain, valued = _OPTIONS[name]
     rest = list(words[1:])
+    replaced = ""
     while rest and isinstance(rest[0], str) and rest[0].startswith("-") and rest[0] != "--":
         option = rest.pop(0)
         if name == "command" and option in ("-v", "-V"):
             return ()
         if option in valued:
-            if not rest or not isinstance(rest.pop(0), str):
+            value = rest.pop(0) if rest else None
+            if not isinstance(value, str):
                 return None
+            replaced = value if option == "-I" else replaced
+        elif name == "xargs" and (found := _REPLACES.match(str(option))):
+            replaced = str(option)[found.end() :] or "{}"
         elif option not in plain and not (isinstance(option, str) and _JOINED.fullmatch(option)):
             return None
     rest = rest[1:] if rest and rest[0] == "--" else rest
@@ -83,6 +90,9 @@ def started_by(words: Words) -> tuple[Words, ...] | None:
         del rest[:1]
     if not rest:
         return ()
+    if replaced:
+        # What it reads stands for this text wherever it occurs, in the program's name too.
+        rest = [Unknown(many=False) if isinstance(word, str) and replaced in word else word for word in rest]
     return ((*rest, Unknown(many=True)) if name == "xargs" else tuple(rest),)
 
 
