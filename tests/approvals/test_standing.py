@@ -95,6 +95,12 @@ COMMANDS = [
     ("echo hi", "echo hi there", True),
     ("echo hi", ["echo", "hi", "there"], True),
     ("echo hi", "echo bye", False),
+    # One more argument of such a program could start any other.
+    (["find", ".", "-name", "x"], ["find", ".", "-name", "x", "-exec", "touch", "y", ";"], False),
+    (["find", ".", "-name", "x"], ["find", ".", "-name", "x"], True),
+    (["tar", "tf", "a"], ["tar", "tf", "a", "--to-command=sh"], False),
+    (["python3"], ["python3", "-c", "pass"], False),
+    (["git", "--version"], ["git", "--version", "-c", "alias.x=!sh", "x"], False),
 ]
 
 

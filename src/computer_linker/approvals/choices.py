@@ -102,7 +102,8 @@ def _matches(event: HistoryEvent, asked: ApprovalRequest, standing: Standing) ->
         is_same_line = not asked.about.argv or line == command_preview(asked.about.argv)
         return is_same_line and target in asked.about.paths
     words = command_preview(standing.words) if standing.words else ""
-    return (not words or line == words or line.startswith(words + " ")) and is_beneath(target, standing.folder)
+    has_words = not words or line == words or (line.startswith(words + " ") and not standing.is_whole)
+    return has_words and is_beneath(target, standing.folder)
 
 
 def _shown(event: HistoryEvent) -> str:

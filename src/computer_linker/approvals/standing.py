@@ -76,12 +76,23 @@ class Standing(Model):
         if self.extent == "same":
             return self.digest == exact_digest(asked)
         seen = asked.about or _NOTHING
-        has_words = seen.argv[: len(self.words)] == tuple(self.words) if self.words else not seen.argv
+        has_words = self._has_words(seen.argv) if self.words else not seen.argv
         is_below = (
             all(is_beneath(path, self.folder) for path in seen.paths) if self.folder is not None else not seen.paths
         )
         is_there = self.application == seen.application
         return self.rest == asked.rest and has_words and is_below and is_there and has_shape(seen)
+
+    def _has_words(self, argv: tuple[str, ...]) -> bool:
+        size = len(self.words)
+        return argv[:size] == tuple(self.words) and (len(argv) == size or not self.is_whole)
+
+    @property
+    def is_whole(self) -> bool:
+        """True where it holds the whole command: one more argument could start any program (`find . -exec`)."""
+        names_nothing = not any(place and not word.startswith("-") for place, word in enumerate(self.words))
+        program = _program_of(self.words)
+        return program in LAUNCHES_ANYTHING and (program not in _HAS_SUBCOMMANDS or names_nothing)
 
     @property
     def text(self) -> str:
@@ -89,7 +100,8 @@ class Standing(Model):
         who = f"by {self.client or escaped(self.principal)} in scope {self.scope}"
         if self.extent == "same":
             return f"this exact {self.op} again {who}, while what it is for stays as it is now"
-        what = f"commands that begin with `{escaped(' '.join(self.words))}`" if self.words else f"every {self.op}"
+        kind = "the command" if self.is_whole else "commands that begin with"
+        what = f"{kind} `{escaped(' '.join(self.words))}`" if self.words else f"every {self.op}"
         return f"{what}{f' ({self.op})' if self.words else ''}{self._where} {who}"
 
     @property
@@ -180,11 +192,15 @@ def _first_words(argv: Sequence[str]) -> Sequence[str]:
 
     Of a program that starts what its later arguments name, such as env or find, all arguments.
     """
-    program = argv[0].rpartition("/")[2] if argv else ""
+    program = _program_of(argv)
     if program in LAUNCHES_ANYTHING and program not in _HAS_SUBCOMMANDS:
         return argv
     at = next((place for place, word in enumerate(argv) if place and not word.startswith("-")), len(argv) - 1)
     return argv[: min(at + 1, _MAX_WORDS)] if at < _MAX_WORDS else argv
+
+
+def _program_of(argv: Sequence[str]) -> str:
+    return argv[0].rpartition("/")[2] if argv else ""
 
 
 def _common_folder(paths: Sequence[str], *, is_command: bool) -> str:

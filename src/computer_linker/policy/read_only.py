@@ -55,10 +55,18 @@ _SHORT = {
 }
 _MOST_OPERANDS = {"uniq": 1}
 """A second file of `uniq` is its output."""
-_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\[^\n])*/)"
+
+
+def _pattern(end: str) -> str:
+    """A regular expression of sed up to its delimiter, which is no end of it inside brackets and so may not be there."""
+    item = rf"(?:\[:[a-z]+:\]|(?!{end})[^]^[\\\n])"
+    return rf"(?:(?!{end})[^][\\\n]|\\[^\n]|\[\^?{item}+\])*{end}"
+
+
+_ADDRESS = rf"(?:\d+|\$|/{_pattern('/')})"
 _SED_STEP = re.compile(
     rf"\s*(?:{_ADDRESS}(?:,(?:{_ADDRESS}|[+~]\d+))?)?\s*!?\s*"
-    r"(?:[pdq=]|s([/|#,@])(?:(?!\1)[^\\\n]|\\[^\n])*\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[gpIi\d]*)\s*"
+    r"(?:[pdq=]|s([/|#,@])" + _pattern(r"\1") + r"(?:(?!\1)[^\\\n]|\\[^\n])*\1[gpIi\d]*)\s*"
 )
 
 

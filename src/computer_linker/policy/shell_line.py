@@ -21,6 +21,14 @@ _GLOBS = re.compile(r"[*?\[]|[@!+]\(")
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}|\{.*\{|,.*\}")
 _CONTINUED = re.compile(r"\S\\\n\S")
 _MAX_COMMANDS = 500
+_ARITHMETIC = frozenset(
+    "arithmetic_expansion compound_statement subscript test_command expansion binary_expression".split()
+)
+_SET_IN_ARITHMETIC = re.compile(r"(?<![$\w{])([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)")
+_RUN_IN_SUBSCRIPT = {
+    "raw_string": re.compile(r"\w\[[^]]*(?:\$\(|`)"),
+    "string": re.compile(r"\w\[[^]]*\\(?:\$\(|`)"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,12 @@ class _Reader:
                 return
 
     def _take(self, node: "Node") -> None:
+        if node.type in _ARITHMETIC and (node.type != "compound_statement" or self._text(node).startswith("((")):
+            self.assigned |= set(_SET_IN_ARITHMETIC.findall(self._text(node)))
         match node.type:
+            case "raw_string" | "string" if _RUN_IN_SUBSCRIPT[node.type].search(self._text(node)):
+                # As a variable's name, and in arithmetic, a shell runs what its index holds.
+                self.problem = "a text in it has a command in an index"
             case "command":
                 self.commands.append(tuple(self._words(node)))
             case "declaration_command" | "unset_command":

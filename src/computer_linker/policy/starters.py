@@ -18,7 +18,9 @@ UNREADABLE = frozenset(
     ". source alias unalias hash enable bind complete compgen coproc trap fc history shopt mapfile readarray caller fg bg".split()
 )
 """Builtins that run text from elsewhere, or change what a later name means."""
-_SETTERS = frozenset("read getopts printf export declare typeset readonly local unset let".split())
+_SETTERS = frozenset("read getopts printf export declare typeset readonly local unset let wait".split())
+_NAMING = frozenset("declare typeset local".split())
+"""With `-n` they make a variable another name of one that a word does not show."""
 _ANYWHERE = frozenset(
     """
     env nohup nice ionice chrt taskset setsid stdbuf timeout time unshare nsenter chroot runuser su sudo doas pkexec setpriv
@@ -43,7 +45,9 @@ _OPTIONS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     ),
 }  # fmt: skip
 """Starters whose command can be found: their options without and with a value."""
-_JOINED = re.compile(r"-(?:\d+|n\d+|k\d+\S*|s[A-Z0-9]+|[ioe][L\d]+[kKMG]?|P\d+|L\d+|I\S+|d\S+|-[a-z-]+=\S*)")
+_LONG = "signal|kill-after|adjustment|input|output|error|unset|max-args|max-procs|max-lines|max-chars|delimiter|arg-file|replace"
+_JOINED = re.compile(rf"-(?:\d+|n\d+|k\d+\S*|s[A-Z0-9]+|[ioe][L\d]+[kKMG]?|P\d+|L\d+|I\S+|d\S+|-(?:{_LONG})=\S*)")
+_REPLACES = re.compile(r"-I|-i|--replace=")
 _MAX_DEPTH = 8
 
 
@@ -65,13 +69,18 @@ def started_by(words: Words) -> tuple[Words, ...] | None:
         return None if reading is None or reading.problem else reading.commands
     plain, valued = _OPTIONS[name]
     rest = list(words[1:])
+    replaced = ""
     while rest and isinstance(rest[0], str) and rest[0].startswith("-") and rest[0] != "--":
         option = rest.pop(0)
         if name == "command" and option in ("-v", "-V"):
             return ()
         if option in valued:
-            if not rest or not isinstance(rest.pop(0), str):
+            value = rest.pop(0) if rest else None
+            if not isinstance(value, str):
                 return None
+            replaced = value if option == "-I" else replaced
+        elif name == "xargs" and (found := _REPLACES.match(str(option))):
+            replaced = str(option)[found.end() :] or "{}"
         elif option not in plain and not (isinstance(option, str) and _JOINED.fullmatch(option)):
             return None
     rest = rest[1:] if rest and rest[0] == "--" else rest
@@ -81,6 +90,9 @@ def started_by(words: Words) -> tuple[Words, ...] | None:
         del rest[:1]
     if not rest:
         return ()
+    if replaced:
+        # What it reads stands for this text wherever it occurs, in the program's name too.
+        rest = [Unknown(many=False) if isinstance(word, str) and replaced in word else word for word in rest]
     return ((*rest, Unknown(many=True)) if name == "xargs" else tuple(rest),)
 
 
@@ -134,9 +146,16 @@ def every_start(words: Words, depth: int = 0) -> Iterator[Words]:
 def set_by(words: Words) -> Iterator[str]:
     """Variables that a command sets, or that a starter sets for its command; `*` for those that cannot be read."""
     name = name_of(words[0])
+    if name == "set" and _takes_assignments(words[1:]):
+        yield "*"
     if name not in _SETTERS and name != "env":
         return
     for word in words[1:]:
+        if isinstance(word, str) and word.startswith("-") and name != "env":
+            if name in _NAMING and "n" in word:
+                yield "*"
+            # An option may have its variable in the same word: `printf -vNAME`.
+            yield from (word[at:] for at in range(2, min(len(word), 40)))
         if isinstance(word, Unknown):
             yield "*" if word.is_option and name not in ("printf", "let") else ""
             continue
@@ -146,3 +165,15 @@ def set_by(words: Words) -> Iterator[str]:
             continue
         found = ASSIGNMENT.match(word)
         yield found[0].rstrip("+=") if found is not None else word
+
+
+def _takes_assignments(words: Words) -> bool:
+    """True for a `set` after which a shell takes assignments anywhere in a command (`-k`), or that cannot be read."""
+    for word in words:
+        if isinstance(word, Unknown):
+            return word.is_option
+        if word in ("-", "--"):
+            return False
+        if word == "keyword" or (word.startswith("-") and "k" in word):
+            return True
+    return False

@@ -147,3 +147,15 @@ async def test_a_backend_says_what_policy_decides_over_it(road: Road) -> None:
     again = await road.call("backend.status")
     assert again["data"]["preferred"] == {"name": "peekaboo", "source": "artifact"}
     assert bool(again["warnings"]) is not by_name["peekaboo"]["available"]
+
+
+async def test_an_intake_root_above_the_scope_does_not_open_what_the_scope_denies(tmp_path: Path) -> None:
+    own = tmp_path / "drop" / "own"
+    (own / "closed").mkdir(parents=True)
+    (own / "closed" / "note.txt").write_text("closed")
+    scope = folder_scope(own, deniedPaths=["closed/**"], intakeRoots=[str(tmp_path / "drop")])
+    async with Road.open(tmp_path, [scope]) as road:
+        for spelt in ("own", "./own"):
+            entry = {"path": f"{tmp_path}/drop/{spelt}/closed/note.txt"}
+            assert await road.code("artifact.ingest", input={"manifest": [entry]}) == "permission_denied", spelt
+        assert (await road.data("artifact.list"))["artifacts"] == []

@@ -13,16 +13,16 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
-from computer_linker.operations.view.show import NeverKept, never_kept, view_show
+from computer_linker.operations.view.show import NeverKept
 from computer_linker.policy.digest import digest_of_parts
+from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.views.changes import ViewChange
-from computer_linker.providers.views.keeping import Keeping, discard
-from computer_linker.providers.views.reading import ViewReader
+from computer_linker.providers.views.keeping import Keeping, discard, never_kept
+from computer_linker.providers.views.reading import ViewReader, path_of
 from computer_linker.providers.views.store import View, Views
 from computer_linker.registry import Context, Example, operation
 from computer_linker.undo.journal import UndoJournal
 
-_SHOWN = 200
 Found = list[tuple[RootedPath, ViewChange]]
 
 
@@ -45,17 +45,17 @@ class Kept(Model):
 
 
 async def show_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -> Preview:
-    """The diff and the list of names, held to what the folder and the view contain now."""
+    """The names and contents that would change, held to what the folder and the view contain now."""
     view = await run_sync(ctx.use(Views).find, target, ctx.scope.id, ctx.principal)
-    found = await run_sync(ViewReader.of(ctx, view).changes)
+    reader = ViewReader.of(ctx, view)
+    found = await run_sync(reader.changes)
     chosen, _, _ = await run_sync(_chosen, found, ctx, input)
-    shown = await view_show.run(ctx, target)
-    verbs = [f"{change.action} {path.shown}" for path, change in chosen]
-    lines = [f"keeps what this command changed: {view.command}", *verbs[:_SHOWN]]
-    if len(verbs) > _SHOWN:
-        lines.append(f"… {len(verbs) - _SHOWN} more")
+    head = escaped(f"keeps what this command changed: {view.command}")
     holds = {view.id: digest_of_parts(*map(repr, chosen))}
-    return Preview((*lines, *shown.diff.splitlines()), holds, paths=tuple(path.shown for path, _ in chosen))
+    # A renamed file also goes from where it was.
+    former = [path_of(path, change.source).shown for path, change in chosen if change.source is not None]
+    paths = (*(path.shown for path, _ in chosen), *former)
+    return Preview((head, *await run_sync(reader.previewed, chosen)), holds, paths=paths)
 
 
 @operation(
@@ -123,9 +123,9 @@ def _planned(keepings: list[Keeping], chosen: Found) -> list[Change]:
 
 def _chosen(found: Found, ctx: Context, input: KeepInput) -> tuple[Found, list[NeverKept], int]:
     """The changes to make, those that are never made, and how many others stay in the view."""
-    refused = never_kept(found)
-    closed = {each.path for each in refused}
-    possible = [(path, change) for path, change in found if path.shown not in closed]
+    closed = never_kept(found)
+    refused = [NeverKept(path=path.shown, reason=why) for path, why in closed.items()]
+    possible = [(path, change) for path, change in found if path not in closed]
     if input.paths is None:
         return possible, refused, 0
     wanted = [ctx.path(path, for_writing=True) for path in input.paths]

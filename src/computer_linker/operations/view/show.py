@@ -11,8 +11,8 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.views.changes import Action, Kind, ViewChange
-from computer_linker.providers.views.keeping import why_never_kept
-from computer_linker.providers.views.reading import TextDifference, ViewReader
+from computer_linker.providers.views.keeping import never_kept
+from computer_linker.providers.views.reading import TextDifference, ViewReader, path_of
 from computer_linker.providers.views.store import Views
 from computer_linker.registry import Context, Example, operation
 
@@ -62,9 +62,8 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
     reader = ViewReader.of(ctx, view)
     found = await run_sync(reader.changes)
     listed = found[: options.max_changes]
-    refused = await run_sync(never_kept, found)
-    closed = {each.path for each in refused}
-    readable = [(path, change) for path, change in listed if path.shown not in closed]
+    closed = await run_sync(never_kept, found)
+    readable = [(path, change) for path, change in listed if path not in closed]
     texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
     diff, is_cut = _joined(list(texts.values()), options.max_diff_bytes)
     return ViewChanges(
@@ -73,20 +72,15 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
         diff=diff,
         hosts=[],
         conflicts=[path.shown for path, change in found if change.is_conflict],
-        refused=refused,
+        refused=[NeverKept(path=path.shown, reason=why) for path, why in closed.items()],
         truncated=is_cut or len(found) > len(listed),
     )
-
-
-def never_kept(found: Sequence[tuple[RootedPath, ViewChange]]) -> list[NeverKept]:
-    """The changes that are not put in place whatever is chosen, and why."""
-    return [NeverKept(path=path.shown, reason=why) for path, change in found if (why := why_never_kept(path, change))]
 
 
 def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None) -> ShownChange:
     entry = change.after or change.before
     assert entry is not None
-    former = None if change.source is None else RootedPath(path.root, change.source, path.rules, path.prefix).shown
+    former = None if change.source is None else path_of(path, change.source).shown
     return ShownChange(
         path=path.shown,
         action=change.action,

@@ -1,7 +1,7 @@
 """Intake roots: folders beside a scope where backends leave their files, opened by descriptor without following a link.
 
-A file is taken only when the user of this service owns it under this one name, and it lies in no other scope and not in the
-service's own state: an intake root such as the temporary folder may hold all of these.
+A file is taken only when the user of this service owns it under this one name, and it lies in no scope and not in the service's
+own state: an intake root such as the temporary folder may hold all of these.
 """
 
 import os
@@ -66,7 +66,7 @@ async def read_from_intake(scope: Scope, config: Config, home: Path, target: str
         if target.startswith(root.place.rstrip("/") + "/"):
             parts = split_target(target[len(root.place.rstrip("/")) + 1 :])
             _refuse_names(root, parts)
-            _refuse_places(PurePath(root.place, *parts), scope, config, home)
+            _refuse_places(PurePath(root.place, *parts), config, home)
             return Taken(root.name, await run_sync(_read, root.place, parts, most))
     return None
 
@@ -86,12 +86,13 @@ def _refuse_names(root: IntakeRoot, parts: tuple[str, ...]) -> None:
         )
 
 
-def _refuse_places(place: PurePath, scope: Scope, config: Config, home: Path) -> None:
+def _refuse_places(place: PurePath, config: Config, home: Path) -> None:
     state = Path(os.path.realpath(home))
-    others = [Path(os.path.realpath(root)) for other in config.scopes if other.id != scope.id for root in other.roots]
-    if any(place.is_relative_to(closed) for closed in (state, work_folder(state), *others)):
+    # The own scope's too: there its rules decide, by the path from its folder.
+    scopes = [Path(os.path.realpath(root)) for scope in config.scopes for root in scope.roots]
+    if any(place.is_relative_to(closed) for closed in (state, work_folder(state), *scopes)):
         raise PermissionDenied(
-            "The file lies in another scope or in the service's own state, so no intake takes it.", rule="other_scope"
+            "The file lies in a scope or in the service's own state, so no intake takes it.", rule="other_scope"
         )
 
 

@@ -44,7 +44,7 @@ class ViewChange:
     before: Entry | None
     after: Entry | None
     is_conflict: bool = False
-    """The real folder changed here since the view was made."""
+    """The real folder changed here since the view was made, or has more than the program could see."""
     source: Parts | None = None
     """The former name of a renamed file."""
 
@@ -64,18 +64,21 @@ class Comparison:
         self.changes.sort(key=lambda change: change.parts)
         return self._with_renames()
 
-    def _folder(self, upper: int, lower: int | None, parts: Parts) -> None:
+    def _folder(self, upper: int, lower: int | None, parts: Parts, *, is_anew: bool = False) -> None:
+        """Compare a folder; `is_anew` when one above it was removed and made anew, so that nothing of the real one shows."""
         if len(parts) > _MAX_DEPTH:
             raise LimitExceeded(f"The view has folders more than {_MAX_DEPTH} levels deep.")
         names = os.listdir(upper)
+        # Only the outermost new folder has the mark of overlayfs.
+        is_anew = is_anew or _is_opaque(upper)
         for name in names:
-            self._name(upper, lower, name, (*parts, name))
-        if lower is not None and _is_opaque(upper):
-            # The folder was removed and made anew: what the new one lacks is gone.
+            self._name(upper, lower, name, (*parts, name), is_anew=is_anew)
+        if lower is not None and is_anew:
+            # What the new one lacks is gone.
             for name in set(os.listdir(lower)) - set(names):  # noqa: PTH208  # an open folder has no path
                 self._add((*parts, name), "removed", entry_of(lower, name), None, lower)
 
-    def _name(self, upper: int, lower: int | None, name: str, parts: Parts) -> None:
+    def _name(self, upper: int, lower: int | None, name: str, parts: Parts, *, is_anew: bool) -> None:
         found = os.stat(name, dir_fd=upper, follow_symlinks=False)
         before = None if lower is None else entry_of(lower, name)
         if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
@@ -83,26 +86,26 @@ class Comparison:
             if before is not None:
                 self._add(parts, "removed", before, None, lower)
             return
-        after = _entry(found)
+        after = as_entry(found)
         if after.kind == "directory" and before is not None and before.kind == "directory":
             if after.mode != before.mode:
                 self._add(parts, "changed", before, after)
-            self._both(upper, lower, name, parts)
+            self._both(upper, lower, name, parts, is_anew=is_anew)
         elif after.kind == "directory":
             self._add(parts, "added" if before is None else "changed", before, after, lower)
-            self._both(upper, None, name, parts)
+            self._both(upper, None, name, parts, is_anew=is_anew)
         elif before is None or before.kind == "directory":
             self._add(parts, "added" if before is None else "changed", before, after, lower)
         elif self._differs(upper, lower, name, before, after):
             self._add(parts, "changed", before, after)
 
-    def _both(self, upper: int, lower: int | None, name: str, parts: Parts) -> None:
+    def _both(self, upper: int, lower: int | None, name: str, parts: Parts, *, is_anew: bool) -> None:
         """Compare a folder of the view with the real one, or with none."""
         with contextlib.ExitStack() as opened:
             inner = [os.open(name, _FOLDER, dir_fd=folder) for folder in (upper, lower) if folder is not None]
             for descriptor in inner:
                 opened.callback(os.close, descriptor)
-            self._folder(inner[0], inner[1] if len(inner) > 1 else None, parts)
+            self._folder(inner[0], inner[1] if len(inner) > 1 else None, parts, is_anew=is_anew)
 
     def _differs(self, upper: int, lower: int | None, name: str, before: Entry, after: Entry) -> bool:
         """A program that opened a file for writing and wrote nothing left a copy, which is no change."""
@@ -122,7 +125,10 @@ class Comparison:
             raise LimitExceeded(f"The view changes more than {MAX_CHANGES} names.", limit=MAX_CHANGES)
         is_conflict = before is not None and before.changed_ns > self.base_ns
         if before is not None and before.kind == "directory" and lower is not None and not is_conflict:
-            is_conflict = any(entry.changed_ns > self.base_ns for _, entry in below(lower, parts[-1]))
+            # A program in the view sees an empty folder where another file system is mounted: it removed nothing of that.
+            device = os.fstat(self.lower).st_dev
+            entries = ((parts, before), *below(lower, parts[-1]))
+            is_conflict = any(entry.changed_ns > self.base_ns or entry.device != device for _, entry in entries)
         self.changes.append(ViewChange(parts, action, before, after, is_conflict))
 
     def _with_renames(self) -> list[ViewChange]:
@@ -153,7 +159,7 @@ class Comparison:
 def entry_of(folder: int, name: str) -> Entry | None:
     """The entry of a name in an open folder; None when there is none."""
     try:
-        return _entry(os.stat(name, dir_fd=folder, follow_symlinks=False))
+        return as_entry(os.stat(name, dir_fd=folder, follow_symlinks=False))
     except FileNotFoundError:
         return None
 
@@ -228,7 +234,7 @@ def _is_opaque(folder: int) -> bool:
 _KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
 
 
-def _entry(found: os.stat_result) -> Entry:
+def as_entry(found: os.stat_result) -> Entry:
     return Entry(
         _KINDS.get(stat.S_IFMT(found.st_mode), "other"),
         found.st_size,

@@ -1,17 +1,20 @@
 """Turns what a view would change into changes of the real folder: all of them, or chosen ones."""
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from computer_linker.computer.facets.files import Change, MakeFolder, Mark, Remove, Restore
-from computer_linker.errors import LinkError
+from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.paths import RootedPath
+from computer_linker.policy.names import GIT_NAMES, is_git_folder
 from computer_linker.policy.paths import check_name
-from computer_linker.providers.views.changes import OVERLAY_ATTRIBUTES, Parts, ViewChange, open_parent
+from computer_linker.providers.views.changes import OVERLAY_ATTRIBUTES, Entry, Parts, ViewChange, as_entry, open_parent
 from computer_linker.undo.store import KeptFiles
 
 _CHUNK = 1 << 20
@@ -20,8 +23,34 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def why_never_kept(path: RootedPath, change: ViewChange) -> str | None:
-    """Why a change is not put in place whatever is chosen; None when it can be."""
+_GIT_NAMES = {name.casefold(): name for name in GIT_NAMES}
+
+
+def never_kept(found: Sequence[tuple[RootedPath, ViewChange]]) -> dict[RootedPath, str]:
+    """The changes that are not put in place whatever is chosen, and why."""
+    planted = _repositories(found)
+    reasons: dict[RootedPath, str] = {}
+    for path, change in found:
+        why = _why_never(path, change)
+        above = (replace(path, parts=path.parts[:at]) for at in range(1, len(path.parts) + 1)) if planted else ()
+        if why is None and not planted.isdisjoint(above):
+            why = "With it git takes its folder for a repository, and runs what that says."
+        if why is not None:
+            reasons[path] = why
+    return reasons
+
+
+def _repositories(found: Sequence[tuple[RootedPath, ViewChange]]) -> set[RootedPath]:
+    """The entries that together make a folder a repository for git, whatever its name."""
+    made: defaultdict[RootedPath, dict[str, RootedPath]] = defaultdict(dict)
+    for path, change in found:
+        name = _GIT_NAMES.get(path.parts[-1].casefold())
+        if name is not None and change.after is not None and not path.rules.allow_protected:
+            made[replace(path, parts=path.parts[:-1])][name] = path
+    return {path for names in made.values() if is_git_folder(names) for path in names.values()}
+
+
+def _why_never(path: RootedPath, change: ViewChange) -> str | None:
     kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
     if "other" in kinds:
         return "It is a device, a socket or a pipe."
@@ -49,7 +78,7 @@ class Keeping:
 
     def plan(self, changes: Sequence[ViewChange]) -> list[Change]:
         """The changes that put these in place. A folder that is new goes in as a whole, with those of its names that are here."""
-        chosen = {change.parts for change in changes}
+        chosen = {change.parts: change.after for change in changes if change.after is not None}
         new_folders: list[Parts] = []
         planned: list[Change] = []
         for change in changes:
@@ -63,7 +92,7 @@ class Keeping:
             if change.after is not None and change.after.kind == "directory":
                 new_folders.append(change.parts)
             if change.after is not None:
-                name = self._copied(change.parts, lambda parts: parts in chosen)
+                name = self._copied(change.parts, chosen)
                 planned.append(Restore(path, name, _replaced(change)))
         return planned
 
@@ -74,12 +103,12 @@ class Keeping:
             return []
         return [Remove(path, recursive=True, expect=_mark(change))]
 
-    def _copied(self, parts: Parts, wanted: Callable[[Parts], bool]) -> str:
+    def _copied(self, parts: Parts, chosen: Mapping[Parts, Entry]) -> str:
         name = secrets.token_hex(16)
         self.names.append(name)
         above = open_parent(self.upper, parts)
         try:
-            copy_entry(above, parts[-1], self.kept.folder, name, parts, wanted)
+            copy_entry(above, parts[-1], self.kept.folder, name, parts, chosen)
         finally:
             os.close(above)
         return name
@@ -109,13 +138,16 @@ def _replaced(change: ViewChange) -> Mark | None:
     return _mark(change)
 
 
-def copy_entry(
-    source: int, name: str, target: int, new_name: str, parts: Parts, wanted: Callable[[Parts], bool]
-) -> None:
-    """Copy one name with mode, times, attributes and link target; of a folder the names that are wanted."""
+def copy_entry(source: int, name: str, target: int, new_name: str, parts: Parts, chosen: Mapping[Parts, Entry]) -> None:
+    """Copy one name with mode, times, attributes and link target; of a folder the names that were chosen.
+
+    Raises Conflict when one is no longer what was chosen: a descriptor passed to another program outlives the view's own.
+    """
     found = os.stat(name, dir_fd=source, follow_symlinks=False)
+    _refuse_changed(found, parts, chosen)
     if stat.S_ISLNK(found.st_mode):
         os.symlink(os.readlink(name, dir_fd=source), new_name, dir_fd=target)
+        _refuse_changed(os.stat(name, dir_fd=source, follow_symlinks=False), parts, chosen)
         os.utime(new_name, ns=(found.st_atime_ns, found.st_mtime_ns), dir_fd=target, follow_symlinks=False)
         return
     is_folder = stat.S_ISDIR(found.st_mode)
@@ -129,20 +161,39 @@ def copy_entry(
         try:
             if is_folder:
                 for inner in os.listdir(opened):  # noqa: PTH208
-                    if wanted((*parts, inner)):
-                        copy_entry(opened, inner, made, inner, (*parts, inner), wanted)
+                    if (*parts, inner) in chosen:
+                        copy_entry(opened, inner, made, inner, (*parts, inner), chosen)
             else:
-                _copy_bytes(opened, made)
+                _copy_bytes(opened, made, found.st_size)
             _copy_facts(opened, made, found)
+            _refuse_changed(os.fstat(opened), parts, chosen)
         finally:
             os.close(made)
     finally:
         os.close(opened)
 
 
-def _copy_bytes(source: int, target: int) -> None:
-    while os.copy_file_range(source, target, _CHUNK * 64):
-        pass
+def _refuse_changed(found: os.stat_result, parts: Parts, chosen: Mapping[Parts, Entry]) -> None:
+    if as_entry(found) != chosen[parts]:
+        raise Conflict(f"{'/'.join(parts)} was changed in the view while it was kept. Nothing was kept.")
+
+
+def _copy_bytes(source: int, target: int, size: int) -> None:
+    """Copy a file without its holes, which would fill the disk."""
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            break
+        end = os.lseek(source, at, os.SEEK_HOLE)
+        while at < end and (count := os.copy_file_range(source, target, min(end - at, _CHUNK * 64), at, at)):
+            at += count
+        if at < end:
+            break
+    os.ftruncate(target, size)
 
 
 def _copy_facts(source: int, target: int, found: os.stat_result) -> None:

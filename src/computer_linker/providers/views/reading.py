@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from computer_linker.changes.difference import MAX_BYTES, unified
+from computer_linker.changes.difference import MAX_BYTES, diff_lines, unified
 from computer_linker.computer.base import Computer
 from computer_linker.errors import Conflict
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
-from computer_linker.providers.views.changes import Comparison, Parts, ViewChange, open_parent
+from computer_linker.policy.visible_text import escaped
+from computer_linker.providers.views.changes import Comparison, Entry, Parts, ViewChange, open_parent
 from computer_linker.providers.views.store import View, Views
 
 _DIFF_S = 2.0
+_SHOWN_LINES = 2000
 
 
 class CallContext(Protocol):
@@ -87,6 +89,57 @@ class ViewReader:
         with self.opened() as roots:
             places = {root.root: (upper, lower) for root, upper, lower in roots}
             return [_difference(path, change, *places[path.root], until) for path, change in changes]
+
+    def previewed(self, changes: list[tuple[RootedPath, ViewChange]]) -> list[str]:
+        """Each change for a person: its names, mode and content, every byte visible, and what is left out."""
+        until = time.monotonic() + _DIFF_S
+        shown: list[str] = []
+        with self.opened() as roots:
+            places = {root.root: (upper, lower) for root, upper, lower in roots}
+            for number, (path, change) in enumerate(changes):
+                if len(shown) >= _SHOWN_LINES:
+                    return [*shown, f"… {len(changes) - number} more changes, which are not shown here"]
+                shown += [_headline(path, change), *_content_lines(path, change, *places[path.root], until)]
+        return shown
+
+
+def _headline(path: RootedPath, change: ViewChange) -> str:
+    former = "" if change.source is None else f" from {path_of(path, change.source).shown}"
+    before, after = change.before, change.after
+    is_new_mode = after is not None and (before is None or before.mode != after.mode or before.kind != after.kind)
+    mode = f" ({after.kind}, mode {after.mode:04o})" if after is not None and is_new_mode else ""
+    return escaped(f"{change.action} {path.shown}{former}{mode}")
+
+
+def path_of(path: RootedPath, parts: Parts) -> RootedPath:
+    """Another name in the same root."""
+    return RootedPath(path.root, parts, path.rules, path.prefix)
+
+
+def _content_lines(path: RootedPath, change: ViewChange, upper: int, lower: int, until: float) -> list[str]:
+    before, after = change.before, change.after
+    if after is None or after.kind == "directory":
+        return []
+    old = (
+        b"" if before is None or before.kind == "directory" else _content(lower, change.source or change.parts, before)
+    )
+    new = _content(upper, change.parts, after)
+    if len(old) > MAX_BYTES or len(new) > MAX_BYTES:
+        return [f"  {after.size} bytes, too large to be shown here"]
+    if old == new:
+        return []
+    return diff_lines(path.shown, None if before is None else old, new, until=until)
+
+
+def _content(folder: int, parts: Parts, entry: Entry) -> bytes:
+    """The bytes of a file, or the target of a link."""
+    if entry.kind != "symlink":
+        return _read(folder, parts)
+    above = open_parent(folder, parts)
+    try:
+        return os.fsencode(os.readlink(parts[-1], dir_fd=above))
+    finally:
+        os.close(above)
 
 
 def _difference(path: RootedPath, change: ViewChange, upper: int, lower: int, until: float) -> TextDifference:
