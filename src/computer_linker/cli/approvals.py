@@ -101,7 +101,7 @@ def _answer(item: "WaitingRequest", deadline: float, is_gone: Callable[[], bool]
 
 
 def _say_wrapped(text: str) -> None:
-    """Print a sentence in whole words, each character of it."""
+    """Print a sentence folded at spaces, each character of it."""
     columns = shutil.get_terminal_size().columns
     for line in wrap(text, max(columns, 40), subsequent_indent="     ", drop_whitespace=False, break_on_hyphens=False):
         say(line)
