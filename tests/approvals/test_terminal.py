@@ -55,6 +55,17 @@ def test_a_yes_from_the_command_line_lets_the_same_request_pass_once(service: Se
     assert "Nothing waits" in cli(service, "approvals", "allow", listed[0]["id"])
 
 
+def test_what_cannot_be_shown_cannot_be_allowed(service: Service) -> None:
+    (service.root / "keep.txt").unlink()
+    assert delete(service)["error"]["code"] == "confirm_required"
+    [listed] = _waiting(service)
+    assert listed["canBeAllowed"] is False and listed["choices"] == []
+    assert "could not be shown" in cli(service, "approvals", "allow", listed["id"])
+    (service.root / "keep.txt").write_text("new")
+    assert delete(service)["error"]["code"] == "confirm_required", "no yes was kept"
+    assert (service.root / "keep.txt").exists()
+
+
 def test_ctrl_c_ends_the_line_it_was_typed_in(service: Service) -> None:
     parent, child = pty.openpty()
     # A runner in the background may have told its children to ignore Ctrl-C.
@@ -206,6 +217,7 @@ def test_a_shape_at_the_terminal_is_shown_listed_and_revoked(service: Service) -
             assert b"every file.write in src and below by a-client/1 in scope app. In the last 30 days: " in one_line(
                 person
             )
+            wait_for(lambda: b"Allowed, and for 5 minutes: every file.write in src and below" in one_line(person))
             assert lines.write("src/b.py")["approval"]["extent"] == "shape" and person.answered == 1
         listed = json.loads(cli(service, "approvals", "list", "--json"))["standing"]
         assert len(listed) == 1 and listed[0]["covers"].startswith("every file.write in src and below")
@@ -218,7 +230,7 @@ def test_a_shape_at_the_terminal_is_shown_listed_and_revoked(service: Service) -
 
 
 def one_line(person: TerminalPerson) -> bytes:
-    return bytes(person.seen).replace(b"\r\n", b"")
+    return re.sub(rb"\r\n *", b"", person.seen)
 
 
 class JsonLines:

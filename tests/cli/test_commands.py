@@ -243,7 +243,8 @@ def test_doctor_fix_repairs_what_has_one_answer(shell: Shell) -> None:
     shell("scope", "add", shell.folder, "--id", "twin")
     shell("scope", "edit", "my-project", "--allow", "package:run")
     answer = shell.json("doctor", "--fix")
-    assert answer["repairs"] == ["Gave scope my-project the default list of allowed commands."]
+    assert answer["repairs"][0] == "Gave scope my-project the default list of allowed commands."
+    assert answer["repairs"][1].startswith("config.json as it was can be put back: computer-linker undo ")
     assert {scope.id for scope in load(shell.home).scopes} == {"my-project", "twin"}
 
 

@@ -97,7 +97,7 @@ async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_p
         subprocess.run([*program, *words], env=environment, capture_output=True, timeout=60, check=True)
     _, edited, renamed = command(home).stdout.splitlines()
     assert "  owner  changed the config setting=machineName " in renamed
-    assert "  owner  changed the scope scope=app deny=fs:write " in edited
+    assert "  owner  changed the scope app deny=fs:write " in edited
     changed = edited.split("  ")[1]
     assert len(changed) == 7
     subprocess.run([*program, "undo", changed], env=environment, capture_output=True, timeout=60, check=True)

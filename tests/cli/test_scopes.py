@@ -86,6 +86,14 @@ def test_a_rule_that_cannot_hold_is_refused_and_nothing_changes(
     assert (tmp_path / "state" / "config.json").read_bytes() == before
 
 
+@pytest.mark.parametrize("words", [("--allow", "fs:wirte"), ("--policy", "confirm=always")])
+def test_a_mistyped_value_is_no_fault_of_the_file(run: Run, tmp_path: Path, words: tuple[str, str]) -> None:
+    before = (tmp_path / "state" / "config.json").read_bytes()
+    code, _, told = run("scope", "edit", "app", *words)
+    assert code != 0 and "hint: nothing was changed" in told
+    assert (tmp_path / "state" / "config.json").read_bytes() == before
+
+
 def test_the_help_names_every_policy_field_and_its_values(run: Run) -> None:
     text = " ".join(run("scope", "edit", "--help")[1].split())
     assert "sandbox=required or auto or off" in text and "confirm=never or act or all" in text

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.client.blocking import Client
+from computer_linker.errors import ConfirmRequired
 from support.events import owners_history
 from support.service import PROGRAM, end_service, environment, wait_for, write_config
 
@@ -51,6 +52,24 @@ def test_a_clients_change_is_taken_back_by_its_id(home: Path, tmp_path: Path, is
     assert inner["parent"] == undo["operationId"] and inner["principal"] == undo["principal"]
     again = cli(home, "undo", changed)
     assert again.returncode == 1 and again.stderr.startswith("error: There is nothing kept to undo")
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["service", "no service"])
+def test_where_a_scope_asks_first_the_owners_undo_is_the_yes(home: Path, tmp_path: Path, is_running: bool) -> None:
+    changed = write(home, "notes.txt", "after")
+    assert cli(home, "scope", "edit", "app", "--policy", "confirm=all").returncode == 0
+    if not is_running:
+        end_service(home)
+    ran = cli(home, "undo", changed)
+    assert ran.returncode == 0, ran.stderr
+    assert not (tmp_path / "root" / "notes.txt").exists()
+    undo, inner = (next(e for e in owners_history(home) if e["op"] == op) for op in ("undo", "file.undo"))
+    given = inner["approval"]
+    assert inner["decision"] == "ask" and given is not None
+    assert (given["said"], given["by"], given["answer"]) == ("yes", undo["principal"], undo["operationId"])
+    with Client.over_socket(home) as client, pytest.raises(ConfirmRequired):
+        client.call("app", "file.write", "more.txt", {"content": "x"})
+    assert list((tmp_path / "root").iterdir()) == []
 
 
 def test_a_file_that_was_changed_since_stays(home: Path, tmp_path: Path) -> None:

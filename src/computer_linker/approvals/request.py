@@ -88,6 +88,11 @@ class ApprovalRequest:
         return principal if self.client is None else f"{self.client} ({principal})"
 
     @property
+    def can_be_allowed(self) -> bool:
+        """False where what it is for could not be shown: a yes to that would have no effect."""
+        return self.about is None or self.about.fault is None
+
+    @property
     def text(self) -> str:
         """The whole request as plain text: what it would change or touch, then its exact bytes."""
         lines = () if self.about is None else self.about.lines

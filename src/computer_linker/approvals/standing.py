@@ -146,7 +146,7 @@ def extents_of(asked: ApprovalRequest) -> tuple[Literal["same", "shape"], ...]:
 
     None where it could not be shown, or for callers without a session, who share one credential: it would hold for all of them.
     """
-    if asked.session == NO_SESSION or (asked.about is not None and asked.about.fault is not None):
+    if asked.session == NO_SESSION or not asked.can_be_allowed:
         return ()
     return ("same", "shape") if asked.about is not None and has_shape(asked.about) else ("same",)
 

@@ -37,6 +37,9 @@ class WaitingRequest(Model):
     principal: str
     client: Annotated[str | None, Field(description="What the client calls itself.")]
     seconds_left: int
+    can_be_allowed: Annotated[bool, Field(description="False where it could not be shown: it can only be denied.")] = (
+        True
+    )
     choices: Annotated[list[Choice], Field(description="Answers that stand, with what each would cover.")] = []
     picture: Annotated[str | None, Field(description="A private file with a picture of where it would act.")] = None
 
@@ -173,6 +176,7 @@ def shown(asked: ApprovalRequest, picture: str | None = None, choices: Sequence[
         principal=escaped(asked.principal),
         client=asked.client,
         seconds_left=asked.seconds_left,
+        can_be_allowed=asked.can_be_allowed,
         choices=list(choices),
         picture=picture,
     )

@@ -1,5 +1,6 @@
 """Events in plain English, the same for the command line and the page: who, what, with which outcome, how long."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from computer_linker.model.history import HistoryEvent
@@ -9,8 +10,8 @@ SHORT = 7
 
 PHRASES = {
     "app.close": "closed the application", "app.focus": "focused the application", "app.list": "listed applications",
-    "app.open": "opened the application", "approvals.allow": "approved a request",
-    "approvals.allow_client": "let a client approve", "approvals.deny": "denied a request",
+    "app.open": "opened the application", "approvals.allow": "approved the request",
+    "approvals.allow_client": "let a client approve", "approvals.deny": "denied the request",
     "approvals.disallow_client": "let a client approve no more", "approvals.phone": "paired a phone",
     "approvals.revoke": "ended standing approvals", "artifact.attach": "kept as evidence",
     "artifact.capture": "kept a picture", "artifact.ingest": "kept evidence", "artifact.list": "listed evidence",
@@ -84,6 +85,7 @@ _REASONS = {
 _EFFECTS = {"partial": "partly done", "unverifiable": "done, not verified", "suspected_noop": "no effect seen"}
 _DIGESTS = ("digest", "key_sha256", "hub_sha256")
 _MAX_FACT = 80
+_ULID = 26
 
 
 class Described(NamedTuple):
@@ -203,11 +205,21 @@ def _object(event: HistoryEvent) -> str:
     if event["op"] == "codex.end":
         return str(event["summary"].get("sessionId") or "")
     if isinstance(undone := event["summary"].get("undone"), str):
-        return short_id(undone)
+        return short_id(undone) if len(undone) == _ULID else undone[:_MAX_FACT]
     if event["scope"]:
         return event["scope"] if event["target"] is not None else ""
-    facts = {name: value for name, value in event["summary"].items() if value is not None and name not in _DIGESTS}
-    return " ".join(f"{name}={str(value)[:_MAX_FACT]}" for name, value in facts.items())
+    return _facts(event["summary"])
+
+
+def _facts(summary: Mapping[str, object]) -> str:
+    """What an owner's act was about: the request that was answered, or the scope and every other fact but masked ones."""
+    facts = {name: str(value)[:_MAX_FACT] for name, value in summary.items() if value is not None}
+    if "operation" in facts and "inScope" in facts:
+        extent = facts.get("extent", "once")
+        return f"{facts['operation']} in {facts['inScope']}{'' if extent == 'once' else f' ({extent})'}"
+    scope = facts.pop("scope", "")
+    rest = [f"{name}={v}" for name, v in facts.items() if name not in _DIGESTS and not v.startswith("[")]
+    return " ".join([scope, *rest]).strip()
 
 
 def _plain(word: str) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -90,11 +91,20 @@ def _decide(item: "WaitingRequest", deadline: float) -> None:
 def _answer(item: "WaitingRequest", deadline: float, is_gone: Callable[[], bool]) -> str | None:
     """Show what each answer covers, and read one."""
     offered = {key: choice for key, answer in _KEYS.items() for choice in item.choices if choice.answer == answer}
-    say("  y  once: this request, exactly as it is shown")
+    keys = ["y", *offered, "n"] if item.can_be_allowed else ["n"]
+    if item.can_be_allowed:
+        say("  y  once: this request, exactly as it is shown")
     for key, choice in offered.items():
-        say(f"  {key}  for 60 minutes ({key} 10: for 10, {key} 0: until revoked): {choice.text}")
+        _say_wrapped(f"  {key}  for 60 minutes ({key} 10: for 10, {key} 0: until revoked): {choice.text}")
     say("  n  no")
-    return ask_until(f"Allow? [{'/'.join(['y', *offered, 'n'])}]", deadline, is_gone)
+    return ask_until(f"Allow? [{'/'.join(keys)}]", deadline, is_gone)
+
+
+def _say_wrapped(text: str) -> None:
+    """Print a sentence folded at spaces, each character of it."""
+    columns = shutil.get_terminal_size().columns
+    for line in wrap(text, max(columns, 40), subsequent_indent="     ", drop_whitespace=False, break_on_hyphens=False):
+        say(line)
 
 
 def _allow(item: "WaitingRequest", extent: str = "", minutes: str = "60") -> str:
@@ -112,7 +122,8 @@ def _allow(item: "WaitingRequest", extent: str = "", minutes: str = "60") -> str
     allowed = ask(approvals_allow, given, Allowed)
     if allowed.standing is None:
         return "Allowed once."
-    return f"Allowed, and from now on: {allowed.covers}. Take it back with: computer-linker approvals revoke {allowed.standing}"
+    until = "until it is revoked" if given.until_revoked else f"for {given.minutes} minutes"
+    return f"Allowed, and {until}: {allowed.covers}.\nTake it back with: computer-linker approvals revoke {allowed.standing}"
 
 
 def _page_through(item: "WaitingRequest") -> str | None:

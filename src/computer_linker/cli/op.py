@@ -198,4 +198,5 @@ def refused(error: Mapping[str, Any], scope: str) -> CliError:
     """Return a failure's `error` as one line and a hint."""
     from computer_linker.service.run_for_owner import hint_of
 
-    return CliError(f"{error['code']}: {error['message']}", hint_of(error.get("details") or {}, scope))
+    hint = "computer-linker scope list" if error["code"] == "unknown_scope" else ""
+    return CliError(f"{error['code']}: {error['message']}", hint or hint_of(error.get("details") or {}, scope))

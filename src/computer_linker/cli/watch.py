@@ -32,4 +32,4 @@ def _lines(listed: dict[str, Any], width: int) -> Iterable[tuple[str, str | None
     from computer_linker.approvals.terminal import WaitingRequest
     from computer_linker.cli.approval_text import format_request
 
-    return format_request(WaitingRequest.from_wire(listed), width)
+    return format_request(WaitingRequest.from_wire(listed), width, counts=True)

@@ -5,6 +5,7 @@ removed, and for any other wrong value the last valid config's is used. What is 
 """
 
 import copy
+import json
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
@@ -71,10 +72,18 @@ def _repaired(value: dict[str, Any], problem: Problem, good: Document | None) ->
         return None
     if problem.kind == "extra_forbidden":
         return _renamed(value_at(value, problem.field[:-1]), problem.field, name)
-    for made in (*_converted(value, problem), *_before(value, problem.field, good)):
+    converted = _converted(value, problem)
+    for made in converted or _before(value, problem.field, good):
         value_at(value, problem.field[:-1])[problem.field[-1]] = made
-        return f"Set `{name}` to a value that fits."
+        return f"Set `{name}` to {_shown(made, problem.field)}{'' if converted else ', as in the last valid config'}."
     return None
+
+
+def _shown(made: Any, field: Path) -> str:
+    """The value for a person; of texts only those of scopes, as others can be secrets."""
+    if field[0] == "scopes" or isinstance(made, int):
+        return json.dumps(made, ensure_ascii=True)
+    return "a value that fits"
 
 
 def _renamed(around: dict[str, Any], field: Path, name: str) -> str:

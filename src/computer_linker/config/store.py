@@ -79,7 +79,7 @@ def update(home: Path, edit: Edit, check: Check | None = None, beside: Beside | 
         before = with_identity(document.value, home)
         changed = copy.deepcopy(before)
         edit(changed)
-        config = parse(changed)
+        config = _parsed(changed)
         problems = check(config) if check is not None else []
         if problems:
             raise ConfigInvalid(f"config.json would not be valid: {problems[0].rstrip('.')}", "nothing was changed")
@@ -89,6 +89,14 @@ def update(home: Path, edit: Edit, check: Check | None = None, beside: Beside | 
             _keep_legacy(home, document)
             _replace(home, changed)
     return config
+
+
+def _parsed(changed: dict[str, Any]) -> Config:
+    """The changed config. The file is valid, so the fault is the change's, and a repair of the file is no remedy."""
+    try:
+        return parse(changed)
+    except ConfigInvalid as error:
+        raise ConfigInvalid(error.message, "nothing was changed", error.problems) from error
 
 
 @contextmanager

@@ -42,6 +42,7 @@ class Undone(Model):
 def _text(result: Undone) -> Iterator[Shown]:
     if result.scope is None:
         yield f"The config is as it was before {result.undone}."
+        yield f"What that was: computer-linker history show {result.undone}"
         return
     yield f"Took back {result.undone} in {result.scope}."
     for file in result.files:

@@ -25,6 +25,7 @@ def repair(home: Path, operation_id: str) -> list[str]:
         return [*done, *_mend(home, operation_id, error)]
     if repaired(with_identity(dict(read_document(home).value), home)):
         change_recorded(home, operation_id, lambda document: done.extend(repaired(document)))
+        done.append(_put_back(operation_id))
     return done
 
 
@@ -46,4 +47,8 @@ def _mend(home: Path, operation_id: str, why: ConfigInvalid) -> list[str]:
         raise ConfigInvalid.of(made.left if made.done else why.problems, BY_HAND)
     also = repaired(made.value)
     replace_recorded(home, operation_id, raw, made.value)
-    return [*made.done, *also, f"{CONFIG_NAME} as it was can be put back: computer-linker undo {operation_id}"]
+    return [*made.done, *also, _put_back(operation_id)]
+
+
+def _put_back(operation_id: str) -> str:
+    return f"{CONFIG_NAME} as it was can be put back: computer-linker undo {operation_id}"

@@ -1,25 +1,33 @@
 """Runs a client's operation for the owner, inside an operation of the owner's."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from computer_linker.approvals.approvals import Answerer, Approvals
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.errors import ExecutionFailed, wire_codes
+from computer_linker.errors import ExecutionFailed, UnknownScope, wire_codes
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call
+from computer_linker.model.rights import Rights
+from computer_linker.policy.engine import find_scope, judge
 from computer_linker.registry.catalog import Catalog, find_one
 from computer_linker.registry.context import Context
 
 R = TypeVar("R", bound=Model)
+_YES_S = 60.0
 
 
 async def run_for_owner(ctx: Context, call: Call, kind: type[R]) -> R:
-    """The result of a client's operation under its own policy and event. Its refusal and effect become this operation's."""
+    """The result of a client's operation under its own policy and event. Its refusal and effect become this operation's.
+
+    Where the scope asks a person first, the owner's command is that yes, recorded as such.
+    """
     op = find_one("computer_linker.operations", call.op)
     assert op is not None, call.op
     # Its own catalogue: with no service running, the dispatcher has only the owner's operation.
     dispatcher = ctx.use(Dispatcher).with_catalog(Catalog({op.name: op}, {op.name: op}))
-    reply = await dispatcher.call(call, ctx.principal, ctx.report, parent=ctx.operation_id)
+    reply = await dispatcher.call(await _approved(ctx, call, op), ctx.principal, ctx.report, parent=ctx.operation_id)
     envelope = reply.envelope
     if not reply.ok:
         error = envelope["error"]
@@ -30,6 +38,20 @@ async def run_for_owner(ctx: Context, call: Call, kind: type[R]) -> R:
     ctx.note(operation=envelope["operationId"])
     data = envelope["data"]
     return data if isinstance(data, kind) else kind.from_wire(data)
+
+
+async def _approved(ctx: Context, call: Call, op: Rights) -> Call:
+    """The call with a token that the owner approved, where its scope asks; else as it is, for the dispatcher to judge."""
+    try:
+        scope = find_scope(ctx.services.current_config, call.scope, ctx.principal)
+    except UnknownScope:
+        return call
+    if judge(scope, op, ctx.principal).decision != "ask":
+        return call
+    approvals = ctx.use(Approvals)
+    token, asked = await approvals.issue(call, op, scope, ctx.principal, _YES_S)
+    approvals.answer(asked.id, "yes", Answerer(ctx.principal, "terminal"), ctx.operation_id)
+    return replace(call, confirm=token)
 
 
 def hint_of(details: Mapping[str, Any], scope: str) -> str:

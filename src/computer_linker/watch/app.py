@@ -218,7 +218,7 @@ class WatchApp(App[None]):
             f"NO SERVICE: {self._away}" if self._away else f"PAUSED until {self._paused}" if self._paused else "live"
         )
         waits = f"  {len(self._panel.waiting)} WAIT" if self._panel.waiting else ""
-        parts = f" Computer Linker  {state}{waits}  {clients} clients  {calls} calls and {runs} processes run"
+        parts = f" Computer Linker  {state}{waits}  {clients} clients seen  {calls} calls and {runs} processes run"
         self.query_one("#head", Static).update(tables.printable(parts))
 
     def _columns(self) -> None:

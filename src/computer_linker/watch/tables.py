@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 COLUMNS: dict[View, tuple[tuple[str, int], ...]] = {
     "calls": (("time", 8), ("who", 12), ("what", 0), ("outcome", 18), ("took", 6)),
-    "clients": (("client", 16), ("as", 0), ("scopes", 14), ("calls", 6), ("failed", 6), ("now", 4), ("last", 12)),
+    "clients": (("client", 16), ("as", 0), ("scopes", 14), ("calls", 6), ("failed", 7), ("now", 4), ("last", 11)),
     "running": (("id", 14), ("scope", 10), ("kind", 8), ("status", 10), ("who", 12), ("what", 0)),
     "listening": (("what", 9), ("address", 0), ("who", 17), ("closed by", 20)),
 }

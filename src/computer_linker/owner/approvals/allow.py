@@ -9,7 +9,7 @@ from computer_linker.approvals.approvals import Answerer, Approvals, facts_of
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.approvals.standing import MINUTES
 from computer_linker.approvals.terminal import TerminalApprovals
-from computer_linker.errors import NotFound
+from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.model.event import Extent
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
 
@@ -51,6 +51,8 @@ async def answer_for_owner(
 ) -> ApprovalRequest:
     """Apply the owner's answer; the event of this operation records it. Raises NotFound when nothing waits for it."""
     approvals = ctx.use(Approvals)
+    if answer != "no" and not all(one.can_be_allowed for one in approvals.waiting() if one.id == asked_id):
+        raise InvalidRequest("What it is for could not be shown, so it cannot be allowed, only denied.")
     asked = approvals.answer(asked_id, answer, Answerer(ctx.principal, "terminal"), ctx.operation_id, minutes)
     if asked is None:
         raise NotFound("Nothing waits under that id any more: it was answered, withdrawn, or its time ran out.")

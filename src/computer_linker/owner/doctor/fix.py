@@ -21,5 +21,6 @@ async def doctor_fix(ctx: Context) -> Repairs:
     """Make the repairs that have one right answer; what they replace is kept for `undo`."""
     done = await to_thread.run_sync(repair, ctx.services.home, ctx.operation_id)
     ctx.effect = "confirmed"
-    ctx.note(repairs=len(done))
+    # The sentence that names the undo is no repair.
+    ctx.note(repairs=sum(ctx.operation_id not in sentence for sentence in done))
     return Repairs(repairs=done)
