@@ -91,7 +91,7 @@ def started_by(words: Words) -> tuple[Words, ...] | None:
     if not rest:
         return ()
     if replaced:
-        # What it reads stands for this text wherever it occurs, in the program's name too.
+        # What it reads stands for this text wherever it occurs; the program's name is treated like the rest.
         rest = [Unknown(many=False) if isinstance(word, str) and replaced in word else word for word in rest]
     return ((*rest, Unknown(many=True)) if name == "xargs" else tuple(rest),)
 
