@@ -66,6 +66,18 @@ def test_what_cannot_be_shown_cannot_be_allowed(service: Service) -> None:
     assert (service.root / "keep.txt").exists()
 
 
+def test_a_yes_typed_before_a_question_does_not_answer_it(service: Service) -> None:
+    wanted = {"op": "file.delete", "target": "keep.txt"}
+    with person_at_terminal(service, None) as person:
+        person.press("y")
+        http = service.http()
+        request = {"scope": "app", "op": "confirm.issue", "input": wanted, "options": {"ttlSeconds": 6}}
+        assert http.control("computer_operation", **request)["ok"]
+        http.close()
+        wait_for(lambda: b"its time ran out" in person.seen)
+        assert b"Allowed once" not in person.seen
+
+
 def test_ctrl_c_ends_the_line_it_was_typed_in(service: Service) -> None:
     parent, child = pty.openpty()
     # A runner in the background may have told its children to ignore Ctrl-C.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from computer_linker.cli.countdown import ask_until
+from computer_linker.cli.countdown import ask_until, drop_typed
 from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.owner import ask
 
@@ -68,6 +68,7 @@ def _listed(*, known: list[str] | None = None, stays: bool = False) -> "Listed":
 def _decide(item: "WaitingRequest", deadline: float) -> None:
     from computer_linker.owner.approvals.deny import DenyInput, Refused, approvals_deny
 
+    drop_typed()
     with _staying(item.id) as is_gone:
         key = _page_through(item) or _answer(item, deadline, is_gone)
     if key is None:

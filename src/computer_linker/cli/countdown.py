@@ -30,6 +30,13 @@ def ask_until(prompt: str, deadline: float, is_over: Callable[[], bool]) -> str 
                 typed = typed[:-1] if key in "\x7f\b" else typed + key if key.isprintable() else typed
 
 
+def drop_typed() -> None:
+    """Drop what was typed so far: it was meant for an earlier question."""
+    import termios
+
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
 @contextlib.contextmanager
 def _key_by_key() -> Iterator[None]:
     """Read each key as it is pressed; Ctrl-C still ends the program."""
