@@ -17,7 +17,8 @@ from support.road import folder_scope
 from support.service import PROGRAM, TOKEN, Service, environment, serving
 
 TRIED = {
-    "approvals.allow", "approvals.deny", "approvals.revoke", "approvals.phone", "halt", "resume", "history.prune",
+    "approvals.allow", "approvals.allow_client", "approvals.deny", "approvals.disallow_client", "approvals.phone",
+    "approvals.push", "approvals.revoke", "approvals.unpush", "halt", "resume", "history.prune",
     "process.stop", "proof.attach", "proof.capture", "sessions.revoke", "token.rotate", "undo", "stop",
 }  # fmt: skip
 
@@ -94,6 +95,17 @@ def test_an_answer_to_what_does_not_wait_is_refused_and_recorded(service: Servic
     assert ran.returncode == 1 and "Nothing waits under that id" in ran.stderr
     event = event_of(service, "approvals.allow")
     assert (event["ok"], event["errorCode"]) == (False, "not_found")
+
+
+def test_who_else_approves_and_where_requests_are_announced(service: Service) -> None:
+    allowed = done(service, "approvals.allow_client", "approvals", "allow-client", "some-client")
+    assert allowed["summary"] == {"client": "some-client"}
+    done(service, "approvals.disallow_client", "approvals", "disallow-client", "some-client")
+    # What a message has in it is in tests/approvals/test_push.py; here, that a failed act is in the history too.
+    for op, words in (("push", "https://127.0.0.1:9/hook"), ("unpush", "push_nothing")):
+        assert cli(service, "approvals", op, words).returncode == 1
+        event = event_of(service, f"approvals.{op}")
+        assert event["ok"] is False and event["errorCode"], event
 
 
 def test_processes(service: Service) -> None:

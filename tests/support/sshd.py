@@ -94,6 +94,8 @@ def prepare(folder: Path) -> SshServer:
         f"Port {server.port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\nUsePAM no\n"
         f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nPermitRootLogin prohibit-password\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nLoginGraceTime 20\n"
+        # The start files of the user's own shell are no part of the test.
+        f"SetEnv HOME={folder}\n"
     )
     return server
 

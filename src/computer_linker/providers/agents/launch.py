@@ -5,6 +5,7 @@ import re
 import tempfile
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from computer_linker.errors import NotFound, PermissionDenied, ProviderUnavailable
 from computer_linker.model.capability import Capability
@@ -99,8 +100,10 @@ class AgentLauncher:
     async def _version(self, path: str, search_path: str) -> str:
         key = (path, Path(path).stat().st_mtime_ns)  # noqa: ASYNC240  # one stat of a local program
         if key not in self._versions:
-            env = {"PATH": search_path, "HOME": "/nonexistent"}
-            outcome = await self._runner.run(SpawnPlan(argv=(path, "--version")), env, Limits(_DEADLINE_S, 4000))
+            # An agent makes its folders in whatever home it has, also to print its version.
+            with TemporaryDirectory() as home:
+                env = {"PATH": search_path, "HOME": home}
+                outcome = await self._runner.run(SpawnPlan(argv=(path, "--version")), env, Limits(_DEADLINE_S, 4000))
             found = _VERSION.search(outcome.stdout)
             self._versions[key] = found.group() if found is not None and outcome.exit_code == 0 else ""
         return self._versions[key]
