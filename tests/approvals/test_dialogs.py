@@ -1,7 +1,6 @@
 """The client's own dialog, with the MCP SDK's client: both eras, over stdio and HTTP; the answer decides, exactly once."""
 
 import json
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult, Implementation
 
 from support.road import folder_scope
-from support.service import PROGRAM, TOKEN, Service, environment, serving
+from support.service import PROGRAM, TOKEN, Service, environment, owner, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -46,12 +45,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("dialogs")
     with serving(folder, token=TOKEN, scopes=[folder_scope(folder / "root", confirm="all")]) as running:
         yield running
-
-
-def owner(service: Service, *words: str) -> str:
-    done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @contextmanager

@@ -9,7 +9,19 @@ import pytest
 
 from support.oauth import Browser, tokens
 from support.road import folder_scope
-from support.service import LEGACY, META, TOKEN, Http, Service, message_of, modern_headers, rpc, serving, wait_for
+from support.service import (
+    LEGACY,
+    META,
+    TOKEN,
+    Http,
+    Service,
+    message_of,
+    modern_headers,
+    owner,
+    rpc,
+    serving,
+    wait_for,
+)
 from support.sleepers import running, sleeping
 
 ASKS = META | {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
@@ -72,6 +84,8 @@ def test_the_state_of_a_question_is_good_for_that_question_alone(service: Servic
         case "another scope":
             scope = "app"
         case "a second time":
+            owner(service, "approvals", "allow-client", "tests")
+            state = question(service, name)
             send(service, write("asked", name, ASKS, requestState=state, inputResponses=YES))
             assert (asked / name).read_text() == "x", "the first time it is good"
             (asked / name).unlink()
@@ -84,6 +98,8 @@ def test_the_state_of_a_question_is_good_for_that_question_alone(service: Servic
     if case != "another scope":  # which asks nobody
         assert '"ok":true' not in json.dumps(told, separators=(",", ":")).replace("\\", "")
     assert list(asked.iterdir()) == []
+    if case == "a second time":
+        owner(service, "approvals", "disallow-client", "tests")
 
 
 @pytest.mark.parametrize(

@@ -259,3 +259,10 @@ def raw_http(port: int, request: bytes, *, seconds: float = 10.0) -> bytes:
         while data := link.recv(65536):
             chunks.append(data)
     return b"".join(chunks)
+
+
+def owner(service: Service, *words: str) -> str:
+    """What a command of the owner prints; it must succeed."""
+    done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -100,8 +100,9 @@ async def test_the_sdk_client_lists_calls_pings_and_is_refused(way: str, mode: s
 
         with pytest.raises(MCPError):
             await client.call_tool("no_such_tool", {})
+        assert (await client.list_resources()).resources
         with pytest.raises(MCPError):
-            await client.list_resources()
+            await client.read_resource("linker://app/file/../x")
         if mode == "legacy":
             with pytest.warns(MCPDeprecationWarning):
                 await client.send_ping()

@@ -162,9 +162,11 @@ class Dispatcher:
         The envelope's `op` is the name that was asked for; `canonicalOp` is the operation's own, where they differ.
         """
         reply = await self._called(call, Caller(principal, report, ask), parent, notes)
-        own = reply.envelope["op"]
-        if own != call.op:
-            reply.envelope.update(op=call.op, canonicalOp=own)
+        # Another computer's envelope may lack it, or have anything there.
+        own = reply.envelope.get("op")
+        reply.envelope["op"] = call.op
+        if isinstance(own, str) and own != call.op and own in self.catalog.operations:
+            reply.envelope["canonicalOp"] = own
         return reply
 
     async def _called(self, call: Call, caller: Caller, parent: str | None, notes: Mapping[str, str] | None) -> Reply:
