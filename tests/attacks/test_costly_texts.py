@@ -67,12 +67,12 @@ async def test_a_manifest_of_one_long_line_costs_little(tmp_path: Path, name: st
 
 
 async def test_a_rule_with_several_stars_judges_a_long_argument_at_once(tmp_path: Path) -> None:
-    scope = folder_scope(tmp_path / "root", "app", allowedCommands=["echo *a*a*b"])
+    scope = folder_scope(tmp_path / "root", "app", allowedCommands=["touch *a*a*b"])
     async with Road.open(tmp_path, scopes=[scope]) as road:
         with anyio.fail_after(WITHIN_S):
-            refused = await road.call("command.run", ".", scope="app", input={"command": ["echo", "a" * 30_000]})
+            refused = await road.call("command.run", ".", scope="app", input={"command": ["touch", "a" * 30_000]})
         assert refused["error"]["code"] == "permission_denied"
-        assert (await road.call("command.run", ".", scope="app", input={"command": ["echo", "xaxaxb"]}))["ok"]
+        assert (await road.call("command.run", ".", scope="app", input={"command": ["touch", "xaxaxb"]}))["ok"]
 
 
 def test_a_page_full_of_hard_names_is_judged_in_no_time() -> None:

@@ -41,7 +41,7 @@ def test_status_says_that_there_is_none(home: Path) -> None:
         "provider": None, "state": "stopped", "publicUrl": None, "pid": None, "port": None, "output": [],
         "tunnelId": None, "since": None, "restarts": 0, "lastError": None, "hint": None, "retryAt": None,
     }  # fmt: skip
-    assert len(seen["providerContracts"]) == 5 and seen["wished"] is None
+    assert len(seen["providerContracts"]) == 7 and seen["wished"] is None
     assert run(home, "tunnel", "status", "--check").returncode == 1
 
 

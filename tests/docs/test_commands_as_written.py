@@ -23,6 +23,7 @@ _PROCESS = re.compile(r"proc_[0-9a-f]{8,}")
 DEADLINE_S = 120
 
 OTHERS = {
+    "watch-what-happens.md": "a full-screen program; tests/watch runs it in tmux",
     "expose-with-a-tunnel.md": "providers' own programs and accounts; tests/tunnels has stand-ins",
     "run-as-a-service.md": "the user's service manager; tests/service/install has one of its own",
     "use-another-computer.md": "a second computer; tests/peer has pairs",

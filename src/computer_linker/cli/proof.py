@@ -69,7 +69,8 @@ def _show(
     wire = _wire(one)
     owner = wire.pop("owner")
     for name, value in (wire | owner).items():
-        note(f"{name}: {_plain(str(value))}")
+        if value not in (None, {}, ""):
+            note(f"{name}: {_plain(str(value))}")
     if output is not None:
         note(f"written to {output}")
     elif one.media_type in ("text/plain", "application/json"):
