@@ -1,6 +1,7 @@
 """Sessions of the handshake era: opened here, and opened at the SDK's manager once one needs the SDK."""
 
 import asyncio
+import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -60,6 +61,11 @@ class Sessions:
     def close(self, session_id: bytes) -> None:
         """Forget it."""
         self._known.pop(session_id, None)
+
+
+def session_label(session_id: bytes) -> str:
+    """The session as the history names it: a digest, since the id itself is a handle, and handles are not stored there."""
+    return f"http-{hashlib.sha256(session_id).hexdigest()[:16]}"
 
 
 async def link(session: Session, handle: Handle, scope: Scope) -> bytes:

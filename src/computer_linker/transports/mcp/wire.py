@@ -65,6 +65,7 @@ class Wire:
         self._closed = self._loop.create_future()
         self._reading = False
         self._who: Principal | None = None
+        self._opening: asyncio.Task[None] | None = None
 
     async def serve(self, already_read: bytes = b"") -> None:
         """Return when the client has disconnected and none of its requests run."""
@@ -145,6 +146,9 @@ class Wire:
             return
         if "id" in message and "method" in message:
             self._request(message)
+            if self._opening is None and self._negotiated.era != "undecided":
+                opened = self._fast_path.tools.opened(self._principal(self._negotiated), self._negotiated.version or "")
+                self._opening = self._loop.create_task(opened)
         else:
             self._notification(message)
 
@@ -365,6 +369,8 @@ class Wire:
             scope.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=10)
+        if self._opening is not None:
+            await self._opening
         if self._sdk is not None:
             await self._sdk.aclose()
         await self._drain()
