@@ -11,6 +11,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.operations.batch.references import References
+from computer_linker.operations.batch.views import on_view
 from computer_linker.registry import Context, Example, operation
 
 _ROOM = MAX_REPLY - 200_000
@@ -36,6 +37,10 @@ class BatchInput(Model):
 
 class BatchOptions(Model):
     stop_on_error: Annotated[bool, Field(description="Leave out the rest after the first failure.")] = True
+    view: Annotated[
+        bool | str,
+        Field(description="Run the commands of all steps on one view of the folder; steps that change it are refused."),
+    ] = False
 
 
 class BatchResults(Model):
@@ -80,6 +85,7 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
     """
     if any(item.op in ("batch", "batch.run") for item in input.operations):
         raise InvalidRequest("A batch cannot contain a batch.")
+    input = on_view(ctx, input, options)
     results: list[dict[str, Any]] = []
     references, room = References(), _ROOM
     for number, item in enumerate(input.operations, start=1):

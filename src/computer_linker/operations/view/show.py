@@ -11,6 +11,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.views.changes import Action, Kind, ViewChange
+from computer_linker.providers.views.hosts import hosts_of
 from computer_linker.providers.views.keeping import never_kept
 from computer_linker.providers.views.reading import TextDifference, ViewReader, path_of
 from computer_linker.providers.views.store import Views
@@ -43,9 +44,12 @@ class ViewChanges(Model):
     changes: list[ShownChange]
     diff: Annotated[str, Field(description="A unified diff of the text files, as far as it fits.")]
     hosts: Annotated[
-        list[str], Field(description="Hosts that its programs spoke to; not observed yet, so always empty.")
+        list[str], Field(description="Hosts that its programs connected to; not observed yet, so always empty.")
     ]
     conflicts: Annotated[list[str], Field(description="Paths that changed in the folder since; they cannot be kept.")]
+    merged: Annotated[
+        list[str], Field(description="Texts that changed in the folder too; view.keep with `merge` puts both in place.")
+    ]
     refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
     truncated: bool
 
@@ -65,13 +69,15 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
     closed = await run_sync(never_kept, found)
     readable = [(path, change) for path, change in listed if path not in closed]
     texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
+    merges = await run_sync(reader.merges, [each for each in found if each[1].is_conflict])
     diff, is_cut = _joined(list(texts.values()), options.max_diff_bytes)
     return ViewChanges(
         view_id=view.id,
         changes=[_shown(path, change, texts.get(path.shown)) for path, change in listed],
         diff=diff,
-        hosts=[],
-        conflicts=[path.shown for path, change in found if change.is_conflict],
+        hosts=await hosts_of(view),
+        conflicts=[path.shown for path, change in found if change.is_conflict and path not in merges],
+        merged=[path.shown for path in merges],
         refused=[NeverKept(path=path.shown, reason=why) for path, why in closed.items()],
         truncated=is_cut or len(found) > len(listed),
     )

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
@@ -34,6 +34,7 @@ from computer_linker.providers.processes.confinement import (
 )
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.processes.shell import judge_request, shell_of
+from computer_linker.providers.processes.viewed import HeldView, ViewUse
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
 from computer_linker.providers.search.ripgrep import program as ripgrep
@@ -41,18 +42,6 @@ from computer_linker.services import Services
 
 _CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
-
-
-class ViewUse(Protocol):
-    """The view that a command runs in."""
-
-    async def hold(self) -> tuple[int, ...]:
-        """Open the folders that take the changes, in the order of the roots; the command counts as running from now on."""
-        ...
-
-    def ended(self) -> None:
-        """The command has ended, or was not started after all."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +77,8 @@ class Prepared:
     env: dict[str, str]
     boundary: str
     warnings: list[str]
+    may_change: bool = True
+    """False for a command that only reads, or sees no folder it could write."""
 
     @property
     def program(self) -> str:
@@ -101,6 +92,7 @@ class _Judged:
     boundary: Boundary
     where: str
     places: tuple[str, ...]
+    only_reads: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +167,7 @@ class Preparation:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
         held: list[int] = []
         scanned = Scanned()
-        views = _HeldView(request)
+        views = HeldView(request)
         try:
             judged = await self._judged(request, held)
             views.refuse_without(judged.boundary)
@@ -197,6 +189,7 @@ class Preparation:
             views.release()
             raise
         plan.releases.append(views.release)
+        plan.guard = views.guard
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
         plan.rights = ProcessRights.of(request.scope, request.principal, request.any_of)
@@ -207,8 +200,10 @@ class Preparation:
                 "secret in them. Narrow the scope to a smaller folder, or set its `sandbox` to `auto`.",
                 remedy="Narrow the scope to a smaller folder.",
             )
+        plan.boundary += views.named
         warnings = [*plan.warnings, *_warnings(request, judged.boundary)]
-        return Prepared(judged.argv, plan, env, plan.boundary, warnings)
+        may_change = not judged.only_reads and request.access == "writable"
+        return Prepared(judged.argv, plan, env, plan.boundary, warnings, may_change)
 
     async def _judged(self, request: CommandRequest, held: list[int]) -> "_Judged":
         """Apply the scope's rules to the command, with its working folder held first."""
@@ -263,7 +258,7 @@ class Preparation:
             needed = (place for each in (*started, *wrappers) for place in programs.places(each))
             places = tuple(dict.fromkeys((*needed, *programs.extras.values())))
         # From here on the program is exactly this file, whatever the name resolves to later.
-        return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
+        return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places, only_reads)
 
     def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
         """The program lookup of this scope; rebuilt every few seconds, and when the config changed."""
@@ -313,44 +308,6 @@ class Preparation:
     def _folder(self, root: RootedPath, held: list[int]) -> Folder:
         fd = self._open(root, held)
         return Folder(fd, real_path(fd, root.root), root.rules)
-
-
-@dataclass(slots=True)
-class _HeldView:
-    """The view of one command, from the moment it is held until the command has ended."""
-
-    request: CommandRequest
-    is_held: bool = False
-
-    def refuse_without(self, boundary: Boundary) -> None:
-        """Refuse a view where the boundary cannot make one, and a program that would bypass the scope's rule."""
-        request = self.request
-        writes = request.access == "writable" if request.program_access is None else request.program_access.writes
-        if request.view is None and writes and request.scope.policy.outcome != "direct":
-            raise ProviderUnavailable(
-                "This scope puts the changes of programs on a view, and this kind of program cannot run on one yet.",
-                remedy="Use command.run or package.run, or set the scope's `outcome` to `direct`.",
-            )
-        if request.view is not None and boundary.kind != "bubblewrap":
-            raise ProviderUnavailable(
-                "A view needs bubblewrap, which is not the boundary here, so nothing was run.",
-                remedy="Install bubblewrap, or set the scope's `outcome` to `direct`.",
-            )
-
-    async def applied(self, confinement: Confinement, held: list[int]) -> Confinement:
-        """The confinement with the view's folders; unchanged where the command may not write."""
-        if self.request.view is None or not confinement.writable:
-            return confinement
-        stores = await self.request.view.hold()
-        held.extend(stores)
-        self.is_held = True
-        viewed = zip(confinement.writable, stores, strict=True)
-        return replace(confinement, writable=tuple(replace(folder, view=store) for folder, store in viewed))
-
-    def release(self) -> None:
-        if self.is_held and self.request.view is not None:
-            self.is_held = False
-            self.request.view.ended()
 
 
 def _above(path: str) -> str:

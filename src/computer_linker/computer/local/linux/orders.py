@@ -87,8 +87,8 @@ def _mount(mount: Mount) -> tuple[Any, ...]:
             return mount.kind, at
         case "shown":
             return mount.kind, at, mount.index, mount.read_only
-        case "view":
-            return mount.kind, at, mount.index, mount.store
+        case "view" | "copied":
+            return mount.kind, at, mount.index, mount.store, os.fsencode(mount.target)
         case "link":
             return mount.kind, at, mount.target
         case _:
