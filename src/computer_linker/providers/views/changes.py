@@ -124,7 +124,9 @@ class Comparison:
             return os.readlink(name, dir_fd=upper) != os.readlink(name, dir_fd=lower)
         if after.kind != "file":
             return False
-        return digest_at(upper, name) != digest_at(lower, name) or _attributes(upper, name) != _attributes(lower, name)
+        return digest_at(upper, name) != digest_at(lower, name) or attributes_of(upper, name) != attributes_of(
+            lower, name
+        )
 
     def _add(
         self, parts: Parts, action: Action, before: Entry | None, after: Entry | None, lower: int | None = None
@@ -205,7 +207,7 @@ def _digest(opened: int) -> str:
     return digest.hexdigest()
 
 
-def _attributes(folder: int | None, name: str) -> dict[str, bytes]:
+def attributes_of(folder: int | None, name: str) -> dict[str, bytes]:
     """The user's extended attributes of a file, without those of overlayfs."""
     opened = os.open(name, _FILE, dir_fd=folder)
     try:

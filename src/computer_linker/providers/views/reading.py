@@ -19,6 +19,7 @@ from computer_linker.providers.views.changes import (
     Entry,
     Parts,
     ViewChange,
+    attributes_of,
     open_file,
     open_folder,
     open_parent,
@@ -49,6 +50,15 @@ class TextDifference:
     lines: list[str] | None
     additions: int
     deletions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What of one change is neither its name nor its content."""
+
+    link_target: str | None = None
+    attributes: tuple[str, ...] = ()
+    """The extended attributes that were added, changed or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +146,12 @@ class ViewReader:
             places = {each.root.root: (each.upper, each.lower) for each in roots}
             return [_difference(path, change, *places[path.root], until) for path, change in changes]
 
+    def details(self, changes: list[tuple[RootedPath, ViewChange]]) -> list[Detail]:
+        """Where each link leads, and which extended attributes differ."""
+        with self.opened() as roots:
+            places = {each.root.root: (each.upper, each.lower) for each in roots}
+            return [_detail(change, *places[path.root]) for path, change in changes]
+
     def previewed(
         self, changes: list[tuple[RootedPath, ViewChange]], merges: Mapping[RootedPath, MergedText]
     ) -> list[str]:
@@ -150,6 +166,25 @@ class ViewReader:
                 lines = _content_lines(path, change, *places[path.root], until, merges.get(path))
                 shown += [_headline(path, change, is_merged=path in merges), *lines]
         return shown
+
+
+def _detail(change: ViewChange, upper: int, lower: int) -> Detail:
+    before, after = change.before, change.after
+    if after is None or after.kind == "other":
+        return Detail()
+    if after.kind == "symlink":
+        return Detail(_content(upper, change.parts, after).decode("utf-8", "backslashreplace"))
+    now = _attributes(upper, change.parts)
+    was = _attributes(lower, change.source or change.parts) if before is not None and before.kind == after.kind else {}
+    return Detail(attributes=tuple(sorted(name for name in {*now, *was} if now.get(name) != was.get(name))))
+
+
+def _attributes(folder: int, parts: Parts) -> dict[str, bytes]:
+    above = open_parent(folder, parts)
+    try:
+        return attributes_of(above, parts[-1])
+    finally:
+        os.close(above)
 
 
 def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool) -> str:
