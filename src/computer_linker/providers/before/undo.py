@@ -14,7 +14,7 @@ _MAX_STEPS = 5000
 
 
 class NotUndoable(Exception):
-    """The changes cannot be taken back; the message says why."""
+    """The changes cannot be taken back; the message has the reason."""
 
 
 class CommandChanges:

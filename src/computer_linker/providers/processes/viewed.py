@@ -34,7 +34,7 @@ class HeldView:
     request: "CommandRequest"
     is_held: bool = False
     named: str = ""
-    """What a result's `boundary` says of it."""
+    """The part of a result's `boundary` about it."""
 
     def refuse_without(self, boundary: Boundary) -> None:
         """Refuse a view where the boundary cannot make one, and a program that would bypass the scope's rule."""

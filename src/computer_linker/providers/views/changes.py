@@ -33,6 +33,8 @@ class Entry:
     changed_ns: int
     device: int
     inode: int
+    owner: tuple[int, int] = (0, 0)
+    """User and group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,8 @@ class Comparison:
 
     def _differs(self, upper: int, lower: int | None, name: str, before: Entry, after: Entry) -> bool:
         """A program that opened a file for writing and wrote nothing left a copy, which is no change."""
-        facts = (before.kind, before.mode, before.size, before.modified_ns)
-        if facts != (after.kind, after.mode, after.size, after.modified_ns):
+        facts = (before.kind, before.mode, before.size, before.modified_ns, before.owner)
+        if facts != (after.kind, after.mode, after.size, after.modified_ns, after.owner):
             return True
         if after.kind == "symlink":
             return os.readlink(name, dir_fd=upper) != os.readlink(name, dir_fd=lower)
@@ -266,4 +268,5 @@ def as_entry(found: os.stat_result) -> Entry:
         found.st_ctime_ns,
         found.st_dev,
         found.st_ino,
+        (found.st_uid, found.st_gid),
     )

@@ -80,7 +80,7 @@ class FolderCopy:
 
 @dataclass(slots=True)
 class CopyComparison(Comparison):
-    """Compares a copy with its folder: what its programs did is told from what changed in the folder by the change time."""
+    """Compares a copy with its folder: the change time separates what its programs did from what changed in the folder."""
 
     filled_ns: int = 0
     """When the copy was complete, by the file system's clock; what programs changed is newer, and no program can set that."""

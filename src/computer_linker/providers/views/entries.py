@@ -73,6 +73,9 @@ def copy_metadata(source: int, target: int, found: os.stat_result) -> None:
                 # A file system without attributes has none to keep.
                 if error.errno != errno.EOPNOTSUPP:
                     raise
+    if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+        # Only the superuser's programs can give a file to another user.
+        os.fchown(target, found.st_uid, found.st_gid)
     # Without set-user-id bits: what runs with more rights than its caller needs the owner's own hand.
     os.fchmod(target, found.st_mode & 0o1777)
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
