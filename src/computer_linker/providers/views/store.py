@@ -113,10 +113,15 @@ class Views:
         return view
 
     def _clock(self, view: View) -> int:
-        """The time by the file system's own clock, which also sets the times it is compared with."""
+        """A time later than that of everything copied so far, by the file system's own clock, which goes in steps."""
         mark = self.folder / view.id / "mark"
         mark.touch()
-        return mark.stat().st_ctime_ns
+        copied = now = mark.stat().st_ctime_ns
+        while now <= copied:
+            time.sleep(0.001)
+            mark.touch()
+            now = mark.stat().st_ctime_ns
+        return now
 
     def _create(self, new: NewView) -> View:
         known = self._all()
