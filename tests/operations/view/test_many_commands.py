@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from many_commands import COMMANDS, SHORT, fill
 
 from support.road import Road, folder_scope
+from support.view_commands import COMMANDS, SHORT, fill
 
 pytestmark = pytest.mark.anyio
 RANDOM = {".git/index", "web/node_modules/.package-lock.json"}
