@@ -143,11 +143,11 @@ def fill(root: Path) -> None:
 
 def _fill_archives(root: Path) -> None:
     with tarfile.open(root / "vendor.tar", "w") as tar, zipfile.ZipFile(root / "vendor.zip", "w") as zipped:
-        for name, text in (("vendor/x.txt", b"x\n"), ("vendor/run.sh", b"#!/bin/sh\n")):
+        for name, content in (("vendor/x.txt", b"x\n"), ("vendor/run.sh", b"#!/bin/sh\n")):
             about = tarfile.TarInfo(name)
-            about.size, about.mtime, about.mode = len(text), FIXED, 0o755 if name.endswith("sh") else 0o644
-            tar.addfile(about, io.BytesIO(text))
-            zipped.writestr(zipfile.ZipInfo(name, (2023, 11, 14, 0, 0, 0)), text)
+            about.size, about.mtime, about.mode = len(content), FIXED, 0o755 if name.endswith("sh") else 0o644
+            tar.addfile(about, io.BytesIO(content))
+            zipped.writestr(zipfile.ZipInfo(name, (2023, 11, 14, 0, 0, 0)), content)
     with zipfile.ZipFile(root / "wheels/tiny-1.0-py3-none-any.whl", "w") as wheel:
         parts = {
             "tiny.py": "X = 1\n",

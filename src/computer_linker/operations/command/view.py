@@ -62,18 +62,20 @@ class CommandView:
 
     async def hold(self) -> tuple[Store, ...]:
         """Open the folders that take the changes."""
-        ctx, views = self._ctx, self._views
-        found = await self._found()
-        view = await run_sync(self._created) if found is None else found
-        views.begin(view)
-        try:
-            view = await run_sync(views.started, view, ctx.operation_id)
-            held = await run_sync(views.hold, view)
-        except BaseException:
-            views.end(view)
-            raise
+        views, found = self._views, await self._found()
+        if found is None:
+            view, held = await run_sync(self._created)
+            # No other call knows it yet.
+            views.begin(view)
+        else:
+            views.begin(found)
+            try:
+                view, held = await run_sync(views.started, found, self._ctx.operation_id)
+            except BaseException:
+                views.end(found)
+                raise
         self._view = view
-        ctx.note(viewId=view.id)
+        self._ctx.note(viewId=view.id)
         return tuple(Store(fd, is_copy=view.kind == "copy") for fd in held)
 
     async def _found(self) -> View | None:
@@ -93,11 +95,19 @@ class CommandView:
             return self._ctx.principal.session
         return wanted if isinstance(wanted, str) and wanted.startswith(BATCH) else None
 
-    def _created(self) -> View:
-        ctx, preview = self._ctx, command_preview(self._command)
-        new = NewView(ctx.scope.id, ctx.principal, ctx.scope.roots, ctx.op, preview, self._shared or "")
-        has_overlay = self._views.has_overlay(ctx.scope.roots)
-        return self._views.create(new, None if has_overlay else self._fill)
+    def _created(self) -> tuple[View, tuple[int, ...]]:
+        ctx, views = self._ctx, self._views
+        new = NewView(
+            ctx.scope.id,
+            ctx.principal,
+            ctx.scope.roots,
+            ctx.op,
+            command_preview(self._command),
+            self._shared or "",
+            ctx.operation_id,
+        )
+        view = views.create(new, None if views.has_overlay(ctx.scope.roots) else self._fill)
+        return view, views.hold(view)
 
     def _fill(self, place: Path) -> None:
         """Copy the scope's folders into a new view."""
@@ -141,14 +151,17 @@ class CommandView:
             return []
         if self._exceeded:
             self._ctx.warn(f"The program was ended: its view holds more than {self._views.max_bytes >> 20} MB.")
-        await run_sync(self._views.measured, self._view)
-        reader = ViewReader.of(self._ctx, self._view)
         try:
-            found = await run_sync(reader.changes)
+            return await run_sync(self._compared, self._view)
         except LinkError as error:
             self._ctx.warn(f"The view could not be compared: {error.message}")
             return []
-        await run_sync(reader.remember, found)
+
+    def _compared(self, view: View) -> list[tuple[RootedPath, ViewChange]]:
+        self._views.measured(view)
+        reader = ViewReader.of(self._ctx, view)
+        found = reader.changes()
+        reader.remember(found)
         return found
 
     async def summary(self) -> ViewSummary | None:

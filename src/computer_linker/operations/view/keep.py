@@ -15,6 +15,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
+from computer_linker.operations.view.evidence import EvidenceOption, keep_evidence, refuse_without_right
 from computer_linker.operations.view.show import NeverKept
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
@@ -43,6 +44,7 @@ class KeepOptions(Model):
     merge: Annotated[
         bool, Field(description="Put the merge of both in place where a text changed in the folder too; see view.show.")
     ] = False
+    evidence: EvidenceOption = False
 
 
 class Kept(Model):
@@ -52,6 +54,7 @@ class Kept(Model):
     merged: Annotated[list[str], Field(description="Texts that changed in the folder too, and were merged.")] = []
     refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
     left: Annotated[int, Field(description="How many changes stay in the view; 0 when the view is gone.")]
+    artifact: Annotated[str | None, Field(description="The evidence that was asked for.")] = None
 
 
 async def show_keep(
@@ -93,6 +96,7 @@ async def view_keep(
     `merge: true` puts in place with the changes of both; for the others choose other paths, or drop the view.
     """
     views = ctx.use(Views)
+    refuse_without_right(ctx, wanted=options.evidence)
     view = await run_sync(views.find, target, ctx.scope.id, ctx.principal)
     with views.busy(view):
         kept = await _keep(ctx, view, input, options)
@@ -109,6 +113,7 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
     merges = possible if options.merge else {}
     _refuse_conflicts(chosen, merges, possible)
     kept = ctx.use(UndoJournal).kept
+    lines = await run_sync(reader.previewed, chosen, merges) if options.evidence else []
     with contextlib.ExitStack() as opened:
         roots = await run_sync(opened.enter_context, reader.opened())
         keepings = [Keeping(each.root, each.upper, kept, merges) for each in roots]
@@ -132,6 +137,7 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
         merged=[path.shown for path in merges],
         refused=refused,
         left=left,
+        artifact=await keep_evidence(ctx, view, "kept", lines) if options.evidence else None,
     )
 
 

@@ -65,7 +65,8 @@ class NewView:
     roots: Sequence[str]
     op: str
     command: str
-    shared: str = ""
+    shared: str
+    operation: str
 
 
 @dataclass(slots=True)
@@ -142,7 +143,7 @@ class Views:
         base_ns = place.stat().st_ctime_ns
         return View(
             view_id, new.scope_id, new.principal.id, new.op, new.command, tuple(new.roots), shown_ns(base_ns), base_ns,
-            new.shared,
+            new.shared, operations=(new.operation,),
         )  # fmt: skip
 
     def _save(self, view: View) -> None:
@@ -170,8 +171,8 @@ class Views:
         mine = (view for view in self.listed(scope_id, caller) if view.principal == caller.id)
         return next((view for view in mine if view.shared == shared), None)
 
-    def started(self, view: View, operation_id: str) -> View:
-        """Record that an operation runs a program in the view. Raises LimitExceeded when it is full."""
+    def started(self, view: View, operation_id: str) -> tuple[View, tuple[int, ...]]:
+        """Record that an operation runs a program in the view, and hold it. Raises LimitExceeded when it is full."""
         if view.stored > self.max_bytes:
             raise LimitExceeded(
                 f"The view holds more than {self.max_bytes >> 20} MB. Keep or drop it.", maxBytes=self.max_bytes
@@ -180,7 +181,7 @@ class Views:
             self._refuse_full([each for each in self._all() if each.id != view.id])
             noted = replace(view, operations=(*view.operations, operation_id)[-_MAX_OPERATIONS:])
             self._save(noted)
-        return noted
+        return noted, self.hold(noted)
 
     def measured(self, view: View) -> int:
         """The bytes that the view holds on disk now, which are recorded."""
