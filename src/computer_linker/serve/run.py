@@ -36,6 +36,7 @@ from computer_linker.service.startup_probe import boundary_found_out
 from computer_linker.transports.bridge.listener import BridgeListener
 from computer_linker.transports.local_callers import LocalCallers
 from computer_linker.transports.mcp.fast_path import FastPath
+from computer_linker.transports.mcp.prepared import prepared, write_prepared
 from computer_linker.transports.mcp.tools import Tools
 
 if TYPE_CHECKING:
@@ -112,9 +113,10 @@ async def _serve(
         app.dispatcher.routes = introspection.router = ComputerRouter(peers, fleet)
         app.services.use(TerminalApprovals)
         controls = Controls(app, tools, lifetime)
+        fast_path = FastPath(tools)
         private = PrivateSocket(
             listener,
-            FastPath(tools),
+            fast_path,
             controls,
             LocalCallers(app.dispatcher),
             places.make_key(os.fspath(home)),
@@ -141,6 +143,7 @@ async def _serve(
         await _announce(app, http, lifetime.bound_url)
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (private, bridge), stop, idle_exit_s)))
+        await asyncio.to_thread(write_prepared, home, prepared(fast_path))
         async with boundary_found_out(app):
             await _until_stopped(tasks, stop)
         _unlink_socket(home, listener)

@@ -17,7 +17,8 @@ from computer_linker.transports.http.body import Receive, Scope, Send, answer_em
 from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant, check_body_headers
 from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, unlink
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
-from computer_linker.transports.mcp.fast_path import MODERN_VERSION, FastPath, Negotiated, fault_of
+from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, fault_of
+from computer_linker.transports.mcp.handshake import MODERN_VERSION
 from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested, requested_in_headers
 from computer_linker.transports.mcp.sdk import load_sdk
 

@@ -7,7 +7,9 @@ client takes (see the decision record on the fast path).
 import asyncio
 import logging
 import os
+from binascii import crc32
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 import anyio
@@ -21,7 +23,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.model.request_id import first_id_of, id_of, request_id_of
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
-from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, ToolCall, fault_of
+from computer_linker.transports.mcp.fast_path import Begun, FastPath, Negotiated, ToolCall, fault_of
 from computer_linker.transports.mcp.offers import OfferRefused
 from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested
 from computer_linker.transports.mcp.progress import Rising
@@ -66,17 +68,26 @@ class Wire:
         self._reading = False
         self._who: Principal | None = None
 
-    async def serve(self, already_read: bytes = b"") -> None:
-        """Return when the client has disconnected and none of its requests run."""
+    async def serve(self, begun: Begun | None = None) -> None:
+        """Return when the client has disconnected and none of its requests run. `begun` is what the shim did of it."""
         os.set_blocking(self._read_fd, False)
         os.set_blocking(self._write_fd, False)
         self._resume()
-        if already_read:
-            self._received(already_read)
+        if begun is not None:
+            self._go_on(begun)
         try:
             await self._closed
         finally:
             await self._end()
+
+    def _go_on(self, begun: Begun) -> None:
+        for line in begun.answered.split(b"\n")[:-1]:
+            with suppress(NotJson, InvalidRequest):
+                self._fast_path.answer(read_json(line), self._negotiated)
+        if begun.digest and begun.digest != crc32(self._fast_path.listed(self._negotiated)):
+            self._send(to_json({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
+        if begun.waiting:
+            self._received(begun.waiting)
 
     def _resume(self) -> None:
         if not self._reading and not self._closed.done():
