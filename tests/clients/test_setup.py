@@ -104,7 +104,7 @@ OBSERVING = [
 def test_claude_code_gets_the_rules_for_reads_beside_its_own(run: Run, user: Path) -> None:
     settings = user / ".claude" / "settings.json"
     settings.parent.mkdir()
-    own = {"permissions": {"allow": ["Bash(ls)"], "deny": ["Read(./.env)"]}, "model": "opus"}
+    own: dict[str, Any] = {"permissions": {"allow": ["Bash(ls)"], "deny": ["Read(./.env)"]}, "model": "opus"}
     settings.write_text(json.dumps(own, indent=2))
     before = settings.read_text()
     code, shown, said = run("setup", "claude", "--write")

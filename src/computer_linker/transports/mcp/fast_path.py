@@ -23,6 +23,7 @@ from computer_linker.transports.mcp.handshake import (
     MODERN_VERSION,
     Opening,
 )
+from computer_linker.transports.mcp.list_changes import LISTEN, wanted
 from computer_linker.transports.mcp.offers import CAPABILITIES, METHODS, Offers
 from computer_linker.transports.mcp.profiles import (
     NOTHING_ASKED,
@@ -124,6 +125,14 @@ class FastPath(Opening):
         if message.get("method") not in METHODS:
             return False
         return negotiated.era == "handshake" or self.is_modern(message.get("params"), negotiated)
+
+    def is_listening(self, message: dict[str, Any], negotiated: Negotiated) -> bool:
+        """True for a well-formed request to be told of outdated lists, which the 2026-07-28 era has."""
+        return (
+            message.get("method") == LISTEN
+            and self.is_modern(message.get("params"), negotiated)
+            and wanted(message) is not None
+        )
 
     async def offer(self, message: dict[str, Any], negotiated: Negotiated, who: Principal) -> bytes:
         """The JSON of the result of such a request. Raises OfferRefused."""
