@@ -36,7 +36,6 @@ from computer_linker.service.startup_probe import boundary_found_out
 from computer_linker.transports.bridge.listener import BridgeListener
 from computer_linker.transports.local_callers import LocalCallers
 from computer_linker.transports.mcp.fast_path import FastPath
-from computer_linker.transports.mcp.prepared import prepared, write_prepared
 from computer_linker.transports.mcp.tools import Tools
 
 if TYPE_CHECKING:
@@ -143,8 +142,7 @@ async def _serve(
         await _announce(app, http, lifetime.bound_url)
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (private, bridge), stop, idle_exit_s)))
-        await asyncio.to_thread(write_prepared, home, prepared(fast_path))
-        async with boundary_found_out(app):
+        async with boundary_found_out(app, fast_path):
             await _until_stopped(tasks, stop)
         _unlink_socket(home, listener)
         if introspection.tunnels is not None:

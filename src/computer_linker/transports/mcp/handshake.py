@@ -58,7 +58,7 @@ class Opening:
         raise NotImplementedError
 
     def listed(self, known: Any) -> bytes | None:
-        """The tools of a connection; None when only the service knows them."""
+        """The tools of a connection; None when only the service has them."""
         raise NotImplementedError
 
     def modern_tail(self) -> bytes:
