@@ -6,7 +6,7 @@ Nothing else turns an exception into a failure, and nothing else audits.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,11 +16,12 @@ from typing import Any, Protocol
 import anyio
 
 from computer_linker.approvals.approvals import Approvals, Approver, Yes
-from computer_linker.approvals.request import NeedsInput
+from computer_linker.approvals.request import NeedsInput, Preview
 from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
+from computer_linker.dispatch.batches import Look, in_a_batch, is_as_shown, look_at, one_preview
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import head_of, mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
@@ -44,7 +45,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.registry.catalog import Catalog
-from computer_linker.registry.context import Context, Progress
+from computer_linker.registry.context import Context, Progress, Step
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import signature
 from computer_linker.registry.spelling import read_arguments, read_wire
@@ -57,11 +58,12 @@ _INSIDE = "The operation failed inside the service. The service's log has the re
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller, and two callbacks to it while the call runs: progress and questions."""
+    """The caller, two callbacks to it while the call runs (progress and questions), and a yes that it comes with."""
 
     principal: Principal
     report: Progress | None
     ask: Approver | None
+    yes: Yes | None = None
 
 
 class Routes(Protocol):
@@ -156,12 +158,15 @@ class Dispatcher:
         ask: Approver | None = None,
         parent: str | None = None,
         notes: Mapping[str, str] | None = None,
+        yes: Yes | None = None,
     ) -> Reply:
         """Run one call to its envelope; only cancellation and a question for the client's dialog (from `ask`) are raised.
 
+        `yes` is a person's answer to a batch that this call is a step of.
+
         The envelope's `op` is the name that was asked for; `canonicalOp` is the operation's own, where they differ.
         """
-        reply = await self._called(call, Caller(principal, report, ask), parent, notes)
+        reply = await self._called(call, Caller(principal, report, ask, yes), parent, notes)
         # Another computer's envelope may lack it, or have anything there.
         own = reply.envelope.get("op")
         reply.envelope["op"] = call.op
@@ -219,13 +224,57 @@ class Dispatcher:
         if verdict.decision == "ask":
             seen = self._context(op, scope, caller, event, None, call)
             preview = partial(op.preview, seen, arguments)
-            yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, preview)
+            yes = caller.yes
+            if yes is None or not await is_as_shown(yes, call, op, scope, principal, preview):
+                yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, preview)
             event.approval = yes.approval
             self._hold(ctx, op, yes)
             if yes.asked.about is not None:
                 hold_to(ctx, yes.asked, seen, preview)
+        elif op.makes is not None:
+            ctx.granted = await self._ask_once(ctx, op, call, caller, event, op.makes(ctx, arguments["input"]))
         result = await self._within_limits(ctx, op, arguments, intent, yes)
         return await self._answered(ctx, event, started, result)
+
+    async def _ask_once(
+        self, ctx: Context, op: Operation, call: Call, caller: Caller, event: Event, steps: Sequence[Step]
+    ) -> Sequence[Yes | None]:
+        """Ask a person once about all calls that this one makes, before the first of them. Raises where the answer is no."""
+        seen = [await self._look(step, caller) for step in steps]
+        if not any(one.asked for one in seen):
+            return ()
+
+        async def shown() -> Preview:
+            return one_preview(steps, seen)
+
+        yes = await self.services.use(Approvals).confirm(call, op, ctx.scope, ctx.principal, caller.ask, shown)
+        event.decision, event.approval = "ask", yes.approval
+        self._hold(ctx, op, yes)
+        covered = () if yes.asked.about is None else yes.asked.about.steps
+        return [None if one is None else Yes(yes.approval, one) for one in covered]
+
+    async def _look(self, step: Step, caller: Caller) -> Look:
+        """What a person is shown of a step before the batch begins."""
+        call = self.catalog.current(step.call)
+        try:
+            if "/" in call.scope and caller.principal.grants is None:
+                return Look("that computer decides")
+            scope, op = (
+                find_scope(self.services.current_config, call.scope, caller.principal),
+                self.catalog.find(call.op),
+            )
+            verdict = judge(scope, op, caller.principal)
+            refuse(verdict, op)
+            if verdict.decision == "allow":
+                return Look("needs no yes")
+            if step.refers:
+                return Look("uses the results of earlier steps: you are asked again when they are known")
+            call, arguments = read_arguments(op, call)
+            event = new_event(call.scope, op.name, caller.principal, None)
+            ctx = self._context(op, scope, caller, event, None, call)
+            return await look_at(ctx, op, call, partial(op.preview, ctx, arguments))
+        except LinkError as error:
+            return Look(f"will be refused: {error.message}")
 
     async def _forward(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
         """Send the call to the computer its scope names. That computer decides; this one records it."""
@@ -251,8 +300,9 @@ class Dispatcher:
     def _context(
         self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None, call: Call
     ) -> Context:
-        async def dispatch(inner: Call) -> Reply:
-            return await self.call(inner, caller.principal, caller.report, caller.ask, parent=event.operation_id)
+        async def dispatch(inner: Call, yes: Yes | None = None, /) -> Reply:
+            ask, parent = caller.ask if op.makes is None else in_a_batch(caller.ask), event.operation_id
+            return await self.call(inner, caller.principal, caller.report, ask, parent=parent, yes=yes)
 
         async def refuse_inner(inner: Call, error: LinkError) -> Reply:
             return await self.refuse(wire_call(inner), caller.principal, error, parent=event.operation_id)
