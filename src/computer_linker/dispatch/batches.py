@@ -1,7 +1,7 @@
 """One question for all steps of a batch: what a person is shown, and whether a step is still that when it is reached."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from computer_linker.approvals.approvals import Approvals, Approver, Describe, Yes
 from computer_linker.approvals.new_request import new_request, show
@@ -17,9 +17,12 @@ from computer_linker.errors import LinkError
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
+from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.policy.visible_text import escaped
+from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Step
 from computer_linker.registry.operation import Operation
+from computer_linker.registry.spelling import read_arguments
 
 
 class Look(NamedTuple):
@@ -30,13 +33,54 @@ class Look(NamedTuple):
     """What the yes to the batch is held to for this step; None where that yes does not cover it."""
 
 
-async def look_at(ctx: Context, op: Operation, call: Call, describe: Describe) -> Look:
-    """Look at a step that a person is asked about, as it is now."""
-    call = with_its_token(call)
-    if call.confirm is not None:
-        return Look("has a token of its own")
-    asked, canonical = new_request(call, op, ctx.scope, ctx.principal, WAIT_S)
-    asked = await show(asked, call, canonical, await describe())
+class NewContext(Protocol):
+    """Makes the context in which an operation is looked at."""
+
+    def __call__(self, *, op: Operation, scope: Scope, call: Call) -> Context: ...
+
+
+async def ask_once(
+    ctx: Context, op: Operation, call: Call, ask: Approver | None, steps: Sequence[Step], new_context: NewContext
+) -> Yes | None:
+    """Ask a person about all steps before the first of them; None where no step needs it. Raises where the answer is no."""
+    seen = [await _look(ctx, step, new_context) for step in steps]
+    if not any(one.asked for one in seen):
+        return None
+
+    async def shown() -> Preview:
+        return _one_preview(steps, seen)
+
+    yes = await ctx.use(Approvals).confirm(call, op, ctx.scope, ctx.principal, ask, shown)
+    covered = () if yes.asked.about is None else yes.asked.about.steps
+    ctx.granted = [None if one is None else Yes(yes.approval, one) for one in covered]
+    return yes
+
+
+async def _look(ctx: Context, step: Step, new_context: NewContext) -> Look:
+    """Look at a step as it is now."""
+    catalog, who = ctx.use(Catalog), ctx.principal
+    call = with_its_token(catalog.current(step.call))
+    try:
+        if "/" in call.scope and who.grants is None:
+            return Look("that computer decides")
+        scope, op = find_scope(ctx.services.current_config, call.scope, who), catalog.find(call.op)
+        verdict = judge(scope, op, who)
+        refuse(verdict, op)
+        if verdict.decision == "allow":
+            return Look("needs no yes")
+        if step.refers:
+            return Look("uses the results of earlier steps: you are asked again when they are known")
+        if call.confirm is not None:
+            return Look("has a token of its own")
+        call, arguments = read_arguments(op, call)
+        asked, canonical = new_request(call, op, scope, who, WAIT_S)
+        about = await op.preview(new_context(op=op, scope=scope, call=call), arguments)
+        return _judged(ctx, await show(asked, call, canonical, about))
+    except LinkError as error:
+        return Look(f"will be refused: {error.message}")
+
+
+def _judged(ctx: Context, asked: ApprovalRequest) -> Look:
     if ctx.use(Approvals).store.covering(asked) is not None:
         return Look("you allowed such requests already")
     if not asked.can_be_allowed:
@@ -44,7 +88,7 @@ async def look_at(ctx: Context, op: Operation, call: Call, describe: Describe) -
     return Look("needs your yes", asked)
 
 
-def one_preview(steps: Sequence[Step], seen: Sequence[Look]) -> Preview:
+def _one_preview(steps: Sequence[Step], seen: Sequence[Look]) -> Preview:
     """All steps in order, each with what it would do; held to the state of every step that the yes covers."""
     lines = [f"A batch of {len(steps)} steps, run in this order. A yes covers each step that needs it:"]
     holds: dict[str, str] = {}

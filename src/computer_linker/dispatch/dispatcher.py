@@ -6,22 +6,23 @@ Nothing else turns an exception into a failure, and nothing else audits.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
 from computer_linker.approvals.approvals import Approvals, Approver, Yes
-from computer_linker.approvals.request import NeedsInput, Preview
+from computer_linker.approvals.request import NeedsInput
 from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
-from computer_linker.dispatch.batches import Look, in_a_batch, is_as_shown, look_at, one_preview
+from computer_linker.dispatch.batches import ask_once, in_a_batch, is_as_shown
+from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import head_of, mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
@@ -45,7 +46,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.registry.catalog import Catalog
-from computer_linker.registry.context import Context, Progress, Step
+from computer_linker.registry.context import Context, Progress
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import signature
 from computer_linker.registry.spelling import read_arguments, read_wire
@@ -54,22 +55,6 @@ from computer_linker.services import Fact, Services
 log = logging.getLogger(__name__)
 
 _INSIDE = "The operation failed inside the service. The service's log has the reason under this operation id."
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The caller, two callbacks to it while the call runs (progress and questions), and a yes that it comes with."""
-
-    principal: Principal
-    report: Progress | None
-    ask: Approver | None
-    yes: Yes | None = None
-
-
-class Routes(Protocol):
-    """Routes calls to other computers."""
-
-    async def call(self, computer: str, call: Call, report: Progress | None) -> Reply: ...
 
 
 class Dispatcher:
@@ -232,49 +217,13 @@ class Dispatcher:
             if yes.asked.about is not None:
                 hold_to(ctx, yes.asked, seen, preview)
         elif op.makes is not None:
-            ctx.granted = await self._ask_once(ctx, op, call, caller, event, op.makes(ctx, arguments["input"]))
+            look = partial(self._context, caller=caller, event=replace(event, summary={}), intent=None)
+            yes = await ask_once(ctx, op, call, caller.ask, op.makes(ctx, arguments["input"]), look)
+            if yes is not None:
+                event.decision, event.approval = "ask", yes.approval
+                self._hold(ctx, op, yes)
         result = await self._within_limits(ctx, op, arguments, intent, yes)
         return await self._answered(ctx, event, started, result)
-
-    async def _ask_once(
-        self, ctx: Context, op: Operation, call: Call, caller: Caller, event: Event, steps: Sequence[Step]
-    ) -> Sequence[Yes | None]:
-        """Ask a person once about all calls that this one makes, before the first of them. Raises where the answer is no."""
-        seen = [await self._look(step, caller) for step in steps]
-        if not any(one.asked for one in seen):
-            return ()
-
-        async def shown() -> Preview:
-            return one_preview(steps, seen)
-
-        yes = await self.services.use(Approvals).confirm(call, op, ctx.scope, ctx.principal, caller.ask, shown)
-        event.decision, event.approval = "ask", yes.approval
-        self._hold(ctx, op, yes)
-        covered = () if yes.asked.about is None else yes.asked.about.steps
-        return [None if one is None else Yes(yes.approval, one) for one in covered]
-
-    async def _look(self, step: Step, caller: Caller) -> Look:
-        """What a person is shown of a step before the batch begins."""
-        call = self.catalog.current(step.call)
-        try:
-            if "/" in call.scope and caller.principal.grants is None:
-                return Look("that computer decides")
-            scope, op = (
-                find_scope(self.services.current_config, call.scope, caller.principal),
-                self.catalog.find(call.op),
-            )
-            verdict = judge(scope, op, caller.principal)
-            refuse(verdict, op)
-            if verdict.decision == "allow":
-                return Look("needs no yes")
-            if step.refers:
-                return Look("uses the results of earlier steps: you are asked again when they are known")
-            call, arguments = read_arguments(op, call)
-            event = new_event(call.scope, op.name, caller.principal, None)
-            ctx = self._context(op, scope, caller, event, None, call)
-            return await look_at(ctx, op, call, partial(op.preview, ctx, arguments))
-        except LinkError as error:
-            return Look(f"will be refused: {error.message}")
 
     async def _forward(self, routes: Routes, call: Call, caller: Caller, event: Event, started: float) -> Reply:
         """Send the call to the computer its scope names. That computer decides; this one records it."""
