@@ -59,8 +59,8 @@ async def ask_once(
 async def _look(ctx: Context, step: Step, new_context: NewContext) -> Look:
     """Look at a step as it is now."""
     catalog, who = ctx.use(Catalog), ctx.principal
-    call = with_its_token(catalog.current(step.call))
     try:
+        call = with_its_token(catalog.current(step.call))
         if "/" in call.scope and who.grants is None:
             return Look("that computer decides")
         scope, op = find_scope(ctx.services.current_config, call.scope, who), catalog.find(call.op)
