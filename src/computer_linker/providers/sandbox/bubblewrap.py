@@ -43,7 +43,10 @@ def wrap(
     # Its own session inside keeps signals of the pty (Ctrl-C) from ending bubblewrap itself.
     session = (_setsid(), "--ctty") if pty and _setsid() else ()
     kernel = KernelRules(
-        confine_signals=True, confine_namespaces=not confinement.nests, cut_unix_sockets=confinement.cut_unix_sockets
+        confine_signals=True,
+        confine_namespaces=not confinement.nests,
+        cut_unix_sockets=confinement.cut_unix_sockets,
+        confine_sockets=not confinement.network,
     )
     filtered = ("--seccomp", str(FILTER_FD)) if kernel.has_filter else ()
     line = (

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from computer_linker.computer.facets.processes import KernelRules
-from computer_linker.computer.local.linux.syscall_filters import CUT_FAMILIES, UNIX, namespace_filter, network_filter
+from computer_linker.computer.local.linux.syscall_filters import namespace_filter, network_filter
 from computer_linker.errors import UnsupportedPlatform
 
 _CREATE_RULESET = 444
@@ -29,8 +29,8 @@ def compiled(rules: KernelRules) -> dict[str, Any] | None:
     """The rules for the launcher to apply; None when none are requested or the kernel supports none."""
     landlock = _landlock(rules) if landlock_abi() >= 1 else None
     # Landlock does not restrict connect() to a path, such as the service's own socket, the session bus or docker's.
-    families = CUT_FAMILIES if rules.cut_network else UNIX if rules.confine_files else ()
-    program = _known(network_filter(families)) if families else b""
+    is_filtered = rules.cut_network or rules.confine_files
+    program = _known(network_filter(network=not rules.cut_network)) if is_filtered else b""
     if landlock is None and not program:
         return None
     return {"landlock": landlock, "seccomp": program.hex(), "drop": rules.confine_files}
@@ -40,7 +40,12 @@ def program_filter(rules: KernelRules) -> bytes:
     """The seccomp program that the sandbox program applies once its own namespaces exist; empty when none is requested."""
     if not rules.has_filter:
         return b""
-    return _known(namespace_filter(namespaces=not rules.confine_namespaces, unix_sockets=not rules.cut_unix_sockets))
+    program = namespace_filter(
+        namespaces=not rules.confine_namespaces,
+        unix_sockets=not rules.cut_unix_sockets,
+        other_sockets=not rules.confine_sockets,
+    )
+    return _known(program)
 
 
 def _known(program: bytes) -> bytes:
