@@ -95,6 +95,7 @@ def _in_memory(name: str, data: bytes) -> io.FileIO:
 def _staging(staging: Staging, first: int) -> dict[str, Any]:
     return {
         "room": staging.room_bytes,
+        "ids": staging.other_ids or 0,
         "held": list(range(first, first + len(staging.fds))),
         "mounts": [_mount(mount) for mount in staging.mounts],
     }
