@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
@@ -38,6 +38,9 @@ from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Co
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
 from computer_linker.providers.search.ripgrep import program as ripgrep
 from computer_linker.services import Services
+
+if TYPE_CHECKING:
+    from computer_linker.providers.network.gates import CommandGate, Gates
 
 _CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
@@ -123,8 +126,10 @@ class Preparation:
         environ: Mapping[str, str] | None = None,
         accepts_anyone_local: Callable[[], bool] = bool,
         scopes: Callable[[], Sequence[Scope]] = tuple,
+        gates: "Callable[[], Gates] | None" = None,
     ) -> None:
         self._computer = computer
+        self._gates = gates
         self._accepts_anyone_local = accepts_anyone_local
         self._sandbox = sandbox
         # A copy, so that later changes of the service's environment do not affect commands.
@@ -140,6 +145,7 @@ class Preparation:
             services.use(Sandbox),
             accepts_anyone_local=lambda: services.accepts_anyone_local,
             scopes=lambda: services.config.scopes,
+            gates=lambda: _gates_of(services),
         )
 
     @property
@@ -179,8 +185,13 @@ class Preparation:
         try:
             judged = await self._judged(request, held)
             views.refuse_without(judged.boundary)
-            network = request.scope.policy.network if request.program_access is None else request.program_access.network
-            confinement = Confinement(cwd=judged.where, cwd_fd=held[0] if held else None, network=network)
+            gate = self._gate(request, judged)
+            confinement = Confinement(
+                cwd=judged.where,
+                cwd_fd=held[0] if held else None,
+                network=_has_network(request),
+                hosts=None if gate is None else gate.inner,
+            )
             if judged.boundary.holds:
                 confinement = await views.applied(self._confined(confinement, request, held, judged.places), held)
             else:
@@ -197,6 +208,9 @@ class Preparation:
             views.release()
             raise
         plan.releases.append(views.release)
+        if gate is not None:
+            plan.network_gate = gate
+            plan.releases.append(gate.close)
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
         plan.rights = ProcessRights.of(request.scope, request.principal, request.any_of)
@@ -226,6 +240,7 @@ class Preparation:
             raise NotFound(f"There is no program {argv[0][:80]!r} here.", program=argv[0][:80])
         judge_program(program, request.principal)
         only_reads = line is None and is_ordinary(tuple(argv), program, programs.locate)
+        _judge_hosts(request, boundary)
         judge_boundary(
             request.scope,
             boundary_holds=boundary.holds,
@@ -238,7 +253,12 @@ class Preparation:
             judge_command(policy, argv, program, programs.locate, scope=request.scope.id, boundary_holds=boundary.holds)
         else:
             started += judge_request(request, argv, program, programs, where)
-        if boundary.holds and policy.network and request.program_access is None and self._accepts_anyone_local():
+        if (
+            boundary.holds
+            and policy.network is True
+            and request.program_access is None
+            and self._accepts_anyone_local()
+        ):
             raise PermissionDenied(
                 "This scope gives commands the network, and the service answers everyone on this machine without a token: "
                 "a command could call it and use every scope. Make a token first: computer-linker token rotate",
@@ -264,6 +284,18 @@ class Preparation:
             places = tuple(dict.fromkeys((*needed, *programs.extras.values())))
         # From here on the program is exactly this file, whatever the name resolves to later.
         return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
+
+    def _gate(self, request: CommandRequest, judged: _Judged) -> "CommandGate | None":
+        """The gate of a command whose scope lists its hosts; None where it has none."""
+        if not _lists_hosts(request) or judged.boundary.kind != "bubblewrap":
+            return None
+        if self._gates is None:
+            raise ProviderUnavailable("This service has no gate for a list of hosts.", remedy="Set `network` to false.")
+        from computer_linker.providers.network.gates import ENVIRONMENT
+
+        judged.env.update(ENVIRONMENT)
+        program = judged.argv[0].rpartition("/")[2]
+        return self._gates().for_command(request.scope, request.principal, program)
 
     def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
         """The program lookup of this scope; rebuilt every few seconds, and when the config changed."""
@@ -353,6 +385,32 @@ class _HeldView:
             self.request.view.ended()
 
 
+def _gates_of(services: Services) -> "Gates":
+    from computer_linker.providers.network.gates import Gates
+
+    return services.use(Gates)
+
+
+def _lists_hosts(request: CommandRequest) -> bool:
+    return request.program_access is None and request.scope.policy.network_width == 1
+
+
+def _has_network(request: CommandRequest) -> bool:
+    """Whether a command has the whole network."""
+    access = request.program_access
+    return request.scope.policy.network is True if access is None else access.network
+
+
+def _judge_hosts(request: CommandRequest, boundary: Boundary) -> None:
+    """Refuse a command of a scope that requires its boundary, where that cannot hold a list of hosts."""
+    if _lists_hosts(request) and request.scope.policy.sandbox == "required" and boundary.kind != "bubblewrap":
+        raise ProviderUnavailable(
+            "This scope lets programs reach only the hosts of its `network` list, which needs bubblewrap here.",
+            reason="sandbox",
+            remedy="Install bubblewrap, or set the scope's `network` to false.",
+        )
+
+
 def _above(path: str) -> str:
     return path.rpartition("/")[0]
 
@@ -381,11 +439,16 @@ def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:
     if not boundary.holds:
         why = "the scope's policy turns the sandbox off" if scope.policy.sandbox == "off" else boundary.detail
         warnings.append(f"No kernel boundary held around this command: {why}. It could reach all your files.")
-        if not scope.policy.network:
-            warnings.append("network: false is not enforced without a kernel boundary.")
-    elif request.access == "read-only":
+        if scope.policy.network is not True:
+            named = "The `network` list" if scope.policy.network else "network: false"
+            warnings.append(f"{named} is not enforced without a kernel boundary.")
+    elif _lists_hosts(request) and boundary.kind != "bubblewrap":
+        warnings.append(
+            f"{boundary.kind} cannot hold a list of hosts, so the command had no network at all. Installing bubblewrap helps."
+        )
+    if boundary.holds and request.access == "read-only":
         warnings.append("The scope or this caller lacks fs:write, so the command saw the scope's folders read-only.")
-    elif request.access == "hidden":
+    elif boundary.holds and request.access == "hidden":
         warnings.append("The scope or this caller lacks fs:read, so the command saw none of the scope's folders.")
     return warnings
 

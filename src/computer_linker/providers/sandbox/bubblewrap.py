@@ -37,7 +37,8 @@ def wrap(
     scan: Callable[[Confinement], Awaitable[dict[Folder, Masks]]],
 ) -> tuple[SpawnPlan, dict[str, str]]:
     """The plan that runs `argv` inside bubblewrap, and its environment. The argv itself is passed on untouched."""
-    network = () if confinement.network else ("--unshare-net",)
+    # A network with a gate is a namespace that the launcher's child has entered already.
+    network = () if confinement.network or confinement.hosts is not None else ("--unshare-net",)
     # Inside its own user namespace, root needs this capability to create another; it has no effect outside.
     nesting = ("--cap-add", "CAP_SETFCAP") if confinement.nests and os.geteuid() == 0 else ()
     # Its own session inside keeps signals of the pty (Ctrl-C) from ending bubblewrap itself.

@@ -5,7 +5,7 @@ import os
 import socket
 from typing import Any
 
-from computer_linker.computer.facets.processes import Launch, Mount, Staging
+from computer_linker.computer.facets.processes import NAMED_RANGE, PROXY, RESOLVER, InnerNetwork, Launch, Mount, Staging
 from computer_linker.computer.local.linux.child_streams import Streams
 from computer_linker.computer.local.linux.kernel_rules import compiled
 from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
@@ -77,6 +77,17 @@ def _staging(staging: Staging, first: int) -> dict[str, Any]:
         "room": staging.room_bytes,
         "held": list(range(first, first + len(staging.fds))),
         "mounts": [_mount(mount) for mount in staging.mounts],
+        "network": None if staging.network is None else _network(staging.network),
+    }
+
+
+def _network(network: InnerNetwork) -> dict[str, Any]:
+    return {
+        "ports": network.ports,
+        "addresses": network.addresses,
+        "resolver": RESOLVER,
+        "proxy": PROXY,
+        "range": NAMED_RANGE,
     }
 
 
@@ -89,7 +100,7 @@ def _mount(mount: Mount) -> tuple[Any, ...]:
             return mount.kind, at, mount.index, mount.read_only
         case "view":
             return mount.kind, at, mount.index, mount.store
-        case "link":
+        case "link" | "file":
             return mount.kind, at, mount.target
         case _:
             return mount.kind, at, mount.device, mount.inode
