@@ -66,6 +66,15 @@ class Managed:
         return (*self._limits_reached, *self._plan.gate_warnings())
 
     @property
+    def end(self) -> int:
+        """The cursor after all output so far."""
+        return self.ring.end
+
+    def printed(self, since: int, limit: int) -> bytes:
+        """The last output since a cursor, without the echo of what was typed."""
+        return self.echoes.without(since, limit)
+
+    @property
     def is_running(self) -> bool:
         return self.record.status == "running"
 

@@ -10,6 +10,7 @@ import resource
 import sys
 
 from computer_linker.computer.local.linux.control_groups import limit
+from computer_linker.computer.local.linux.id_maps import IdMaps
 from computer_linker.computer.local.linux.inner_network import open_listeners
 from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
 from computer_linker.computer.local.linux.mount_calls import Unstaged
@@ -68,6 +69,7 @@ def become(
     try:
         _detach(launcher)
         _rehearse()
+        maps = IdMaps() if os.geteuid() == 0 else None
         _await_order(link)
         _keep_memory()
         data, fds = _receive(link)
@@ -81,7 +83,7 @@ def become(
         gate = _place_descriptors(order, fds, link.fileno())
         if order["staging"] is not None:
             step = "staging"
-            stage(order["staging"], order["staging"]["held"])
+            stage(order["staging"], order["staging"]["held"], maps if order["staging"]["ids"] else None)
             network = order["staging"]["network"]
             _report_staged(number, control, [] if network is None else open_listeners(network))
             step = "setup"
