@@ -104,7 +104,7 @@ class Gate:
         return Upstream(stream, Passage(host, port, "allowed"), self._report)
 
     async def greet(self, client: Stream) -> None:
-        """Serve a client that knows of the proxy: the first bytes tell which protocol it speaks."""
+        """Serve a client of the proxy: the first bytes are those of one of its protocols."""
         async with asyncio.timeout(_GREETING_S):
             if not await client.more():
                 return

@@ -23,7 +23,7 @@ Framing = int | Literal["chunked", "end"]
 
 
 class BadMessage(Exception):
-    """A message that is not plain HTTP/1.1; the text says what is wrong."""
+    """A message that is not plain HTTP/1.1; the text is the reason."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Head:
 
     @property
     def keeps(self) -> bool:
-        """Whether the connection stays open after this message, as far as its sender says."""
+        """Whether the connection stays open after this message, by its own fields."""
         return self.minor == 1 and b"close" not in self.tokens(b"connection")
 
     def forwarded(self, first: bytes, extra: list[tuple[bytes, bytes]]) -> bytes:

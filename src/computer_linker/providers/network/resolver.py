@@ -1,6 +1,6 @@
 """The resolver inside a program's network: allowed names get an address of that network, every other name does not exist.
 
-It asks nobody, so that a name carries nothing out. The host's real address is resolved when a connection comes.
+It forwards no query, so that a name carries nothing out. The host's real address is resolved when a connection comes.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _FIRST = ipaddress.IPv4Address(NAMED_RANGE[0]) + 256
 
 
 class Resolver:
-    """Gives names their addresses, and knows the name of each."""
+    """Gives names their addresses, and finds the name of each."""
 
     def __init__(self, reach: Reach, refused: Callable[[Refused], None]) -> None:
         self._reach = reach

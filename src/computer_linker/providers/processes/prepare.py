@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
@@ -32,6 +32,8 @@ from computer_linker.providers.processes.confinement import (
     own_folders,
     real_path,
 )
+from computer_linker.providers.processes.held_view import HeldView, ViewUse
+from computer_linker.providers.processes.hosts import judge_hosts, network_warnings
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.processes.shell import judge_request, shell_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
@@ -44,18 +46,6 @@ if TYPE_CHECKING:
 
 _CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
-
-
-class ViewUse(Protocol):
-    """The view that a command runs in."""
-
-    async def hold(self) -> tuple[int, ...]:
-        """Open the folders that take the changes, in the order of the roots; the command counts as running from now on."""
-        ...
-
-    def ended(self) -> None:
-        """The command has ended, or was not started after all."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +70,20 @@ class CommandRequest:
     def access(self) -> FolderAccess:
         """What the command may do with the scope's folders."""
         return folder_access(self.principal, self.scope)
+
+    @property
+    def writes(self) -> bool:
+        return self.access == "writable" if self.program_access is None else self.program_access.writes
+
+    @property
+    def lists_hosts(self) -> bool:
+        """Whether its network is a list of hosts. The service's own programs have networks of their own."""
+        return self.program_access is None and self.scope.policy.network_width == 1
+
+    @property
+    def has_network(self) -> bool:
+        """Whether it has the whole network."""
+        return self.scope.policy.network is True if self.program_access is None else self.program_access.network
 
 
 @dataclass(slots=True)
@@ -181,7 +185,7 @@ class Preparation:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
         held: list[int] = []
         scanned = Scanned()
-        views = _HeldView(request)
+        views = HeldView(request.view, request.writes, request.scope.policy.outcome)
         try:
             judged = await self._judged(request, held)
             views.refuse_without(judged.boundary)
@@ -189,7 +193,7 @@ class Preparation:
             confinement = Confinement(
                 cwd=judged.where,
                 cwd_fd=held[0] if held else None,
-                network=_has_network(request),
+                network=request.has_network,
                 hosts=None if gate is None else gate.inner,
             )
             if judged.boundary.holds:
@@ -240,7 +244,7 @@ class Preparation:
             raise NotFound(f"There is no program {argv[0][:80]!r} here.", program=argv[0][:80])
         judge_program(program, request.principal)
         only_reads = line is None and is_ordinary(tuple(argv), program, programs.locate)
-        _judge_hosts(request, boundary)
+        judge_hosts(policy, boundary, lists_hosts=request.lists_hosts)
         judge_boundary(
             request.scope,
             boundary_holds=boundary.holds,
@@ -253,17 +257,7 @@ class Preparation:
             judge_command(policy, argv, program, programs.locate, scope=request.scope.id, boundary_holds=boundary.holds)
         else:
             started += judge_request(request, argv, program, programs, where)
-        if (
-            boundary.holds
-            and policy.network is True
-            and request.program_access is None
-            and self._accepts_anyone_local()
-        ):
-            raise PermissionDenied(
-                "This scope gives commands the network, and the service answers everyone on this machine without a token: "
-                "a command could call it and use every scope. Make a token first: computer-linker token rotate",
-                rule="network",
-            )
+        self._refuse_calls_to_service(request, boundary)
         env = environment.build(
             self._kept,
             self._environ,
@@ -285,9 +279,19 @@ class Preparation:
         # From here on the program is exactly this file, whatever the name resolves to later.
         return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
 
+    def _refuse_calls_to_service(self, request: CommandRequest, boundary: Boundary) -> None:
+        """Refuse a command that could call a service that answers without a token. A gate refuses that itself."""
+        has_network = request.scope.policy.network is True and request.program_access is None
+        if boundary.holds and has_network and self._accepts_anyone_local():
+            raise PermissionDenied(
+                "This scope gives commands the network, and the service answers everyone on this machine without a token: "
+                "a command could call it and use every scope. Make a token first: computer-linker token rotate",
+                rule="network",
+            )
+
     def _gate(self, request: CommandRequest, judged: _Judged) -> "CommandGate | None":
         """The gate of a command whose scope lists its hosts; None where it has none."""
-        if not _lists_hosts(request) or judged.boundary.kind != "bubblewrap":
+        if not request.lists_hosts or judged.boundary.kind != "bubblewrap":
             return None
         if self._gates is None:
             raise ProviderUnavailable("This service has no gate for a list of hosts.", remedy="Set `network` to false.")
@@ -347,68 +351,10 @@ class Preparation:
         return Folder(fd, real_path(fd, root.root), root.rules)
 
 
-@dataclass(slots=True)
-class _HeldView:
-    """The view of one command, from the moment it is held until the command has ended."""
-
-    request: CommandRequest
-    is_held: bool = False
-
-    def refuse_without(self, boundary: Boundary) -> None:
-        """Refuse a view where the boundary cannot make one, and a program that would bypass the scope's rule."""
-        request = self.request
-        writes = request.access == "writable" if request.program_access is None else request.program_access.writes
-        if request.view is None and writes and request.scope.policy.outcome != "direct":
-            raise ProviderUnavailable(
-                "This scope puts the changes of programs on a view, and this kind of program cannot run on one yet.",
-                remedy="Use command.run or package.run, or set the scope's `outcome` to `direct`.",
-            )
-        if request.view is not None and boundary.kind != "bubblewrap":
-            raise ProviderUnavailable(
-                "A view needs bubblewrap, which is not the boundary here, so nothing was run.",
-                remedy="Install bubblewrap, or set the scope's `outcome` to `direct`.",
-            )
-
-    async def applied(self, confinement: Confinement, held: list[int]) -> Confinement:
-        """The confinement with the view's folders; unchanged where the command may not write."""
-        if self.request.view is None or not confinement.writable:
-            return confinement
-        stores = await self.request.view.hold()
-        held.extend(stores)
-        self.is_held = True
-        viewed = zip(confinement.writable, stores, strict=True)
-        return replace(confinement, writable=tuple(replace(folder, view=store) for folder, store in viewed))
-
-    def release(self) -> None:
-        if self.is_held and self.request.view is not None:
-            self.is_held = False
-            self.request.view.ended()
-
-
 def _gates_of(services: Services) -> "Gates":
     from computer_linker.providers.network.gates import Gates
 
     return services.use(Gates)
-
-
-def _lists_hosts(request: CommandRequest) -> bool:
-    return request.program_access is None and request.scope.policy.network_width == 1
-
-
-def _has_network(request: CommandRequest) -> bool:
-    """Whether a command has the whole network."""
-    access = request.program_access
-    return request.scope.policy.network is True if access is None else access.network
-
-
-def _judge_hosts(request: CommandRequest, boundary: Boundary) -> None:
-    """Refuse a command of a scope that requires its boundary, where that cannot hold a list of hosts."""
-    if _lists_hosts(request) and request.scope.policy.sandbox == "required" and boundary.kind != "bubblewrap":
-        raise ProviderUnavailable(
-            "This scope lets programs reach only the hosts of its `network` list, which needs bubblewrap here.",
-            reason="sandbox",
-            remedy="Install bubblewrap, or set the scope's `network` to false.",
-        )
 
 
 def _above(path: str) -> str:
@@ -439,13 +385,7 @@ def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:
     if not boundary.holds:
         why = "the scope's policy turns the sandbox off" if scope.policy.sandbox == "off" else boundary.detail
         warnings.append(f"No kernel boundary held around this command: {why}. It could reach all your files.")
-        if scope.policy.network is not True:
-            named = "The `network` list" if scope.policy.network else "network: false"
-            warnings.append(f"{named} is not enforced without a kernel boundary.")
-    elif _lists_hosts(request) and boundary.kind != "bubblewrap":
-        warnings.append(
-            f"{boundary.kind} cannot hold a list of hosts, so the command had no network at all. Installing bubblewrap helps."
-        )
+    warnings += network_warnings(scope.policy, boundary, lists_hosts=request.lists_hosts)
     if boundary.holds and request.access == "read-only":
         warnings.append("The scope or this caller lacks fs:write, so the command saw the scope's folders read-only.")
     elif boundary.holds and request.access == "hidden":
