@@ -28,6 +28,7 @@ from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.confinement import (
     ProgramAccess,
     confinement_for,
+    kept_apart,
     limits_of,
     own_folders,
     real_path,
@@ -197,7 +198,9 @@ class Preparation:
                 hosts=None if gate is None else gate.inner,
             )
             if judged.boundary.holds:
-                confinement = await views.applied(self._confined(confinement, request, held, judged.places), held)
+                confinement = self._confined(confinement, request, held, judged.places)
+                confinement = kept_apart(confinement, request.scope, self._scopes())
+                confinement = await views.applied(confinement, held)
             else:
                 # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))

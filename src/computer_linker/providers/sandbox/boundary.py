@@ -93,6 +93,8 @@ class Confinement:
     network: bool = False
     hosts: InnerNetwork | None = None
     """The namespace in which a gate listens for the hosts of a list (bubblewrap only)."""
+    cut_unix_sockets: bool = False
+    """No UNIX sockets: it could meet a program whose sandbox closes other names, and each would open them for the other."""
     cwd: str = "/"
     """Where the command starts, as a path inside."""
     cwd_fd: int | None = None
