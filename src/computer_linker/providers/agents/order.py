@@ -12,7 +12,7 @@ from computer_linker.policy.engine import folder_access
 from computer_linker.providers.agents.program import Mode
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Workflow
 from computer_linker.providers.agents.workflows import READ_ONLY
-from computer_linker.providers.processes.viewed import ViewUse
+from computer_linker.providers.processes.held_view import ViewUse
 
 
 class TurnView(ViewUse, Protocol):

@@ -7,8 +7,8 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
+from computer_linker.providers.processes.held_view import ViewUse
 from computer_linker.providers.processes.prepare import CommandRequest
-from computer_linker.providers.processes.viewed import ViewUse
 
 
 class CallContext(Protocol):

@@ -39,8 +39,7 @@ class HeldView:
     def refuse_without(self, boundary: Boundary) -> None:
         """Refuse a view where the boundary cannot make one, and a program that would bypass the scope's rule."""
         request = self.request
-        writes = request.access == "writable" if request.program_access is None else request.program_access.writes
-        if request.view is None and writes and request.scope.policy.outcome != "direct":
+        if request.view is None and request.writes and request.scope.policy.outcome != "direct":
             raise ProviderUnavailable(
                 "This scope puts the changes of programs on a view, and this kind of program cannot run on one.",
                 remedy="Use command.*, package.* or codex.*, or set the scope's `outcome` to `direct`.",
