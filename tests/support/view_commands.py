@@ -13,7 +13,6 @@ FIXED = 1_700_000_000
 _GIT = "git -c user.name=t -c user.email=t@example.org -c gc.auto=0 -c maintenance.auto=false"
 _DATES = f"export GIT_AUTHOR_DATE={FIXED}+0000 GIT_COMMITTER_DATE={FIXED}+0000"
 _TAR = f"tar --sort=name --mtime=@{FIXED} --owner=0 --group=0 --numeric-owner"
-_PIP = "python3 -m pip --disable-pip-version-check install -q --no-index --no-compile"
 
 
 def _files() -> list[str]:
@@ -75,7 +74,7 @@ def _archives() -> list[str]:
         f"{_TAR} -cf all.tar src pkg notes.txt", f"{_TAR} -czf all.tgz deep && mkdir out && tar xzf all.tgz -C out",
         "gzip -nk notes.txt; gzip -n data.bin", "bzip2 -k notes.txt", "xz -k notes.txt", "zstd -q notes.txt",
         "TZ=UTC zip -qrX a.zip src pkg", "unzip -q vendor.zip", "unzip -qo vendor.zip -d src", "tar xf vendor.tar",
-        "tar xf vendor.tar --strip-components=1 -C src", "find src pkg -print0 | sort -z | cpio -0o --quiet --reproducible > all.cpio",
+        "tar xf vendor.tar --strip-components=1 -C src", "find src pkg -type f -print0 | sort -z | xargs -0 cat > all.txt",
         "python3 -m zipfile -e vendor.zip out", "python3 -m tarfile -e vendor.tar out",
         "python3 -c \"import shutil; shutil.copytree('deep', 'copy'); shutil.rmtree('deep')\"",
     ]  # fmt: skip
@@ -89,8 +88,9 @@ def _builds() -> list[str]:
         "python3 -m compileall -q pkg", "python3 -c 'import pkg.mod'", "python3 -m unittest -q pkg.test_mod",
         "python3 -m venv --without-pip env && env/bin/python -c 'print(1)' > ran", "python3 pkg/gen.py",
         "python3 -m py_compile pkg/mod.py && rm -r pkg/__pycache__", "node -e \"require('fs').writeFileSync('n.json', '{}')\"",
-        f"{_PIP} --target lib wheels/tiny-1.0-py3-none-any.whl", f"{_PIP} --target lib ./wheels/tiny-1.0-py3-none-any.whl && rm -r lib",
-        f"{_PIP} --target lib --find-links wheels tiny && {_PIP} --target lib --find-links wheels --upgrade tiny",
+        "python3 -m zipfile -e wheels/tiny-1.0-py3-none-any.whl lib && PYTHONPATH=lib python3 -c 'import tiny'",
+        "mkdir lib && cd lib && unzip -q ../wheels/tiny-1.0-py3-none-any.whl && cd .. && rm -r lib/tiny-1.0.dist-info",
+        "python3 -m venv env --without-pip && unzip -q wheels/*.whl -d env/lib && env/bin/python -c 'print(2)' > ran",
         "cd web && npm ci --offline --silent", "cd web && npm install --offline --silent ./dep.tgz",
         "cd web && npm ci --offline --silent && npm run --silent build", "cd web && npm ci --offline --silent && rm -rf node_modules",
         "cd web && npm pkg set version=2.0.0 --silent", "cd web && npm pack --silent --offline > /dev/null && tar xzf web-1.0.0.tgz",

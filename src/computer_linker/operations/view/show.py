@@ -6,6 +6,7 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from pydantic import Field
 
+from computer_linker.audit.store import AuditStore
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -52,7 +53,10 @@ class ViewChanges(Model):
     changes: list[ShownChange]
     diff: Annotated[str, Field(description="A unified diff of the text files, as far as it fits.")]
     hosts: Annotated[
-        list[str], Field(description="Hosts that its programs connected to; not observed yet, so always empty.")
+        list[str],
+        Field(
+            description="Hosts that its programs connected to; known where the scope's `network` is a list of hosts."
+        ),
     ]
     conflicts: Annotated[list[str], Field(description="Paths that changed in the folder since; they cannot be kept.")]
     merged: Annotated[
@@ -86,7 +90,7 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
             for (path, change), detail in zip(listed, await run_sync(_details, reader, listed, closed), strict=True)
         ],
         diff=diff,
-        hosts=await hosts_of(view),
+        hosts=await run_sync(hosts_of, ctx.use(AuditStore), view),
         conflicts=[path.shown for path, change in found if change.is_conflict and path not in merges],
         merged=[path.shown for path in merges],
         refused=[NeverKept(path=path.shown, reason=why) for path, why in closed.items()],
