@@ -1,8 +1,21 @@
-"""A list of hosts where no boundary can hold one: refused, or without a network and said."""
+"""Lists of hosts for commands: the gates, and what is refused or said where no boundary can hold a list."""
+
+from typing import TYPE_CHECKING
 
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.model.scope import ScopePolicy
 from computer_linker.providers.sandbox.boundary import Boundary
+from computer_linker.services import Services
+
+if TYPE_CHECKING:
+    from computer_linker.providers.network.gates import Gates
+
+
+def gates_of(services: Services) -> "Gates":
+    """The gates, loaded with the first command that needs one."""
+    from computer_linker.providers.network.gates import Gates
+
+    return services.use(Gates)
 
 
 def judge_hosts(policy: ScopePolicy, boundary: Boundary, *, lists_hosts: bool) -> None:

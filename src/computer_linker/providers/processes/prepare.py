@@ -33,7 +33,7 @@ from computer_linker.providers.processes.confinement import (
     real_path,
 )
 from computer_linker.providers.processes.held_view import HeldView, ViewUse
-from computer_linker.providers.processes.hosts import judge_hosts, network_warnings
+from computer_linker.providers.processes.hosts import gates_of, judge_hosts, network_warnings
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.processes.shell import argv_of, judge_request, shell_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
@@ -152,7 +152,7 @@ class Preparation:
             services.use(Sandbox),
             accepts_anyone_local=lambda: services.accepts_anyone_local,
             scopes=lambda: services.config.scopes,
-            gates=lambda: _gates_of(services),
+            gates=lambda: gates_of(services),
         )
 
     @property
@@ -289,8 +289,8 @@ class Preparation:
 
     def _refuse_calls_to_service(self, request: CommandRequest, boundary: Boundary) -> None:
         """Refuse a command that could call a service that answers without a token. A gate refuses that itself."""
-        has_network = request.scope.policy.network is True and request.program_access is None
-        if boundary.holds and has_network and self._accepts_anyone_local():
+        is_command = request.program_access is None
+        if boundary.holds and is_command and request.has_network and self._accepts_anyone_local():
             raise PermissionDenied(
                 "This scope gives commands the network, and the service answers everyone on this machine without a token: "
                 "a command could call it and use every scope. Make a token first: computer-linker token rotate",
@@ -301,10 +301,9 @@ class Preparation:
         """The gate of a command whose scope lists its hosts; None where it has none."""
         if not request.lists_hosts or judged.boundary.kind != "bubblewrap":
             return None
-        if self._gates is None:
-            raise ProviderUnavailable("This service has no gate for a list of hosts.", remedy="Set `network` to false.")
         from computer_linker.providers.network.gates import ENVIRONMENT
 
+        assert self._gates is not None, "a service has gates"
         judged.env.update(ENVIRONMENT)
         program = judged.argv[0].rpartition("/")[2]
         return self._gates().for_command(request.scope, request.principal, program)
@@ -357,12 +356,6 @@ class Preparation:
     def _folder(self, root: RootedPath, held: list[int]) -> Folder:
         fd = self._open(root, held)
         return Folder(fd, real_path(fd, root.root), root.rules)
-
-
-def _gates_of(services: Services) -> "Gates":
-    from computer_linker.providers.network.gates import Gates
-
-    return services.use(Gates)
 
 
 def _above(path: str) -> str:
