@@ -118,7 +118,7 @@ def test_the_older_capabilities_have_the_names_of_the_architecture(http: Http) -
 
 def test_policy_is_evaluated_in_the_order_of_the_specification(http: Http) -> None:
     """Product specification, policy model: scope, operation, capability, and only then what the request says."""
-    asked = [
+    asked: list[tuple[dict[str, Any], str]] = [
         ({"scope": "none", "op": "no.such", "options": {"wrong": 1}}, "unknown_scope"),
         ({"scope": "app", "op": "no.such", "options": {"wrong": 1}}, "unknown_operation"),
         ({"scope": "app", "op": "screen.capture", "options": {"wrong": 1}}, "permission_denied"),

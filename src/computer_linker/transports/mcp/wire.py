@@ -28,12 +28,12 @@ from computer_linker.transports.mcp.offers import OfferRefused
 from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested
 from computer_linker.transports.mcp.progress import Rising
 from computer_linker.transports.mcp.sdk import SdkSession
+from computer_linker.transports.mcp.session_note import SessionNote
 
 log = logging.getLogger(__name__)
 
 MAX_LINE = 16 * 1024 * 1024
-_READ_SIZE = 256 * 1024
-_WRITE_SIZE = 1024 * 1024
+_READ_SIZE, _WRITE_SIZE = 256 * 1024, 1024 * 1024
 _OUT_LIMIT = 16 * 1024 * 1024
 _MAX_UNDER_WAY = 256
 
@@ -64,9 +64,9 @@ class Wire:
         self._dialog = LineDialog(self._send)
         self._sdk: SdkSession | None = None
         self._closed = self._loop.create_future()
-        self._reading = False
+        self._reading, self._asked_count = False, 0
         self._who: Principal | None = None
-        self._opening: asyncio.Task[None] | None = None
+        self._opening = SessionNote(fast_path.tools, self.principal)
         self._subscriptions = Subscriptions(self._send)
 
     async def serve(self, begun: Begun | None = None) -> None:
@@ -86,17 +86,11 @@ class Wire:
         for line in begun.answered.split(b"\n")[:-1]:
             with suppress(NotJson, InvalidRequest):
                 self._fast_path.answer(read_json(line), self._negotiated)
-        self._note_opening()
+        self._opening.note(self._negotiated)
         if begun.digest not in (0, crc32(self._fast_path.listed(self._negotiated))):
             self._subscriptions.tools_outdated(is_modern=self._negotiated.era == "modern")
         if begun.waiting:
             self._received(begun.waiting)
-
-    def _note_opening(self) -> None:
-        """Record the session once it is known who opened it."""
-        if self._opening is None and self._negotiated.era != "undecided":
-            opened = self._fast_path.tools.opened(self.principal(), self._negotiated.version or "")
-            self._opening = self._loop.create_task(opened)
 
     def _outdated(self) -> None:
         self._subscriptions.resources_changed(is_modern=self._negotiated.era != "handshake")
@@ -136,9 +130,8 @@ class Wire:
         self._pending += data
         if b"\n" not in data:
             if len(self._pending) > MAX_LINE:
-                self._error(
-                    first_id_of(bytes(self._pending)), INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes."
-                )
+                problem = f"A message is at most {MAX_LINE} bytes."
+                self._error(first_id_of(bytes(self._pending)), INVALID_REQUEST, problem)
                 self._close()
             return
         *lines, rest = bytes(self._pending).split(b"\n")
@@ -177,7 +170,7 @@ class Wire:
             return
         if "id" in message and "method" in message:
             self._request(message)
-            self._note_opening()
+            self._opening.note(self._negotiated)
         else:
             self._notification(message)
 
@@ -383,8 +376,6 @@ class Wire:
             scope.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=10)
-        if self._opening is not None:
-            await self._opening
         if self._sdk is not None:
             await self._sdk.aclose()
         await self._drain()
