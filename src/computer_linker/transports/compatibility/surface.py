@@ -28,7 +28,7 @@ _SAFETY = {
     "scoped-metadata": "workspace-scoped-metadata",
     "sandboxed": "workspace-cwd-only",
 }
-"""The boundaries as older clients name them. A command starts in the workspace; what else holds it, each result says."""
+"""The boundaries as older clients name them. A command starts in the workspace; each result names what else holds it."""
 _EVERYTHING = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 CONTRACT = {
     "request": ["scope", "op", "target", "input", "options", "confirm"],

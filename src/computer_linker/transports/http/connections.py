@@ -15,7 +15,7 @@ MAX_CONNECTIONS = 512
 MAX_WITH_NEW = 768
 """Above the first bound only connections that have been silent for a while are closed, above this one any."""
 MAX_KEPT = 384
-"""Above this many, an answer says that its connection closes: a client must not find a kept one gone at its next request."""
+"""Above this many, an answer announces that its connection closes: a client must not find a kept one gone at its next request."""
 _MAX_REFUSED = 64
 _HEADERS_DEADLINE_S = 10.0
 _READER_DEADLINE_S = 60.0

@@ -16,7 +16,7 @@ from computer_linker.model.request_id import id_of, request_id_of
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
 from computer_linker.transports.http.event_stream import Streams
 from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant, check_body_headers
-from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, session_label, unlink
+from computer_linker.transports.http.sessions import Session, Sessions, link, note_opening, renamed, unlink
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
 from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, fault_of
 from computer_linker.transports.mcp.handshake import MODERN_VERSION
@@ -186,12 +186,8 @@ class McpEndpoint:
         for old in gone:
             if old.sdk_id is not None:
                 await unlink(old, (await self._started()).handle_request, request.scope)
-        await self._note_opening(request.who, session_id, negotiated)
+        await note_opening(self._fast_path.tools, request.who, session_id, negotiated)
         return [(b"mcp-session-id", session_id)]
-
-    async def _note_opening(self, who: Principal, session_id: bytes, negotiated: Negotiated) -> None:
-        named = replace(who, session=session_label(session_id), client=negotiated.client or who.client)
-        await self._fast_path.tools.opened(named, negotiated.version or "")
 
     def _check_grant(self, message: Any, who: Principal) -> None:
         """Raise NeedsGrant when an OAuth client needs a larger grant; other callers have all the config allows."""
@@ -323,7 +319,7 @@ class McpEndpoint:
                         negotiated = Negotiated(asked=asked)
                         self._fast_path.answer(message, negotiated)
                         self._sessions.open(Session(who.id, negotiated, sdk_id=value), value)
-                        await self._note_opening(who, value, negotiated)
+                        await note_opening(self._fast_path.tools, who, value, negotiated)
             await send(event)
 
         return noting
