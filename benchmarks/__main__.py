@@ -29,7 +29,7 @@ def main(wanted: list[str]) -> int:
 def families() -> list[str]:
     """The modules here that measure something."""
     folder = str(Path(__file__).parent)
-    return [m.name for m in pkgutil.iter_modules([folder]) if m.name not in _SUPPORT and not m.ispkg]
+    return [m.name for m in pkgutil.iter_modules([folder]) if m.name not in _SUPPORT]
 
 
 def row(ratio: Ratio) -> str:
