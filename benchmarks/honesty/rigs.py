@@ -120,9 +120,7 @@ async def window_acts(rig: Rig) -> None:
         desktop.run("xdotool", "windowmove", rig.wid, str(x), str(y))
         await rig.click("moved", "live", rig.chance.choice(_NAMES))
     for _ in book.times(3):
-        found = await book.road.data("desktop.find", **{"target": rig.target("Fresh")["route"]}, scope="desk",
-                                     input={"selector": {"role": "button", "name": "Fresh"}})  # fmt: skip
-        old = found["elements"][0]["ref"]
+        old = (await book.until(rig.target("Fresh")["route"], role="button", name="Fresh"))[0]["ref"]
         await rig.command("recreate")
         await rig.click("re-created, old ref", "either", "Fresh", target=old)
         await rig.click("re-created", "live", "Fresh")

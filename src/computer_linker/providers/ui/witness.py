@@ -16,6 +16,7 @@ from computer_linker.errors import ElementNotFound, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.model.geometry import Rect
 from computer_linker.providers.ui.canvas import Canvas
+from computer_linker.providers.ui.key_evidence import Evidence
 from computer_linker.providers.ui.presses import ENTRIES
 from computer_linker.providers.ui.restless import Key, Restless, key_of
 from computer_linker.providers.ui.roles import TEXTS
@@ -33,6 +34,8 @@ _STALL_S = 0.25
 """An application that takes longer than this to answer is busy."""
 _WINDOWS = frozenset("frame dialog window alert".split())
 _MUST_SHOW = frozenset("check-box radio-button check-menu-item radio-menu-item".split())
+_OPENS = frozenset("menu combo-box page-tab".split())
+"""A click on one of these must show too, if not in the element itself. A button may do what nothing on the screen shows."""
 _OWN_STATES = frozenset("checked pressed selected expanded enabled sensitive showing".split())
 _MEANT = (
     "object:text-changed",
@@ -69,6 +72,10 @@ class Witness:
     changes: Changes | None
     chatter: set[Key] = field(default_factory=set)
     canvas: Canvas | None = None
+    must_show: bool = False
+    """Whether the act cannot have an effect that shows nowhere: wheel turns, keys that edit a text."""
+    evidence: Evidence | None = None
+    """Reads the effect directly, where the act has one that can be read."""
     element: Element | None = None
     app: str | None = None
     _first: dict[Key, float] = field(default_factory=dict)
@@ -113,7 +120,8 @@ class Witness:
         if changed:
             return "confirmed"
         can_tell = changed is False and self._answered is not None and not self._reached and not self._again
-        return "suspected_noop" if can_tell and not self._is_text else "unverifiable"
+        must_show = self.must_show or (self.element is not None and self.element.role in _OPENS)
+        return "suspected_noop" if can_tell and must_show else "unverifiable"
 
     @property
     def _is_text(self) -> bool:
@@ -122,6 +130,8 @@ class Witness:
     async def _is_confirmed(self, settle_s: float) -> bool:
         started = time.monotonic()
         while True:
+            if self.evidence is not None and await self.evidence():
+                return True
             if self._is_gone or any(
                 self._is_sure(change) for change in ([] if self.changes is None else self.changes.taken())
             ):
