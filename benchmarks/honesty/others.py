@@ -1,9 +1,12 @@
 """xterm, which describes nothing, judged by a file its shell writes; LibreOffice Calc, judged by the saved file."""
 
+import random
 from functools import partial
+from pathlib import Path
 
 from benchmarks.honesty.book import Book, Fact, settles
 from benchmarks.honesty.stage import lacks, running, window
+from support.sheets import is_whole, sheet_cells, sheet_document
 from support.waiting import until
 
 _TEXTS = ("plain words", "semi; colon & more", "quotes \"'`", "Zoë grüßt", "ÄÖÜ ñ", "Привет", "你好", "€ and ½")
@@ -34,28 +37,36 @@ async def xterm(book: Book) -> None:
 async def calc(book: Book) -> None:
     if lacks(book, "soffice"):
         return
-    file = book.folder / "sheet.csv"
-    file.write_text("a,b,c\n1,2,3\n4,5,6\n")
+    file = book.folder / "sheet.fods"
+    cells = [[f"row {row} column {column}" for column in range(4)] for row in range(6)]
+    file.write_text(sheet_document(cells))
     place = f"-env:UserInstallation=file://{book.folder / 'office'}"
-    argv = ["soffice", place, "--norestore", "--nologo", "--nolockcheck", "--infilter=CSV:44,34,76,1", str(file)]
+    argv = ["soffice", place, "--norestore", "--nologo", "--nolockcheck", str(file)]
     with running(book, "LibreOffice Calc", *argv):
-        wid = await window(book.desktop, "sheet.csv")
+        wid = await window(book.desktop, "sheet.fods")
         await book.shows("soffice", role="cell", name="A1")
-        book.desktop.run("xdotool", "windowactivate", "--sync", wid)
-        cells = [list(line.split(",")) for line in file.read_text().splitlines()]
-        for number in book.times(20):
-            row, column = number % 3, (number // 3) % 3
-            before = file.read_text()
-            cells[row][column] = f"Zoë {number}" if number % 5 != 4 else ""
-            wanted = "".join(",".join(line) + "\n" for line in cells)
-
-            async def saved(before: str = before, wanted: str = wanted) -> Fact:
-                book.desktop.run("xdotool", "windowactivate", "--sync", wid, "key", "--clearmodifiers", "ctrl+s")
-                return await settles(file.read_text, before, wanted, 20)
-
-            name = "ABC"[column] + str(row + 1)
-            target = {"selector": {"role": "cell", "name": name}, "route": {"app": "soffice"}}
+        chance = random.Random(24)
+        for number in book.times(24):
+            row, column = chance.randrange(6), chance.randrange(4)
+            before = [list(line) for line in cells]
+            cells[row][column] = f"Zoë {number}" if number % 4 != 3 else ""
+            target = {"selector": {"role": "cell", "name": f"{'ABCD'[column]}{row + 1}"}, "route": {"app": "soffice"}}
             await book.act(
-                "cell", "live", partial(saved), "desktop.type_text", target,
+                "cell", "live", partial(_saved, book, file, wid, before, cells), "desktop.type_text", target,
                 input={"text": cells[row][column]}, options={"clearBefore": True},
             )  # fmt: skip
+            cells = _padded(file)
+
+
+async def _saved(book: Book, file: Path, wid: str, before: list[list[str]], wanted: list[list[str]]) -> Fact:
+    """Save with the application's own shortcut; the file shows every cell."""
+    book.desktop.run("xdotool", "windowactivate", "--sync", wid, "key", "--clearmodifiers", "ctrl+s")
+    return await settles(lambda: str(_padded(file)), str(before), str(wanted), 15)
+
+
+def _padded(file: Path) -> list[list[str]]:
+    """Six rows of four cells; empty ones are not all in the file, or once for several."""
+    if not is_whole(file):
+        return []
+    rows = [[*row, "", "", "", ""][:4] for row in sheet_cells(file, repeated=6)]
+    return [*rows, *([[""] * 4] * 6)][:6]

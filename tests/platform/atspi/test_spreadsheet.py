@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 import anyio
 import pytest
@@ -11,13 +10,11 @@ import pytest
 from computer_linker.computer.local.probe import this_computer
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
+from support.sheets import is_whole, sheet_cells, sheet_document
 from support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
-_OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
-_TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
-_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 ROWS = [["alpha", "keep B1", "keep C1"], ["keep A2", "keep B2", "keep C2"]]
 
 
@@ -40,34 +37,15 @@ class Sheet:
         return str(found["elements"][0]["ref"])
 
     def cells(self) -> list[list[str]]:
-        rows = ElementTree.fromstring(self.file.read_text("utf-8")).iter(f"{{{_TABLE}}}table-row")
-        return [[_text_of(cell) for cell in row.iter(f"{{{_TABLE}}}table-cell")] for row in rows]
+        return sheet_cells(self.file)
 
     async def saved(self, fits: Callable[[list[list[str]]], bool]) -> list[list[str]]:
         """Save with the application's own shortcut and give the cells of the file once it was written."""
         written = self.file.stat().st_mtime_ns
         await self.road.data("desktop.hotkey", scope="desk", input={"keys": ["ctrl", "s"]}, options={"verify": False})
         with anyio.move_on_after(20):
-            await until(lambda: self.file.stat().st_mtime_ns != written and _is_whole(self.file) and fits(self.cells()))
+            await until(lambda: self.file.stat().st_mtime_ns != written and is_whole(self.file) and fits(self.cells()))
         return self.cells()
-
-
-def _text_of(cell: ElementTree.Element) -> str:
-    return "\n".join("".join(part.itertext()) for part in cell.iter(f"{{{_TEXT}}}p"))
-
-
-def _is_whole(file: Path) -> bool:
-    return file.read_text("utf-8").rstrip().endswith("</office:document>")
-
-
-def _document(rows: list[list[str]]) -> str:
-    cells = ["".join(f'<table:table-cell office:value-type="string"><text:p>{one}</text:p></table:table-cell>' for one in row) for row in rows]  # fmt: skip
-    body = "".join(f"<table:table-row>{row}</table:table-row>" for row in cells)
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document xmlns:office="{_OFFICE}" xmlns:table="{_TABLE}" xmlns:text="{_TEXT}" office:version="1.3" '
-        'office:mimetype="application/vnd.oasis.opendocument.spreadsheet"><office:body><office:spreadsheet>'
-        f'<table:table table:name="Data">{body}</table:table></office:spreadsheet></office:body></office:document>'
-    )
 
 
 @pytest.fixture
@@ -77,7 +55,7 @@ async def sheet(tmp_path: Path, desktop: Desktop) -> AsyncIterator[Sheet]:
     computer = this_computer(desktop.env)
     await computer.accessibility.applications()
     file = tmp_path / "sheet.fods"
-    file.write_text(_document(ROWS))
+    file.write_text(sheet_document(ROWS))
     async with Road.open(tmp_path, scopes=[computer_scope()], computer=computer) as road:
         place = f"-env:UserInstallation=file://{desktop.folder / 'office'}"
         process = desktop.launch("soffice", place, "--norestore", "--nologo", "--nolockcheck", str(file))

@@ -39,7 +39,6 @@ async def strike(
         )
         if options.verify and aim is not None and aim.element is not None:
             watch.evidence = await evidence_of(ctx.computer.accessibility, aim.element, keys)
-            watch.must_show = watch.evidence is not None
         await ctx.computer.keyboard.press(keys, count=count)
         await read_back(ctx, watch, options)
         return acted(ctx, name, "keys", aim)

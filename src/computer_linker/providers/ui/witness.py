@@ -73,9 +73,9 @@ class Witness:
     chatter: set[Key] = field(default_factory=set)
     canvas: Canvas | None = None
     must_show: bool = False
-    """Whether the act cannot have an effect that shows nowhere: wheel turns, keys that edit a text."""
+    """Whether the act cannot have an effect that shows nowhere, as a turn of the wheel."""
     evidence: Evidence | None = None
-    """Reads the effect directly, where the act has one that can be read."""
+    """Reads the effect, where the act must have one that can be read, as keys in a text field do."""
     element: Element | None = None
     app: str | None = None
     _first: dict[Key, float] = field(default_factory=dict)
@@ -112,6 +112,8 @@ class Witness:
             return "confirmed"
         if self.app is not None and (self._answered is None or not await self._answers(1.0)):
             return "unverifiable"
+        if self.evidence is not None:
+            return "suspected_noop"
         if self.element is not None and self.element.role in _MUST_SHOW:
             # A radio button that is on already stays so.
             is_on = "radio" in self.element.role and "checked" in self.element.states

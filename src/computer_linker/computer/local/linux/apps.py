@@ -67,7 +67,9 @@ class LinuxApps:
             windows=[window.id for window in windows],
         )
 
-    async def _shown(self, entry: Entry, process: "subprocess.Popen[bytes]", before: Mapping[str, str]) -> Sequence[Window]:
+    async def _shown(
+        self, entry: Entry, process: "subprocess.Popen[bytes]", before: Mapping[str, str]
+    ) -> Sequence[Window]:
         """The new windows of a started application; those of its running instance where it passed the request on."""
         ended_at: float | None = None
         own: list[Window] = []
