@@ -41,7 +41,7 @@ async def _editor(book: Book, program: str, env: dict[str, str]) -> None:
         await book.shows(program, role="textbox", states=["focused"])
         page = _Page(book, file, wid)
         await page.texts(program)
-        await page.keys()
+        await page.keys(program)
         await page.frozen(process.pid, program)
 
 
@@ -59,7 +59,7 @@ class _Page:
         area = (await self.book.shows(program, role="textbox", states=["focused"]))[-1]["ref"]
         for number in self.book.times(30, 4):
             part = _PARTS[number % len(_PARTS)]
-            if number % 10 == 9:
+            if number % 10 == 4:
                 await self._type("replace", f"new {number} é", area, f"new {number} é", clear=True)
             else:
                 await self._type("text", part, area, self.text + part)
@@ -71,7 +71,9 @@ class _Page:
         )  # fmt: skip
         self.text = wanted
 
-    async def keys(self) -> None:
+    async def keys(self, program: str) -> None:
+        area = (await self.book.shows(program, role="textbox", states=["focused"]))[-1]["ref"]
+        await self._type("replace", text := "enough text to delete from", area, text, clear=True)
         for _ in self.book.times(10, 2):
             wanted = self.text[:-1].rstrip("\n")
             await self.book.act(

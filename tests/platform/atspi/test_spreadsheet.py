@@ -91,3 +91,19 @@ async def test_the_sheet_itself_is_not_cleared(sheet: Sheet) -> None:
     reply = await sheet.road.call("desktop.type_text", scope="desk", input={"text": ""}, options={"clearBefore": True})
     assert reply["error"]["code"] == "conflict", reply
     assert await sheet.saved(lambda rows: True) == ROWS
+
+
+async def test_cells_of_every_visible_row_are_elements(sheet: Sheet) -> None:
+    cell = await sheet.ref("B2")
+    reply = await sheet.road.call(
+        "desktop.type_text", cell, scope="desk", input={"text": "changed"}, options={"clearBefore": True}
+    )
+    assert reply.get("effect") == "confirmed", reply.get("error", reply)
+    assert await sheet.saved(lambda rows: rows[1][1] == "changed") == [ROWS[0], ["keep A2", "changed", "keep C2"]]
+    await sheet.ref("D20")
+    tree = await sheet.road.data("ui.tree", "soffice", scope="desk", options={"maxDepth": 32, "maxNodes": 5000})
+    shown = [node["name"] for node in tree["nodes"] if node["role"] == "table-cell"]
+    # Empty cells are found by a selector and left out of the tree, but for the one with the focus.
+    assert {"A1", "B2", "C2"} <= set(shown) and len(shown) <= 7, shown
+    menus = [node["name"] for node in tree["nodes"] if node["role"] == "menu"]
+    assert menus.count("File") == 1, menus

@@ -21,6 +21,7 @@ from computer_linker.computer.local.linux.atspi.details import (
     correct_qt,
     place,
     query_extents,
+    query_labels,
     query_values,
     shows,
     worth_placing,
@@ -103,6 +104,7 @@ class AtspiAccessibility:
             await asyncio.gather(
                 self._placed(wire, app, elements, showing, reading, windows) if windows is not None else _nothing(),
                 self._valued(wire, elements, showing, reading) if limits.values else _nothing(),
+                query_labels(wire, showing, reading.left_s()),
             )
         finally:
             if windows is not None:
@@ -199,7 +201,7 @@ class AtspiAccessibility:
         for one in await self._candidates(app):
             quick = await self._focused_by_query(wire, one)
             if quick is None:
-                tree = await self.tree(one.root, TreeLimits(bounds=False, values=False, time_s=2.0))
+                tree = await self.tree(one.root, TreeLimits(bounds=False, values=False, cells=False, time_s=2.0))
                 quick = [element.id for element in tree.elements if "focused" in element.states]
             found = [await self.element(at) for at in reversed(quick[-_MAX_FOCUSED:])]
             # Qt's combo boxes keep an invisible entry focused; it is marked transient.

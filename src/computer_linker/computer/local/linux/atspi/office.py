@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.computer.local.linux.atspi.details import extents_request
-from computer_linker.computer.local.linux.atspi.names import ACCESSIBLE, COMPONENT, TABLE
+from computer_linker.computer.local.linux.atspi.names import ACCESSIBLE, COMPONENT, SELECTION, TABLE
 from computer_linker.computer.local.linux.atspi.nodes import element_id
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
@@ -36,6 +36,13 @@ async def visible_cells(wire: Wire, table: ElementId, timeout_s: float) -> list[
     requests = [Request(table, TABLE, "GetAccessibleAt", "ii", place) for place in places[:MAX_CELLS]]
     answers = await wire.call_all(requests, timeout_s)
     return [at for answer in answers if not isinstance(answer, Fault) and (at := element_id(answer)) is not None]
+
+
+async def chosen_cells(wire: Wire, table: ElementId, timeout_s: float) -> list[ElementId] | None:
+    """The first selected cell alone, which has the focus where the table has it."""
+    (answer,) = await wire.call_all([Request(table, SELECTION, "GetSelectedChild", "i", (0,))], timeout_s)
+    chosen = None if isinstance(answer, Fault) else element_id(answer)
+    return [] if chosen is None else [chosen]
 
 
 def without_doubled_menus(elements: list[Element]) -> list[Element]:

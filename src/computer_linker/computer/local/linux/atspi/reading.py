@@ -15,7 +15,7 @@ from computer_linker.computer.local.linux.atspi.names import (
     CACHE_PATH,
 )
 from computer_linker.computer.local.linux.atspi.nodes import element_id, from_cache
-from computer_linker.computer.local.linux.atspi.office import visible_cells
+from computer_linker.computer.local.linux.atspi.office import chosen_cells, visible_cells
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
 MAX_CHILDREN = 1_000
@@ -173,7 +173,8 @@ class Reading:
         """The cells that show of tables too large to list; what is beyond the window is left out."""
         found: dict[ElementId, list[ElementId]] = {}
         for at in [at for at in tables if "Table" in self.nodes[at].interfaces]:
-            seen = await visible_cells(self._wire, at, self.left_s())
+            find = visible_cells if self._limits.cells else chosen_cells
+            seen = await find(self._wire, at, self.left_s())
             if seen is not None:
                 found[at] = seen
                 self.cut_by.add("children")
