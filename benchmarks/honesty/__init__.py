@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -15,7 +16,7 @@ import anyio
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from benchmarks.honesty import calculators, dialogs, editors, files, others, rigs
-from benchmarks.honesty.book import Book, Figures
+from benchmarks.honesty.book import Act, Book, Figures, keep
 from benchmarks.ratio import Ratio
 from computer_linker.computer.local.probe import this_computer
 from support.desktop import missing, x11_desktop
@@ -35,21 +36,38 @@ def run() -> list[Ratio]:
         print(f"not installed: {', '.join(missing())}")
         return []
     wanted = os.environ.get("HONESTY", "").split()
-    chosen = [scene for scene in ALL if not wanted or scene.__name__ in wanted]
+    share = float(os.environ.get("HONESTY_SHARE", "1"))
+    chosen = [(scene, share) for scene in ALL if not wanted or scene.__name__ in wanted]
     with tempfile.TemporaryDirectory(prefix="honesty-") as folder:
-        book = anyio.run(acted, Path(folder), chosen, float(os.environ.get("HONESTY_SHARE", "1")))
-    if book.absent:
-        print(f"not installed and left out: {', '.join(book.absent)}")
-    figures = Figures(book.acts)
+        done = anyio.run(acted, Path(folder), chosen)
+    if done.absent:
+        print(f"not installed and left out: {', '.join(done.absent)}")
+    for reason in done.broken:
+        print(f"ended early: {reason}")
+    if kept := os.environ.get("HONESTY_ACTS"):
+        # So that applications can be run apart and judged together, with `python -m benchmarks.honesty.judged FILE...`.
+        keep(Path(kept), done.acts)
+    figures = Figures(done.acts)
     print(figures.table())
     # A figure whose bar is 0 becomes a ratio to 1: any fault is beyond reach.
     return [Ratio(name, figure, bar or 1, 1 if bar else 0, unit="") for name, figure, bar in figures.rows()]
 
 
-async def acted(folder: Path, scenes: Sequence[Scene], share: float) -> Book:
-    """Do the acts of these scenes, each on a desktop of its own, since some leave windows and services behind."""
-    acts, absent = [], []
-    for scene in scenes:
+@dataclass
+class Run:
+    """The acts of several scenes, and what kept others from being done."""
+
+    acts: list[Act] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    """Programs that are not installed."""
+    broken: list[str] = field(default_factory=list)
+    """Scenes that ended early, with the reason."""
+
+
+async def acted(folder: Path, scenes: Sequence[tuple[Scene, float]]) -> Run:
+    """Do these shares of the scenes' acts, each on a desktop of its own: some leave windows and services behind."""
+    run = Run()
+    for scene, share in scenes:
         place = folder / scene.__name__
         place.mkdir()
         with x11_desktop(place / "x11") as desktop:
@@ -60,10 +78,8 @@ async def acted(folder: Path, scenes: Sequence[Scene], share: float) -> Book:
                 try:
                     await scene(book)
                 except (AssertionError, subprocess.SubprocessError) as error:
-                    book.absent.append(f"the rest of {scene.__name__} ({str(error)[:300]})")
-            acts += book.acts
-            absent += book.absent
-            print(f"  {scene.__name__}: {len(book.acts)} acts", flush=True)
-    whole = Book(road, desktop, folder, share)
-    whole.acts, whole.absent = acts, absent
-    return whole
+                    run.broken.append(f"{scene.__name__}: {str(error)[:300]}")
+        run.acts += book.acts
+        run.absent += book.absent
+        print(f"  {scene.__name__}: {len(book.acts)} acts", flush=True)
+    return run

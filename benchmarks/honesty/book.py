@@ -1,9 +1,11 @@
 """The acts of one run: what the service said of each, what its application's own record shows, and the figures."""
 
+import json
+import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,6 +52,11 @@ class Act:
     @property
     def is_missed(self) -> bool:
         return self.kind in ("live", "silent") and self.fact == "nothing"
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether it happened, shows and is described, and was not seen."""
+        return self.kind == "live" and self.is_described and (self.fact, self.said) == ("happened", "unverifiable")
 
     @property
     def is_text(self) -> bool:
@@ -136,7 +143,7 @@ class Figures:
             ("refused, yet happened", sum(act.is_false_refusal for act in self.acts), 0),
             (
                 "unverifiable, % of what shows and is described",
-                _percent([act.said == "unverifiable" for act in live if act.fact == "happened"]),
+                _percent([act.is_unseen for act in live if act.fact == "happened"]),
                 5,
             ),
             ("missed, % of what should happen", _percent([act.is_missed for act in must]), 2),
@@ -153,17 +160,29 @@ class Figures:
             f"{app:<18}{kind:<9}{fact:<11}{said:<18}{number:>5}"
             for (app, kind, fact, said), number in sorted(counted.items())
         ]
-        lines.append(f"{len(self.acts)} acts on {len({act.app for act in self.acts})} applications")
+        load = f", load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+        lines.append(f"{len(self.acts)} acts on {len({act.app for act in self.acts})} applications{load}")
         lines += [
             f"{'ok  ' if figure <= bar else 'MISS'} {name}: {figure:.3g} (at most {bar:g})"
             for name, figure, bar in self.rows()
         ]
         lines += [
-            f"wrong or missed: {act.app} {act.what} ({act.kind}): {act.fact}, said {act.said} {act.note[:90]}"
+            f"{'wrong or missed' if act.is_wrong or act.is_missed else 'shows, unverifiable'}: "
+            f"{act.app} {act.what} ({act.kind}): {act.fact}, said {act.said} {act.note[:90]}"
             for act in self.acts
-            if act.is_wrong or act.is_missed
+            if act.is_wrong or act.is_missed or act.is_unseen
         ]
         return "\n".join(lines)
+
+
+def keep(file: Path, acts: list[Act]) -> None:
+    """Write the acts, one a line."""
+    file.write_text("".join(json.dumps(asdict(act)) + "\n" for act in acts))
+
+
+def kept(file: Path) -> list[Act]:
+    """The acts that `keep` wrote."""
+    return [Act(**json.loads(line)) for line in file.read_text().splitlines()]
 
 
 def _percent(which: list[bool]) -> float:

@@ -61,6 +61,7 @@ async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
     async def ready(place: Point) -> None:
         # Move the pointer first: hovering changes the appearance, which is no effect of the click.
         await aiming.computer.pointer.move(place)
+        watch.was_scrolled = aim.was_scrolled
         await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
         await aiming.presses.let_pass(aim.element, aim.app)
         await aiming.presses.apart(aim.element, place, how.count)

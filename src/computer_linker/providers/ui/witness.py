@@ -74,6 +74,8 @@ class Witness:
     canvas: Canvas | None = None
     must_show: bool = False
     """Whether the act cannot have an effect that shows nowhere, as a turn of the wheel."""
+    was_scrolled: bool = False
+    """Whether the element was scrolled into view for the act; it may be scrolled out of it again."""
     evidence: Evidence | None = None
     """Reads the effect, where the act must have one that can be read, as keys in a text field do."""
     element: Element | None = None
@@ -171,6 +173,8 @@ class Witness:
         self._activated = self._activated or change.kind.lower().startswith(_ACTIVATED)
         if change.kind.startswith(_REACHED):
             self._reached = self._reached or is_own or key not in self.chatter
+        if is_own and self.was_scrolled and change.kind.startswith("object:state-changed:showing"):
+            return False
         meant = _MEANT_BY_ENTRY if self.element is not None and self.element.role in ENTRIES else _MEANT
         if change.kind.startswith(_SURE) and key not in self.chatter:
             return True
@@ -210,6 +214,8 @@ class Witness:
         except LinkError:
             return False
         was, is_ = set(self.element.states), set(now.states)
+        if self.was_scrolled:
+            was, is_ = was - {"showing"}, is_ - {"showing"}
         if self._is_text:
             return "focused" in is_ - was
         return bool((was ^ is_) & _OWN_STATES) or (now.name, now.value) != (self.element.name, self.element.value)
