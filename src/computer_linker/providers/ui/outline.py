@@ -70,7 +70,7 @@ def outline(
 ) -> tuple[list[Line], bool]:
     """The lines, and whether some were deeper than `max_depth`. Depth counts lines, not the containers left out.
 
-    A label is left out where the field it belongs to carries its text, and so is a cell that says nothing.
+    A label is left out where the field it belongs to carries its text, and so is an empty cell.
     """
     kids: dict[ElementId, list[Element]] = {}
     for one in elements:

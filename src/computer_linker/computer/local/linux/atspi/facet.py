@@ -29,6 +29,7 @@ from computer_linker.computer.local.linux.atspi.details import (
 from computer_linker.computer.local.linux.atspi.element_cache import Memory
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
+from computer_linker.computer.local.linux.atspi.libreoffice import is_found_at, is_libreoffice, without_doubled_menus
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     COLLECTION,
@@ -41,7 +42,6 @@ from computer_linker.computer.local.linux.atspi.names import (
     state_names,
 )
 from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
-from computer_linker.computer.local.linux.atspi.office import is_found_at, is_office, without_doubled_menus
 from computer_linker.computer.local.linux.atspi.places import Places
 from computer_linker.computer.local.linux.atspi.reading import Reading
 from computer_linker.computer.local.linux.atspi.utf16 import from_utf16, to_utf16, uses_utf16_offsets
@@ -122,7 +122,7 @@ class AtspiAccessibility:
             above = (await wire.call_all([get(root, ACCESSIBLE, "Parent")], reading.left_s()))[0]
             elements[0].parent = None if isinstance(above, Fault) else element_id(above)
         correct_qt(elements, app)
-        return without_doubled_menus(elements) if is_office(app) else elements
+        return without_doubled_menus(elements) if is_libreoffice(app) else elements
 
     async def _by_roles(self, wire: Wire, app: Application, root: ElementId, limits: TreeLimits) -> Tree | None:
         """The elements of these roles by the application's own search; None where it has none."""
@@ -166,12 +166,12 @@ class AtspiAccessibility:
         if one.role == "list-item" and one.parent is not None and app.toolkit.lower() == "qt":
             correct_qt([await self._described(wire, one.parent), one], app)
         is_plain = self._places.is_plain(app)
-        upwards = [one] if is_plain and not is_office(app) else [one, *await self._climb(wire, app, element_id)]
+        upwards = [one] if is_plain and not is_libreoffice(app) else [one, *await self._climb(wire, app, element_id)]
         extents = await query_extents(wire, upwards, 2.0)
         if one.id in extents and shows(one, app):
             how = AS_SAID if is_plain else await self._places.nearest(app, upwards, extents)
             one.bounds = how(extents[one.id])
-        if one.bounds is not None and is_office(app):
+        if one.bounds is not None and is_libreoffice(app):
             middle = one.bounds.center
             one.bounds = one.bounds if await is_found_at(wire, upwards, int(middle.x), int(middle.y)) else None
         await query_values(wire, [one], 2.0)
@@ -371,7 +371,7 @@ class AtspiAccessibility:
         self, wire: Wire, app: Application, root: ElementId, rule: Rule, at_most: int, timeout_s: float
     ) -> list[ElementId] | None:
         """Use the application's own search; None where it has none. LibreOffice would hang on its cells."""
-        if app.toolkit.lower() not in _COLLECTS or is_window_relative(app) or is_office(app):
+        if app.toolkit.lower() not in _COLLECTS or is_window_relative(app) or is_libreoffice(app):
             return None
         request = Request(root, COLLECTION, "GetMatches", "(aiia{ss}iaiiasib)uib", (rule, 1, at_most, True))
         answer = (await wire.call_all([request], timeout_s))[0]

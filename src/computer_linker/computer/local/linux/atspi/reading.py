@@ -9,13 +9,13 @@ from collections import defaultdict
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId, Limit, TreeLimits
 from computer_linker.computer.local.linux.atspi.element_cache import Fixed, Start, query_elements
+from computer_linker.computer.local.linux.atspi.libreoffice import chosen_cells, visible_cells
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     CACHE,
     CACHE_PATH,
 )
 from computer_linker.computer.local.linux.atspi.nodes import element_id, from_cache
-from computer_linker.computer.local.linux.atspi.office import chosen_cells, visible_cells
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
 MAX_CHILDREN = 1_000

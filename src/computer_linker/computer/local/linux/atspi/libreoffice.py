@@ -13,8 +13,8 @@ _INSET = 3
 """How far inside the table's corners the first and the last visible cell are looked up."""
 
 
-def is_office(app: Application) -> bool:
-    return "office" in app.name.lower()
+def is_libreoffice(app: Application) -> bool:
+    return app.name.lower().startswith(("soffice", "libreoffice"))
 
 
 async def visible_cells(wire: Wire, table: ElementId, timeout_s: float) -> list[ElementId] | None:
