@@ -32,7 +32,7 @@ class Sheet:
             {"app": "soffice"},
             scope="desk",
             input={"condition": condition},
-            options={"timeoutSeconds": 30},
+            options={"timeoutSeconds": 50},
         )
         return str(found["elements"][0]["ref"])
 
