@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from computer_linker.cli.output import CliError, fail
 from computer_linker.client.socket_client import ServiceUnreachable
-from computer_linker.errors import ConfigInvalid, LinkError
+from computer_linker.errors import ConfigInvalid, InvalidRequest, LinkError
 
 if TYPE_CHECKING:
     import typer
@@ -20,8 +20,8 @@ _COMPLETE = "_COMPUTER_LINKER_COMPLETE"
 _FIRST = ("start", "setup", "status", "doctor", "scope", "client")
 """Commands in the short help: those a first run needs."""
 _REST = (
-    "hub", "approvals", "watch", "diagnose", "service", "proof",
-    "serve", "stdio", "op", "history", "process", "self_test", "sandbox", "completion",
+    "hub", "approvals", "watch", "service", "proof",
+    "serve", "stdio", "op", "history", "process", "self_test", "completion",
 )  # fmt: skip
 
 _SHORT_HELP = """Controlled use of this computer for any MCP client.
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
     except LinkError as error:
         problems = error.problems if isinstance(error, ConfigInvalid) else ()
         fail(error.message, str(error.details.get("hint") or ""), [str(problem) for problem in problems])
-        return 1
+        return 2 if isinstance(error, InvalidRequest) else 1
     except BrokenPipeError:
         # The reader closed the pipe (`| head`); this is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
