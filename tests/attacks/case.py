@@ -12,7 +12,10 @@ OUTSIDE = ("path_out_of_scope", "permission_denied", "invalid_request")
 
 @dataclass(frozen=True)
 class Case:
-    """A request with its oracle. `ok` None means either answer is right as long as the rest holds."""
+    """A request with its oracle. `ok` None means either answer is right as long as the rest holds.
+
+    `max_ms` is for requests that could hang, and generous; `max_processor_ms` bounds what a request may cost the service.
+    """
 
     id: str
     scope: str
@@ -29,6 +32,7 @@ class Case:
     unchanged: Sequence[str] = ()
     unstored: Sequence[str] = ()
     max_ms: float | None = None
+    max_processor_ms: float | None = None
     max_growth_mb: float | None = None
     after: Callable[[Field, Answer], None] = lambda field, answer: None
 
@@ -39,10 +43,12 @@ def fight(field: Field, case: Case) -> Answer:
     ground.lay()
     case.setup(ground)
     before = {path: ground.picture(path) for path in case.unchanged}
-    memory = field.memory_peak_mb()
+    memory, processor = field.memory_peak_mb(), field.processor_ms()
     answer = field.call(case.scope, case.op, case.target, input=case.input, options=case.options)
     _judge(field, case, answer)
     assert {path: ground.picture(path) for path in case.unchanged} == before
+    if case.max_processor_ms is not None:
+        assert field.processor_ms() - processor < case.max_processor_ms
     if case.max_growth_mb is not None:
         assert field.memory_peak_mb() - memory < case.max_growth_mb
     if case.unstored:

@@ -196,6 +196,11 @@ class Field:
         told = [self.call("exec", f"history.{view}").text.encode() for view in views]
         return b"\n".join([*files, *told, self.call("exec", "process.list").text.encode()])
 
+    def processor_ms(self) -> float:
+        """The processor time the service has used so far, which a crowded machine does not change."""
+        fields = Path(f"/proc/{self.service.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
     def memory_peak_mb(self) -> float:
         """The most memory the service ever had resident."""
         status = Path(f"/proc/{self.service.process.pid}/status").read_text()

@@ -64,11 +64,11 @@ ARTIFACTS = [
     _ingest("ART-008", {"kind": "screenshot", "uri": "file://$OUT/secret.txt"}, ok=False),
     _ingest("ART-016", {"manifest": {"mediaUrl": "$OUT/secret.txt"}}, ok=False),
     _ingest("ART-016-entry", {"manifest": {"artifacts": [{"kind": "screenshot", "path": "../out/secret.txt"}]}}, ok=False),
-    _ingest("ART-020", {"kind": "screenshot", "path": "ff"}, ok=False, max_ms=1000,
+    _ingest("ART-020", {"kind": "screenshot", "path": "ff"}, ok=False, max_ms=30_000,
             setup=lambda ground: os.mkfifo(ground.root / "ff")),
     _ingest("ART-029", {"kind": "screenshot", "path": "x.png"}, setup=_file("x.png", b"<html><script>1</script>")),
     _ingest("ART-030", {"kind": "screenshot", "path": "x.svg"}, setup=_file("x.svg", b"<svg><script>1</script></svg>")),
-    _ingest("ART-033", {"manifest": {"artifacts": [{"path": "a"}] * 40_000}}, ok=False, max_ms=2000),
+    _ingest("ART-033", {"manifest": {"artifacts": [{"path": "a"}] * 40_000}}, ok=False, max_processor_ms=2000),
     *(Case(f"ART-id-{number}", "app", "artifact.read", name, ok=False, hides=["ownerToken"])
       for number, name in enumerate(["../config.json", "$STATE/config.json", "..", "art_../../config.json"])),
 ]  # fmt: skip
@@ -81,7 +81,7 @@ RECORDS = [
     Case("PROC-027", "exec", "command.run", ".", {"command": ["true"]}, ok=True, after=_nothing_is_left_of_many),
     Case("RES-017", "app", "batch", None, {"operations": [{"op": "batch", "input": {"operations": []}}]}, ok=False),
     Case("RES-018", "app", "batch", None, {"operations": [{"op": "file.stat", "target": "."}] * 10_000}, ok=False,
-         max_ms=1000),
+         max_processor_ms=1000),
     Case("RES-many-edits", "app", "file.patch", "f.txt", ok=False, codes=["limit_exceeded"], max_growth_mb=64,
          input={"edits": [{"oldText": "a", "newText": "a" * 1000, "replaceAll": True}] * 5}, setup=_file("f.txt", b"a")),
 ]  # fmt: skip
@@ -95,7 +95,7 @@ DESKTOP = [
     Case("CONF-approve", "desk", "confirm.approve", input={"id": "x"}, ok=False, codes=["unknown_operation"]),
     Case("DESK-005", "screen", "screen.capture", "primary", options={"return": "fileRef", "path": "$OUT/s.png"}, ok=False,
          absent=["$OUT/s.png"]),
-    Case("DESK-007", "screen", "screen.capture", "primary", ok=False, codes=NO_DESKTOP, max_ms=3000),
+    Case("DESK-007", "screen", "screen.capture", "primary", ok=False, codes=NO_DESKTOP, max_ms=30_000),
     Case("DESK-010", "desk", "desktop.hotkey", input={"keys": ["ctrl", "alt", "f1"], "confirm": {"token": "t"}}, ok=False),
     Case("DESK-013", "desk", "desktop.typeText", input={"text": '"; do shell script "touch $MARK" --'}, ok=False,
          absent=["$MARK"]),

@@ -1,5 +1,6 @@
 """Other servers' spellings: read where they can mean one thing only, audited as what ran; else refused with a correction."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,21 @@ async def test_a_misspelt_or_misplaced_field_is_refused_with_the_corrected_reque
     assert not (road.root / "new.txt").exists()
     again = await road.app.dispatcher.call_wire(details["corrected"], LOCAL)
     assert again.envelope["ok"] and again.envelope["warnings"] == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("items", [[1], ["file.stat"], [None, {"op": "file.stat"}]])
+async def test_items_that_are_no_objects_are_refused(road: Road, items: list[Any]) -> None:
+    envelope = await send(road, op="batch.run", input={"operations": items})
+    assert envelope["error"]["code"] == "invalid_request"
+
+
+@pytest.mark.anyio
+async def test_a_long_list_in_another_spelling_costs_little(road: Road) -> None:
+    edits = [{"old_string": "a", "new_string": "b"}] * 20_000
+    began = time.process_time()
+    envelope = await send(road, op="file.patch", target="notes.txt", input={"edits": edits})
+    assert envelope["error"]["code"] == "invalid_request" and time.process_time() - began < 2
 
 
 @pytest.mark.anyio

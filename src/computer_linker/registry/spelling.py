@@ -31,6 +31,8 @@ _SPELLINGS: dict[str, str] = {
 _OF_PROGRAMS = frozenset({"cwd", "workdir"})
 """The target is the working folder only of operations that run a program."""
 _MAX_CORRECTED = 1500
+_MAX_ITEMS = 500
+"""Longer lists are not respelt: every item costs time on the event loop."""
 
 
 def read_wire(catalog: Catalog, value: Any) -> Call:
@@ -114,12 +116,14 @@ def _put(op: Operation, parts: dict[str, Any], name: str, value: Any) -> bool:
 
 def _respell_items(op: Operation, parts: dict[str, Any]) -> list[str]:
     """Put the fields of the items of a list under our names; what was renamed."""
-    field, taken = _item_field(op), []
+    field, known, taken = _item_field(op), _item_fields(op), []
     items = parts["input"].get(field) if field is not None else None
-    for at, item in enumerate(items if type(items) is list else ()):
-        for name in [name for name in item if type(item) is dict and name not in _item_fields(op)]:
+    for at, item in enumerate(items if type(items) is list and len(items) <= _MAX_ITEMS else ()):
+        if type(item) is not dict:
+            continue
+        for name in [name for name in item if name not in known]:
             ours = _ours(op, name)
-            if ours in _item_fields(op) and ours not in item:
+            if ours in known and ours not in item:
                 item[ours] = item.pop(name)
                 taken.append(f"`{field}[{at}].{name}` was read as `{ours}`.")
     return taken

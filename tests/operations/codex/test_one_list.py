@@ -59,6 +59,27 @@ async def _without_codex(road: Road, session: str) -> None:
             assert await other.code(op, session) == "process_not_found"
 
 
+async def test_codex_read_and_stop_take_the_options_of_command_read_and_stop(tmp_path: Path) -> None:
+    """Contract, codex.read and codex.stop: options as command.*, so `stream`, `waitFor`, `untilEnd` and `signal`."""
+    nap = command("codex", "echo said-it; echo x > up.txt; sleep 300")
+    async with agent_road(tmp_path, "codex", nap, {"say": "never", "hold": True}) as (road, _):
+        session = (await road.data("codex.start", ".", input={"prompt": "go"}))["sessionId"]
+        waiting = {"waitSeconds": 50, "waitFor": "mock-.odel"}
+        read = await road.data("codex.read", session, options=waiting)
+        assert read["waited"] == "text" and read["chunks"][0]["stream"] == "stdout" and read["events"]
+        for stream, count in (("all", 1), ("stdout", 1), ("stderr", 0)):
+            again = await road.data("codex.read", session, options={"stream": stream})
+            assert len(again["chunks"]) == count and again["cursor"] >= read["cursor"]
+        await until_up(tmp_path / "root" / "up.txt")
+        quiet = await road.data("command.read", session, options={"waitSeconds": 50, "silenceSeconds": 0.2})
+        assert (quiet["waited"], quiet["status"]) == ("silence", "running")
+        stopped = await road.call("codex.stop", session, options={"signal": "kill"})
+        assert (stopped["data"]["status"], stopped["effect"]) == ("stopped", "confirmed")
+        ended = await road.data("codex.read", session, options={"waitSeconds": 50, "untilEnd": True})
+        assert (ended["waited"], ended["status"]) == ("end", "stopped")
+        assert await road.code("codex.stop", session, options={"signal": "stop"}) == "invalid_request"
+
+
 async def test_one_session_is_found_by_its_id(tmp_path: Path) -> None:
     """Point 001-082: codex_runs of one id has output, changes, exit and the turns before."""
     step = command("codex", "echo hello > made.txt")

@@ -77,6 +77,8 @@ class Staging:
     fds: tuple[int, ...]
     room_bytes: int
     """The total memory limit of all `room` folders."""
+    other_ids: int | None = None
+    """The first of the host's ids that stand for the ids of other users inside; None maps the caller's id alone."""
 
 
 class NamesChanged(Exception):

@@ -4,23 +4,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of, found
-from computer_linker.providers.agents.events import Event, line_of
-from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, TurnProblem, Workflow
+from computer_linker.operations.command.read import ReadOptions
+from computer_linker.operations.command.sessions import EventsRead, events_since
+from computer_linker.providers.agents.events import Event
+from computer_linker.providers.agents.sessions import DiffSummary, Status, TurnProblem, Workflow
 from computer_linker.providers.processes.ring import Chunk
+from computer_linker.providers.processes.waiting import WaitEnd
 from computer_linker.registry import Context, Example, operation
 
 
-class ReadOptions(Model):
-    cursor: Annotated[int, Field(ge=0, le=2**53, description="Where the last read ended; 0 is the beginning.")] = 0
-    max_bytes: Annotated[int, Field(gt=0, le=1_000_000)] = 65_536
-    wait_seconds: Annotated[
-        float, Field(ge=0, le=50, description="Wait this long for a new event when there is none.")
-    ] = 0
+class SessionOptions(ReadOptions):
+    """As for a process. Its events are its standard output; `stderr` is a field of its own."""
+
     include_diff: Annotated[bool, Field(description="Answer the last turn's difference itself too.")] = False
 
 
@@ -36,6 +35,7 @@ class AgentState(Model):
     chunks: Annotated[list[Chunk], Field(description="The same events as text for a person.")]
     cursor: Annotated[int, Field(description="Give this to the next read; nothing is then skipped or repeated.")]
     dropped: Annotated[int, Field(description="Events before these that were no longer kept.")]
+    waited: Annotated[WaitEnd | None, Field(description="What ended the wait; null without one.")] = None
     diff_summary: DiffSummary | None
     diff: str | None
     problem: TurnProblem | None
@@ -56,31 +56,21 @@ class AgentState(Model):
         Example("Wait for news.", {"target": "codex_0123", "options": {"waitSeconds": 20}}, runs=False),
     ],
 )
-async def codex_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> AgentState:
+async def codex_read(ctx: Context, target: str, options: SessionOptions = SessionOptions()) -> AgentState:
     """Read how a session stands and its events since a cursor, waiting for more where asked to."""
     agents = agents_of(ctx)
-    session = await agents.judged(*found(ctx, target))
-    log = agents.log_of(target)
-    if options.cursor > log.end:
-        raise InvalidRequest("The cursor lies beyond the events there are.", field="cursor", end=log.end)
-    running = agents.running(target)
-    if running is not None and options.wait_seconds and log.end <= options.cursor:
-        await running.live.changed(options.wait_seconds)
-        session = running.session
-    limit = min(options.max_bytes, ctx.scope.policy.max_output_bytes)
-    events, cursor, dropped = log.since(options.cursor, limit)
-    ctx.note(events=len(events), status=session.last.status)
+    read = await events_since(ctx, await agents.judged(*found(ctx, target)), options)
+    session, running = read.session, agents.running(target)
     ctx.warnings.extend(session.last.warnings)
+    limit = min(options.max_bytes, ctx.scope.policy.max_output_bytes)
     diff = agents.sessions.diff(target)[:limit] if options.include_diff and session.last.diff_summary else None
     message = running.live.final_message if running is not None else session.last.final_message
-    return _state(session, events, cursor, dropped, message, diff)
+    return _state(read, message, diff)
 
 
-def _state(
-    session: Session, events: list[Event], cursor: int, dropped: int, message: str, diff: str | None
-) -> AgentState:
+def _state(read: EventsRead, message: str, diff: str | None) -> AgentState:
+    session = read.session
     turn = session.last
-    lines = "".join(f"{line}\n" for event in events if (line := line_of(event)))
     return AgentState(
         session_id=session.session_id,
         agent=session.agent,
@@ -89,10 +79,11 @@ def _state(
         exit_code=turn.exit_code,
         signal=turn.signal,
         final_message=message,
-        events=events,
-        chunks=[{"stream": "stdout", "text": lines}] if lines else [],
-        cursor=cursor,
-        dropped=dropped,
+        events=read.events,
+        chunks=read.chunks,
+        cursor=read.cursor,
+        dropped=read.dropped,
+        waited=read.waited,
         diff_summary=turn.diff_summary,
         diff=diff,
         problem=turn.problem,

@@ -1,19 +1,12 @@
 """codex.stop: end a running session's turn and everything it started."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of
+from computer_linker.operations.command.stop import StopOptions
 from computer_linker.providers.agents.sessions import DiffSummary, Status
 from computer_linker.registry import Context, Example, operation
-
-
-class StopOptions(Model):
-    grace_seconds: Annotated[float, Field(ge=0, le=40, description="Then it is killed.")] = 3
 
 
 class StoppedAgent(Model):
@@ -30,7 +23,7 @@ class StoppedAgent(Model):
     effect=Effect.CHANGE,
     boundary="scoped-metadata",
     destructive=True,
-    examples=[Example("Stop a session.", {"target": "codex_0123"}, runs=False)],
+    examples=[Example("Stop a session.", {"target": "codex_0123", "options": {"signal": "int"}}, runs=False)],
 )
 async def codex_stop(ctx: Context, target: str, options: StopOptions = StopOptions()) -> StoppedAgent:
     """Stop a session's turn with everything it started. What it changed so far stays, is told, and can be taken back."""
@@ -38,7 +31,7 @@ async def codex_stop(ctx: Context, target: str, options: StopOptions = StopOptio
     session = agents.find(target, ctx.principal, ctx.scope.id)
     running = agents.running(target)
     if running is not None:
-        await agents.stop(running, options.grace_seconds)
+        await agents.stop(running, options.grace_seconds, options.signal)
         session = running.session
     ctx.effect = "confirmed" if running is not None else "suspected_noop"
     turn = session.last

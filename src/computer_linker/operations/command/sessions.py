@@ -1,14 +1,18 @@
 """Agent sessions among the managed processes: listed, read and stopped by the same operations, for callers with `codex:run`."""
 
+from dataclasses import dataclass
+
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.capability import Capability
 from computer_linker.operations.command.list import ListedProcess, Status
 from computer_linker.operations.command.read import ProcessOutput, ReadOptions
-from computer_linker.operations.command.stop import StoppedProcess
+from computer_linker.operations.command.stop import StopOptions, StoppedProcess
 from computer_linker.policy.engine import holds
 from computer_linker.providers.agents.agents import Agents
-from computer_linker.providers.agents.events import line_of
+from computer_linker.providers.agents.events import Event, lines_of
 from computer_linker.providers.agents.sessions import Session
+from computer_linker.providers.processes.ring import Chunk
+from computer_linker.providers.processes.waiting import WaitEnd, Waiting
 from computer_linker.registry import Context
 
 _STATUS: dict[str, Status] = {
@@ -52,35 +56,60 @@ def listed_session(session: Session) -> ListedProcess:
     )
 
 
-async def session_output(ctx: Context, session: Session, options: ReadOptions) -> ProcessOutput:
-    """Its events since the cursor, as lines of text; the cursor counts events."""
+@dataclass(frozen=True, slots=True)
+class EventsRead:
+    """A session's events since a cursor; `cursor` counts events."""
+
+    session: Session
+    events: list[Event]
+    chunks: list[Chunk]
+    cursor: int
+    dropped: int
+    waited: WaitEnd | None
+
+
+async def events_since(ctx: Context, session: Session, options: ReadOptions) -> EventsRead:
+    """The session's events since the cursor, after the wait that the options ask for. They are its standard output."""
     agents = ctx.use(Agents)
     log, running = agents.log_of(session.session_id), agents.running(session.session_id)
     if options.cursor > log.end:
         raise InvalidRequest("The cursor lies beyond the output there is.", field="cursor", end=log.end)
-    if running is not None and options.wait_seconds and log.end <= options.cursor:
-        await running.live.changed(options.wait_seconds)
-        session = running.session
+    waited: WaitEnd | None = None
+    if options.wait_seconds:
+        waited = "end"
+        if running is not None:
+            waited = await ctx.use(Waiting).wait(running.live, options.until(), options.cursor, options.wait_seconds)
+            if not running.live.is_running:
+                await running.done.wait()
+            session = running.session
     events, cursor, dropped = log.since(options.cursor, min(options.max_bytes, ctx.scope.policy.max_output_bytes))
-    text = "".join(f"{line}\n" for event in events if (line := line_of(event)))
-    turn = session.last
-    ctx.note(events=len(events), status=turn.status)
+    events = [] if options.stream == "stderr" else events
+    text = lines_of(events)
+    ctx.note(events=len(events), status=session.last.status)
+    return EventsRead(session, events, [{"stream": "stdout", "text": text}] if text else [], cursor, dropped, waited)
+
+
+async def session_output(ctx: Context, session: Session, options: ReadOptions) -> ProcessOutput:
+    """Its events since the cursor, as lines of text."""
+    read = await events_since(ctx, session, options)
+    turn = read.session.last
     return ProcessOutput(
         status=_STATUS[turn.status],
         exit_code=turn.exit_code,
         signal=turn.signal,
-        chunks=[{"stream": "stdout", "text": text}] if text and options.stream != "stderr" else [],
-        cursor=cursor,
-        dropped=dropped,
+        chunks=read.chunks,
+        cursor=read.cursor,
+        dropped=read.dropped,
+        waited=read.waited,
     )
 
 
-async def stop_session(ctx: Context, session: Session, grace_s: float) -> StoppedProcess:
+async def stop_session(ctx: Context, session: Session, options: StopOptions) -> StoppedProcess:
     """Stop the session's turn, if one runs, and wait until that is recorded."""
     agents = ctx.use(Agents)
     running = agents.running(session.session_id)
     if running is not None:
-        await agents.stop(running, grace_s)
+        await agents.stop(running, options.grace_seconds, options.signal)
         session = running.session
     ctx.effect = "confirmed" if running is not None else "suspected_noop"
     turn = session.last

@@ -38,7 +38,7 @@ async def command_stop(ctx: Context, target: str, options: StopOptions = StopOpt
 
     session = session_of(ctx, target)
     if session is not None:
-        return await stop_session(ctx, session, options.grace_seconds)
+        return await stop_session(ctx, session, options)
     return await stop_process(ctx, ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id), options)
 
 

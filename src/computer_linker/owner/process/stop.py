@@ -37,7 +37,7 @@ async def process_stop(ctx: Context, input: StopInput) -> Stopped:
     found = beginning(ctx, input.process)
     if isinstance(found, Session):
         ctx.note(process=found.session_id, inScope=found.scope)
-        stopped = await stop_session(ctx, found, input.grace_seconds)
+        stopped = await stop_session(ctx, found, input)
         return Stopped(**stopped.model_dump(), process_id=found.session_id)
     ctx.note(process=found.record.process_id, inScope=found.record.scope)
     stopped = await stop_process(ctx, found, input)

@@ -9,7 +9,7 @@ from typing import Self
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.processes import Ended
+from computer_linker.computer.facets.processes import Ended, SignalName
 from computer_linker.errors import (
     Conflict,
     LimitExceeded,
@@ -150,9 +150,9 @@ class Agents:
         background(asyncio.create_task(self._driven(running, order, program, prompt)), self._tasks)
         return running
 
-    async def stop(self, running: Running, grace_s: float) -> None:
+    async def stop(self, running: Running, grace_s: float, signal: SignalName = "term") -> None:
         """Stop a turn with its process tree, and wait until that is recorded."""
-        await running.live.stop(grace_s)
+        await running.live.stop(grace_s, signal)
         await running.done.wait()
 
     async def aclose(self) -> None:

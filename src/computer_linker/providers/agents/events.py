@@ -66,6 +66,11 @@ def line_of(event: Event) -> str:
     return ""
 
 
+def lines_of(events: list[Event]) -> str:
+    """The events that have text, as lines for a person."""
+    return "".join(f"{line}\n" for event in events if (line := line_of(event)))
+
+
 def size_of(event: Event) -> int:
     """About how many bytes the event takes on the wire."""
     texts = (event.get("text", ""), event.get("output", ""), event.get("command", ""))

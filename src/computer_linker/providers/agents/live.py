@@ -2,12 +2,13 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Callable
 
 import anyio
 
-from computer_linker.computer.facets.processes import Child, Ended
-from computer_linker.providers.agents.events import Event, line_of
+from computer_linker.computer.facets.processes import Child, Ended, SignalName
+from computer_linker.providers.agents.events import Event, line_of, lines_of
 from computer_linker.providers.agents.program import Parser
 from computer_linker.providers.agents.sessions import EventLog
 from computer_linker.providers.processes.records import now
@@ -39,6 +40,8 @@ class LiveTurn:
         self._where = where.rstrip("/") + "/"
         self._partial = bytearray()
         self._is_skipping = False
+        self.is_running = True
+        self.last_output = time.monotonic()
         self._changed = anyio.Event()
         self._pumps = [Pump(child.stdout, self._take)]
         if child.stderr is not None:
@@ -62,22 +65,34 @@ class LiveTurn:
         self._line(bytes(self._partial))
         return ended
 
-    async def stop(self, grace_s: float) -> None:
-        """Stop its process tree."""
+    async def stop(self, grace_s: float, signal: SignalName = "term") -> None:
+        """Stop its process tree: the signal first, SIGKILL after the grace period."""
         self.was_stopped = True
-        await stopped(self._child, grace_s)
+        await stopped(self._child, 0 if signal == "kill" else grace_s, signal)
 
     def close(self) -> None:
         """Kill what still runs, and close its pipes."""
         self._child.kill()
         close_streams(self._pumps, self._feed, self._child.stdin)
         self.log.close()
+        self.is_running = False
         self.notify()
 
     async def changed(self, wait_s: float) -> None:
         """Return at the next event or the end, or after the time."""
         with anyio.move_on_after(wait_s):
             await self._changed.wait()
+
+    @property
+    def end(self) -> int:
+        """The cursor after all events so far."""
+        return self.log.end
+
+    def printed(self, since: int, limit: int) -> bytes:
+        """The events since a cursor as text, the last of it."""
+        events = self.log.since(since, 2 * limit)[0]
+        # An event without text is news too.
+        return (lines_of(events).encode("utf-8", "replace") or b"\n" * len(events))[-limit:]
 
     def notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
@@ -110,6 +125,7 @@ class LiveTurn:
             change["path"] = change["path"].removeprefix(self._where)
         self._learn(event)
         self.log.add(event)
+        self.last_output = time.monotonic()
         self.notify()
 
     def _learn(self, event: Event) -> None:

@@ -62,6 +62,15 @@ class Managed:
         return [] if self._planting is None else self._planting.refused
 
     @property
+    def end(self) -> int:
+        """The cursor after all output so far."""
+        return self.ring.end
+
+    def printed(self, since: int, limit: int) -> bytes:
+        """The last output since a cursor, without the echo of what was typed."""
+        return self.echoes.without(since, limit)
+
+    @property
     def is_running(self) -> bool:
         return self.record.status == "running"
 

@@ -4,12 +4,11 @@ import math
 import re
 import time
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest, ProviderUnavailable
 from computer_linker.providers.processes.echo import ESCAPES
-from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.runner import Limits, Runner
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 from computer_linker.providers.search.ripgrep import program
@@ -34,6 +33,28 @@ class Until:
         return self.pattern is None and self.silence_s is None and not self.end
 
 
+class Awaited(Protocol):
+    """What prints: a managed process, or an agent's session."""
+
+    last_output: float
+
+    @property
+    def end(self) -> int:
+        """The cursor after all output so far."""
+        ...
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def printed(self, since: int, limit: int) -> bytes:
+        """The last output since a cursor, without the echo of what was typed."""
+        ...
+
+    async def changed(self, wait_s: float) -> None:
+        """Return when there is more output, at its end, or after the time."""
+        ...
+
+
 class Waiting:
     """Matches output against a caller's pattern, which never runs in this process."""
 
@@ -45,31 +66,31 @@ class Waiting:
         services.use(Computer)
         return cls(services.use(Runner))
 
-    async def wait(self, managed: Managed, until: Until, since: int, wait_s: float) -> WaitEnd:
+    async def wait(self, source: Awaited, until: Until, since: int, wait_s: float) -> WaitEnd:
         """Wait for the output since a cursor, without the echo of what was typed. Returns what came first."""
         started, seen = time.monotonic(), -1
         deadline = started + wait_s
         while True:
-            if managed.ring.end != seen:
-                seen = managed.ring.end
-                if await self._has_come(managed, until, since):
+            if source.end != seen:
+                seen = source.end
+                if await self._has_come(source, until, since):
                     return "output" if until.pattern is None else "text"
-            if not managed.is_running and managed.ring.end == seen:
+            if not source.is_running and source.end == seen:
                 return "end"
             now, quiet_at = time.monotonic(), math.inf
             if until.silence_s is not None:
-                quiet_at = max(started, managed.last_output) + until.silence_s
+                quiet_at = max(started, source.last_output) + until.silence_s
             if quiet_at <= now:
                 return "silence"
             if now >= deadline:
                 return "time"
-            if managed.ring.end == seen:
-                await managed.changed(min(deadline, quiet_at) - now)
+            if source.end == seen:
+                await source.changed(min(deadline, quiet_at) - now)
 
-    async def _has_come(self, managed: Managed, until: Until, since: int) -> bool:
+    async def _has_come(self, source: Awaited, until: Until, since: int) -> bool:
         if until.pattern is None and not until.is_any_output:
             return False
-        text = managed.echoes.without(since, MAX_TAIL)
+        text = source.printed(since, MAX_TAIL)
         return bool(text) if until.pattern is None else await self._matches(until.pattern, plain(text))
 
     async def _matches(self, pattern: str, text: bytes) -> bool:

@@ -7,14 +7,21 @@ from functools import lru_cache
 from pathlib import Path
 
 from computer_linker.computer.facets.processes import GATE_FD, STAGED_PATH, KernelRules
+from computer_linker.computer.local.linux.id_range import other_ids
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.new_root import NewRoot, new_root
 
 _ISOLATED = (
-    "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
+    "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
     "--cap-drop", "ALL", "--hostname", "sandbox",
 )  # fmt: skip
+_SUPERUSER = tuple(
+    argument
+    for name in ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
+    for argument in ("--cap-add", f"CAP_{name}")
+)
+"""What a superuser's programs need for files and processes of other users; valid only for the ids of the namespace."""
 _ROOT = ("--dev-bind", STAGED_PATH, "/", "--proc", "/proc")
 """The staged root as a whole; bubblewrap resolves no other path in it than /proc, which is created in the staged root's tmpfs."""
 
@@ -37,14 +44,16 @@ def wrap(
     scan: Callable[[Confinement], Awaitable[dict[Folder, Masks]]],
 ) -> tuple[SpawnPlan, dict[str, str]]:
     """The plan that runs `argv` inside bubblewrap, and its environment. The argv itself is passed on untouched."""
+    # With a range of ids, the launcher's child has entered the user namespace; bubblewrap would map one id.
+    users = ("--unshare-user",) if other_ids() is None else _SUPERUSER
     network = () if confinement.network else ("--unshare-net",)
     # Inside its own user namespace, root needs this capability to create another; it has no effect outside.
     nesting = ("--cap-add", "CAP_SETFCAP") if confinement.nests and os.geteuid() == 0 else ()
     # Its own session inside keeps signals of the pty (Ctrl-C) from ending bubblewrap itself.
     session = (_setsid(), "--ctty") if pty and _setsid() else ()
     line = (
-        bwrap, *_ISOLATED, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd, "--block-fd", str(GATE_FD),
-        *_set_inside(env), "--", *session, *argv,
+        bwrap, *_ISOLATED, *users, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd,
+        "--block-fd", str(GATE_FD), *_set_inside(env), "--", *session, *argv,
     )  # fmt: skip
     plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=KernelRules(confine_signals=True))
 

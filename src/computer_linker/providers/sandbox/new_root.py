@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from computer_linker.computer.facets.processes import Mount, Staging
+from computer_linker.computer.local.linux.id_range import other_ids
 from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import (
@@ -55,7 +56,7 @@ class NewRoot:
     def staging(self) -> Staging:
         ordered = [*self.mounts, *((depth(path), 4, mount) for path, mount in self.closed.items())]
         ordered.sort(key=lambda each: each[:2])
-        return Staging(tuple(mount for _, _, mount in ordered), tuple(self.fds), _room_bytes())
+        return Staging(tuple(mount for _, _, mount in ordered), tuple(self.fds), _room_bytes(), other_ids())
 
 
 def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:

@@ -10,6 +10,7 @@ import resource
 import sys
 
 from computer_linker.computer.local.linux.control_groups import limit
+from computer_linker.computer.local.linux.id_maps import IdMaps
 from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
 from computer_linker.computer.local.linux.mount_calls import Unstaged
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
@@ -67,6 +68,7 @@ def become(
     try:
         _detach(launcher)
         _rehearse()
+        maps = IdMaps() if os.geteuid() == 0 else None
         _await_order(link)
         _keep_memory()
         data, fds = _receive(link)
@@ -80,7 +82,7 @@ def become(
         gate = _place_descriptors(order, fds, link.fileno())
         if order["staging"] is not None:
             step = "staging"
-            stage(order["staging"], order["staging"]["held"])
+            stage(order["staging"], order["staging"]["held"], maps if order["staging"]["ids"] else None)
             _report_staged(number, control)
             step = "setup"
         if order["wrapped"] or order["kernel"] is not None:

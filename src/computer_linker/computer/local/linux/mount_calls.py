@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 libc = ctypes.CDLL(None, use_errno=True)
 _syscall = libc.syscall
 _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
-_CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
+CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW, _AT_RECURSIVE = -100, 0x1000, 0x100, 0x8000
 _CLONED = 1 | os.O_CLOEXEC | _AT_RECURSIVE
 _BY_DESCRIPTORS = 0x04 | 0x40
@@ -36,7 +36,7 @@ class Unstaged(OSError):
 def own_namespaces() -> None:
     """Enter a new user and mount namespace that maps only this process's user and group."""
     uid, gid = os.geteuid(), os.getegid()
-    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
         raise Unstaged(ctypes.get_errno(), "user namespace")
     try:
         for name, text in (

@@ -75,6 +75,7 @@ def _send_long(link: socket.socket, packet: bytes, fds: list[int]) -> None:
 def _staging(staging: Staging, first: int) -> dict[str, Any]:
     return {
         "room": staging.room_bytes,
+        "ids": staging.other_ids or 0,
         "held": list(range(first, first + len(staging.fds))),
         "mounts": [_mount(mount) for mount in staging.mounts],
     }

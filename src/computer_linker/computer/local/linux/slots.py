@@ -13,6 +13,7 @@ import os
 import sys
 
 from computer_linker.computer.local.linux.control_groups import ControlGroups
+from computer_linker.computer.local.linux.id_maps import CloneArguments
 from computer_linker.computer.local.linux.launched import PR_SET_NAME, PR_SET_PDEATHSIG, become, libc
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, send, write
 
@@ -254,7 +255,7 @@ def _anchor(link: _socket.socket, launcher: int, control: _socket.socket, places
         for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # pathlib is slow to import
             if int(name) not in kept:
                 _close(int(name))
-        how = _CloneArguments(flags=_CLONE_PARENT)
+        how = CloneArguments(flags=_CLONE_PARENT)
         while True:
             data, ancillary, _, _ = link.recvmsg(128, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
             if not data:
@@ -269,15 +270,6 @@ def _anchor(link: _socket.socket, launcher: int, control: _socket.socket, places
             link.send(str(pid if pid > 0 else -ctypes.get_errno()).encode())
     finally:
         os._exit(0)
-
-
-class _CloneArguments(ctypes.Structure):
-    """`struct clone_args` of its first version (clone3(2))."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_uint64)
-        for name in ("flags", "pidfd", "child_tid", "parent_tid", "exit_signal", "stack", "stack_size", "tls")
-    )
 
 
 def _close(fd: int) -> None:

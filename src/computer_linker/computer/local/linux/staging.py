@@ -12,6 +12,7 @@ must be the same folder. Imports little, like all of the launcher.
 import errno
 import os
 
+from computer_linker.computer.local.linux.id_maps import BEYOND, IdMaps
 from computer_linker.computer.local.linux.launcher_protocol import STAGED_NAME
 from computer_linker.computer.local.linux.mount_calls import (
     AT_FDCWD,
@@ -45,19 +46,24 @@ _FOR_BUBBLEWRAP = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc
 """The folders of its executable, libraries and loader."""
 
 
-def stage(order: "dict[str, Any]", held: list[int]) -> None:
+def stage(order: "dict[str, Any]", held: list[int], maps: "IdMaps | None") -> None:
     """Build the root that `order` describes from the `held` descriptors, and change root: it is then at /STAGED_NAME."""
     paths = [os.readlink(b"/proc/self/fd/%d" % fd) for fd in held]  # noqa: PTH115  # pathlib is slow to import
-    own_namespaces()
+    if maps is None:
+        own_namespaces()
+    else:
+        maps.enter_outer(order["ids"])
     # Before anything is mounted: afterwards a path below /tmp resolves differently.
     trees = [_tree_of(fd, path) for fd, path in zip(held, paths, strict=True)]
-    root = _Root(order["room"])
+    root = _Root(order["room"], os.geteuid() if maps is None else BEYOND)
     try:
         for kind, at, *rest in order["mounts"]:
             _KINDS[kind](root, at, trees, *rest)
     except FileNotFoundError as error:
         raise Unstaged(errno.ESTALE, "changed") from error
     root.enter()
+    if maps is not None:
+        maps.enter_inner()
 
 
 def rehearse() -> None:
@@ -74,7 +80,8 @@ def rehearse() -> None:
 class _Root:
     """The root being built: a folder of a small tmpfs, which also contains the covers of hidden names."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, owner: int) -> None:
+        """`owner` gets the covers: a superuser with capabilities could read those of any id it has."""
         base = self.base = filesystem(b"tmpfs", (b"size", b"%d" % size), (b"mode", b"0755"))
         # Any folder would do; bubblewrap needs this one to exist as well.
         move(base, open_path(AT_FDCWD, b"/tmp"))
@@ -83,8 +90,11 @@ class _Root:
         self.lowers: list[tuple[bytes, int]] = []
         """Viewed folders: the path inside, and the real folder below the overlay."""
         self.fd = self.room(STAGED_NAME.encode())
-        self.empty_folder = read_only(clone(self.room(b"folder", 0o555)))
+        covers = self.room(b"folder", 0o555)
         os.close(os.open(b"file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0, dir_fd=base))
+        for name in (b"folder", b"file"):
+            os.chown(name, owner, -1, dir_fd=base)
+        self.empty_folder = read_only(clone(covers))
         self.empty_file = read_only(clone(open_path(base, b"file")))
         for name, tree in ((b"folder", self.empty_folder), (b"file", self.empty_file)):
             # A detached mount cannot be cloned again.
