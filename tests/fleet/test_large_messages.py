@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.computer.facets.screen import Pixmap
-from computer_linker.computer.simulated.computer import SimulatedComputer
-from computer_linker.computer.simulated.see import SimulatedScreen
+from computer_linker.computer.simulated.computer import SimulatedComputer, SimulatedScreen
 from computer_linker.computer.simulated.world import World, one_display
 from computer_linker.fleet import subjects
 from computer_linker.fleet.large import MAX_REQUEST

@@ -23,7 +23,7 @@ _BY_HAND = {
     "approvals": "approvals", "watch": "watch", "service": "service", "proof": "proof", "serve": "serve", "stdio": "serve",
     "op": "op", "history": "history", "process": "process", "self-test": "self_test", "completion": "completion",
 }  # fmt: skip
-"""First words of commands that are not derived, or not all of them, and the module that adds them."""
+"""Commands that are not derived, or not all of them, and the module that adds them."""
 
 _SHORT_HELP = """Controlled use of this computer for any MCP client.
 
