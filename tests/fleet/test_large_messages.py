@@ -1,6 +1,5 @@
 """Calls and answers of any size a client can use pass through a server with small messages; larger ones are refused."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from computer_linker.fleet.settings import AllowedHub
 from computer_linker.model.envelope import Attachment, Reply
 from computer_linker.model.geometry import Rect
 from support.fleet import Fleet
+from support.noise import noise
 from support.road import LOCAL
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ class Noise(SimulatedScreen):
 
     async def capture(self, area: Rect | None = None, *, cursor: bool = False) -> Pixmap:
         whole = self._world.displays[0].bounds
-        return Pixmap(whole.width, whole.height, whole.width * 4, os.urandom(whole.width * whole.height * 4), whole)
+        return Pixmap(whole.width, whole.height, whole.width * 4, noise(whole.width * whole.height * 4), whole)
 
 
 def noisy(width: int, height: int) -> SimulatedComputer:

@@ -30,7 +30,7 @@ def _standing(client: FoundClient) -> str:
     effect=Effect.OBSERVE,
     where="terminal",
     text=_text,
-    examples=[Example("Which clients are there?", {})],
+    examples=[Example("Which clients are there?", {}, runs=False)],
 )
 async def client_list(ctx: Context) -> Clients:
     """Show which clients are installed, and which have an entry for this service."""
