@@ -33,10 +33,10 @@ async def _run(folder: Path) -> list[Ratio]:
         (folder / name).mkdir()
     async with Road.open(folder, scopes) as road:
         _text_tree(folder / "text")
-        found = [await _rare(road, folder / "text"), await _common(road, folder / "text")]
+        found = [await measure(road, folder / "text") for measure in (_rare, _common, _common_page)]
         shutil.rmtree(folder / "text")
         _many_files(folder / "many")
-        found.append(await _find(road, folder / "many"))
+        found += [await _find(road, folder / "many"), await _find_first(road, folder / "many")]
         _source_tree(folder / "code")
         found.append(await _symbols(road, folder / "code"))
         return found
@@ -60,6 +60,15 @@ async def _common(road: Road, root: Path) -> Ratio:
     return Ratio("file.search, first 100 of a common word, against rg on all of it", ours, limit, 0.2)
 
 
+async def _common_page(road: Road, root: Path) -> Ratio:
+    ours, limit = await compared(
+        5,
+        lambda: _reply(road, "text", "file.search", {"query": "quorum"}, 1000),
+        lambda: _rg(root, "--no-config", "quorum", "./"),
+    )
+    return Ratio("file.search, first 1,000 of a common word, against rg on all of it", ours, limit, 1.0)
+
+
 async def _find(road: Road, root: Path) -> Ratio:
     ours, limit = await compared(
         7,
@@ -67,6 +76,15 @@ async def _find(road: Road, root: Path) -> Ratio:
         lambda: _rg(root, "--no-config", "--files", "./"),
     )
     return Ratio("file.find in 100,000 files, against rg --files", ours, limit, 1.3)
+
+
+async def _find_first(road: Road, root: Path) -> Ratio:
+    ours, limit = await compared(
+        7,
+        lambda: _reply(road, "many", "file.find", {"pattern": "*.txt"}, 200),
+        lambda: _rg(root, "--no-config", "--files", "./"),
+    )
+    return Ratio("file.find, first 200 of 100,000 files, against rg --files of all", ours, limit, 1.0)
 
 
 async def _symbols(road: Road, root: Path) -> Ratio:

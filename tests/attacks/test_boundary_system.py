@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from computer_linker.providers.sandbox.boundary import Kind
+from computer_linker.providers.sandbox.boundary import Confinement, Kind
+from computer_linker.providers.sandbox.new_root import new_root
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from support.road import Road, folder_scope
 
@@ -29,7 +30,7 @@ KEYCTL, ADD_KEY = 250, 248
 JOIN, SEARCH, READ = 1, 10, 11
 CANARY = "CANARY-51c7"
 TRY = """
-import ctypes, errno, json, os, sys
+import ctypes, errno, json, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
 def key(keyring, name):
@@ -47,6 +48,16 @@ def opened(path, flags=os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK):
 def read(path):
     with open(path) as file:
         return file.read()
+def family(number):
+    for kind in (1, 2, 3, 5):
+        try:
+            socket.socket(number, kind, 0).close()
+            return
+        except OSError as error:
+            last = error
+            if error.errno != errno.EPERM:
+                return errno.errorcode[error.errno]
+    raise last
 def tried(act, *given):
     try:
         return act(*given)
@@ -129,6 +140,32 @@ async def test_shared_memory_of_other_programs_is_not_in_reach(tmp_path: Path, k
     finally:
         libc.shmctl(segment, 0, None)
         libc.shmdt(ctypes.c_void_p(at))
+
+
+async def test_without_network_no_socket_reaches_past_the_namespaces(tmp_path: Path, kind: Kind) -> None:
+    """vsock and Bluetooth know no network namespace, and some families carry TCP that Landlock does not see."""
+    others = [family for family in range(46) if family not in (1, 2, 10, 16, 17, 38)]
+    given = await tried(tmp_path, kind, False, *(("family", family) for family in (*others, 2)))
+    assert set(given[:-1]) == {"EPERM"}
+    assert given[-1] == (None if kind == "bubblewrap" else "EPERM")
+
+
+async def test_settings_that_not_everyone_may_read_are_hidden(tmp_path: Path, kind: Kind) -> None:
+    mine = [path for path in Path("/etc").rglob("*") if _is_secret(path)]
+    if not mine:
+        pytest.skip("this user reads nothing in /etc that others do not")
+    given = await tried(tmp_path, kind, False, *(("read", str(path)) for path in mine))
+    assert set(given) <= {"", "EACCES", "ENOENT", "EPERM"}, list(zip(mine, given, strict=True))
+
+
+def _is_secret(path: Path) -> bool:
+    return path.is_file() and not path.stat().st_mode & 0o4 and os.access(path, os.R_OK) and path.stat().st_size > 0
+
+
+def test_a_socket_of_the_resolver_is_not_shown() -> None:
+    shown = {mount.at for _, _, mount in new_root(Confinement(), {}).mounts}
+    sockets = [place for place in ("/run", "/run/systemd", "/run/systemd/resolve") if place in shown]
+    assert sockets == [] and "/run/systemd/resolve/resolv.conf" in shown
 
 
 async def test_limits_of_other_processes_stay(tmp_path: Path, kind: Kind, network: bool) -> None:

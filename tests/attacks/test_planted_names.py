@@ -129,6 +129,30 @@ async def test_a_link_that_was_there_is_put_back(tmp_path: Path, kind: Kind) -> 
         assert (root / ".vscode").readlink() == Path("shared")
 
 
+AGAIN = """
+import os, time
+for _ in range(3):
+    os.unlink(".vscode")
+    time.sleep(0.6)
+    os.mkdir(".vscode")
+    print("made", flush=True)
+    end = time.monotonic() + 20
+    while not os.path.islink(".vscode") and time.monotonic() < end:
+        time.sleep(0.005)
+"""
+
+
+async def test_a_link_is_put_back_as_often_as_it_is_replaced(tmp_path: Path) -> None:
+    """What is put back is neither planted itself, nor forgotten when it is replaced again before the next look."""
+    root = tmp_path / "root"
+    (root / "shared").mkdir(parents=True)
+    (root / ".vscode").symlink_to("shared")
+    async with held_by(tmp_path, "bubblewrap") as road:
+        ran = await road.call("command.run", ".", input={"command": ["python3", "-c", AGAIN]})
+        assert ran["data"]["stdout"].split() == ["made"] * 3
+        assert (root / ".vscode").readlink() == Path("shared"), ran["warnings"]
+
+
 async def test_what_was_there_is_not_touched(tmp_path: Path, kind: Kind) -> None:
     root = tmp_path / "root"
     (root / "a").mkdir(parents=True)

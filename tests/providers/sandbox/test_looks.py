@@ -32,12 +32,12 @@ class Ground:
         if not watched:
             self.tree.close()
 
-    def masks(self, *, is_writable: bool = True, most: int = 512) -> Masks:
+    def masks(self, *, most: int = 512) -> Masks:
         self.tree.scan(self.folder.fd)
-        return known_masks(self.folder, self.tree, is_writable=is_writable, most=most)
+        return known_masks(self.folder, self.tree, most=most)
 
-    def closed(self, **parts: bool | int) -> dict[str, str]:
-        masks = self.masks(**parts)  # type: ignore[arg-type]  # keywords of `masks`
+    def closed(self, most: int = 512) -> dict[str, str]:
+        masks = self.masks(most=most)
         return {"/".join(each.parts): each.how for each in masks.closed}
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ def test_a_repeated_look_asks_nothing(tmp_path: Path) -> None:
     ground = Ground(tmp_path / "root")
     first = ground.masks()
     assert ground.tree.is_quiet()
-    assert known_masks(ground.folder, ground.tree, is_writable=True) is first
+    assert known_masks(ground.folder, ground.tree) is first
     (ground.root / "1" / "f").touch()
     assert not ground.tree.is_quiet()
     ground.masks()
@@ -218,20 +218,12 @@ def test_a_root_that_cannot_be_read_is_hidden_and_loses_nothing(tmp_path: Path, 
         ground.tree.running[object()] = ground.tree.number
         os.mkdir("more", dir_fd=ground.folder.fd)
         os.fchmod(ground.folder.fd, mode)
-        assert ground.closed() == ground.closed(is_writable=False) == {"": "hidden"}
+        assert ground.closed() == {"": "hidden"}
         os.fchmod(ground.folder.fd, 0o755)
         assert ground.closed() == open_root and not ground.tree.fresh
     finally:
         os.seteuid(0)
         ground.close()
-
-
-def test_a_root_that_is_read_only_needs_nothing_but_its_secrets_closed(tmp_path: Path) -> None:
-    put(tmp_path / "root" / "a" / ".git" / "config")
-    put(tmp_path / "root" / "a" / ".env")
-    ground = Ground(tmp_path / "root")
-    assert ground.closed(is_writable=False) == {"a/.env": "hidden"}
-    ground.close()
 
 
 def test_closed_names_carry_their_identity_shallow_first(tmp_path: Path) -> None:

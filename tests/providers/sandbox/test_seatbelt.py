@@ -40,7 +40,7 @@ def test_secrets_protected_names_and_the_state_are_closed_after_the_root(folder:
     (Path(folder.path) / ".git").mkdir()
     tree = Tree(folder)
     tree.scan(folder.fd)
-    masks = {folder: known_masks(folder, tree, is_writable=True)}
+    masks = {folder: known_masks(folder, tree)}
     tree.close()
     profile = seatbelt.profile(Confinement(writable=(folder,), hidden=("/home/me/state",)), "/p", masks)
     opened = profile.index("(allow file-read* file-write*")

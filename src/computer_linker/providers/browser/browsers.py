@@ -206,6 +206,8 @@ class Browsers:
             network=False,
             own=(OwnPlace(str(folder), str(folder)),),
             env=_environment(folder, port) | {"AGENT_BROWSER_SOCKET_DIR": str(sockets)},
+            # Chromium's own sandbox.
+            nests=True,
             through=through,
         )
         return await self._preparation.prepare(replace(request, program_access=program_access))

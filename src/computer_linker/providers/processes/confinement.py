@@ -1,7 +1,7 @@
 """Confinement of a program that the service knows, such as an agent: one working folder, and folders of its own."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +9,8 @@ from typing import NamedTuple
 from computer_linker.computer.facets.files import Files
 from computer_linker.computer.facets.processes import ProcessLimits
 from computer_linker.model.paths import RootedPath
-from computer_linker.model.scope import ScopePolicy
+from computer_linker.model.scope import Scope, ScopePolicy
+from computer_linker.policy.meeting import could_meet_narrower
 from computer_linker.policy.paths import check_name
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
 
@@ -58,6 +59,15 @@ def confinement_for(
         emptied=access.hides,
         nests=access.nests,
     )
+
+
+def kept_apart(confinement: Confinement, scope: Scope, scopes: Sequence[Scope]) -> Confinement:
+    """The confinement without UNIX sockets, where one could lead to a program whose sandbox closes other names."""
+    folders = (*confinement.writable, *confinement.readable)
+    # Of the folders above its working folder it holds nothing, and a command of the scope could pass them to it.
+    is_narrow = any(folder.above for folder in folders)
+    cut = is_narrow or (bool(confinement.writable) and could_meet_narrower(scope, scopes))
+    return replace(confinement, cut_unix_sockets=cut)
 
 
 def own_folders(access: ProgramAccess, held: list[int]) -> tuple[Folder, ...]:

@@ -28,6 +28,7 @@ from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.confinement import (
     ProgramAccess,
     confinement_for,
+    kept_apart,
     limits_of,
     own_folders,
     real_path,
@@ -182,7 +183,9 @@ class Preparation:
             network = request.scope.policy.network if request.program_access is None else request.program_access.network
             confinement = Confinement(cwd=judged.where, cwd_fd=held[0] if held else None, network=network)
             if judged.boundary.holds:
-                confinement = await views.applied(self._confined(confinement, request, held, judged.places), held)
+                confinement = self._confined(confinement, request, held, judged.places)
+                confinement = kept_apart(confinement, request.scope, self._scopes())
+                confinement = await views.applied(confinement, held)
             else:
                 # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))

@@ -91,6 +91,8 @@ class Confinement:
     nests: bool = False
     """The program creates its own sandbox inside this one."""
     network: bool = False
+    cut_unix_sockets: bool = False
+    """No UNIX sockets: it could meet a program whose sandbox closes other names, and each would open them for the other."""
     cwd: str = "/"
     """Where the command starts, as a path inside."""
     cwd_fd: int | None = None

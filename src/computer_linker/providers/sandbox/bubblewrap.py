@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
 
-from computer_linker.computer.facets.processes import GATE_FD, STAGED_PATH, KernelRules
+from computer_linker.computer.facets.processes import FILTER_FD, GATE_FD, STAGED_PATH, KernelRules
 from computer_linker.computer.local.linux.id_range import other_ids
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.masks import Masks
@@ -51,11 +51,18 @@ def wrap(
     nesting = ("--cap-add", "CAP_SETFCAP") if confinement.nests and os.geteuid() == 0 else ()
     # Its own session inside keeps signals of the pty (Ctrl-C) from ending bubblewrap itself.
     session = (_setsid(), "--ctty") if pty and _setsid() else ()
+    kernel = KernelRules(
+        confine_signals=True,
+        confine_namespaces=not confinement.nests,
+        cut_unix_sockets=confinement.cut_unix_sockets,
+        confine_sockets=not confinement.network,
+    )
+    filtered = ("--seccomp", str(FILTER_FD)) if kernel.has_filter else ()
     line = (
         bwrap, *_ISOLATED, *users, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd,
-        "--block-fd", str(GATE_FD), *_set_inside(env), "--", *session, *argv,
+        "--block-fd", str(GATE_FD), *filtered, *_set_inside(env), "--", *session, *argv,
     )  # fmt: skip
-    plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=KernelRules(confine_signals=True))
+    plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=kernel)
 
     async def rescan() -> None:
         _plan_root(plan, new_root(confinement, await scan(confinement)))

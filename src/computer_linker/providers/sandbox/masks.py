@@ -30,24 +30,25 @@ class Masks:
     """True when the folder holds more than was scanned."""
 
 
-def known_masks(
-    folder: Folder, tree: Tree, *, is_writable: bool, hide_sockets: bool = True, most: int = MAX_CLOSED
-) -> Masks:
-    """Masks from the last scan; computed once for each version of the tree."""
-    key = (is_writable, hide_sockets, most)
+def known_masks(folder: Folder, tree: Tree, *, hide_sockets: bool = True, most: int = MAX_CLOSED) -> Masks:
+    """Masks from the last scan; computed once for each version of the tree.
+
+    They are the same for a command that may not write: it could get a folder that can be written from one that may, by a
+    socket, and a name is held only in the sandbox that has the mount.
+    """
+    key = (hide_sockets, most)
     kept: tuple[int, Masks] | None = tree.kept.get(key)
     if kept is None or kept[0] != tree.version:
-        kept = tree.kept[key] = (tree.version, _Closing(folder, tree, is_writable, hide_sockets).masks(most))
+        kept = tree.kept[key] = (tree.version, _Closing(folder, tree, hide_sockets).masks(most))
     return kept[1]
 
 
 class _Closing:
     """Computes the closed names of one root."""
 
-    def __init__(self, folder: Folder, tree: Tree, is_writable: bool, hide_sockets: bool) -> None:
+    def __init__(self, folder: Folder, tree: Tree, hide_sockets: bool) -> None:
         self._folder = folder
         self._tree = tree
-        self._is_writable = is_writable
         self._hide_sockets = hide_sockets
         self._closed: dict[Parts, Closed] = {}
         self._links: list[Parts] = []
@@ -65,8 +66,7 @@ class _Closing:
         self._leave_out_the_inside()
         masks = Masks()
         self._fit(most, masks)
-        if self._is_writable:
-            self._hold_what_is_above()
+        self._hold_what_is_above()
         masks.closed = sorted(self._closed.values(), key=lambda each: (len(each.parts), each.parts))
         self._warn(masks)
         return masks
@@ -74,10 +74,8 @@ class _Closing:
     def _close_entry(self, parts: Parts, entry: Entry) -> None:
         if entry.how == "link":
             self._links.append(parts)
-        elif (how := _HOW[entry.how]) == "read_only" and not self._is_writable:
-            return
         elif entry.how != "socket" or self._hide_sockets:
-            self._closed[parts] = Closed(parts, how, entry.is_folder, entry.device, entry.inode)
+            self._closed[parts] = Closed(parts, _HOW[entry.how], entry.is_folder, entry.device, entry.inode)
 
     def _close(self, parts: Parts, how: _How) -> None:
         """Close the file or folder at a path, if there is one."""
@@ -95,11 +93,11 @@ class _Closing:
             is_plain = not any(char in plain for char in "*?[") and parts[:size] == self._folder.above
             if is_plain and parts[size:] and parts[size:] not in self._closed:
                 self._close(parts[size:], "hidden")
-        for parts in rules.read_only if self._is_writable else ():
+        for parts in rules.read_only:
             below = parts[size:]
             if below and parts[:size] == self._folder.above and getattr(self._closed.get(below), "how", "") != "hidden":
                 self._close(below, "read_only")
-        for parts in rules.held if self._is_writable else ():
+        for parts in rules.held:
             if parts[size:] and parts[:size] == self._folder.above and parts[size:] not in self._closed:
                 self._close(parts[size:], "held")
 
@@ -159,12 +157,10 @@ class _Closing:
             masks.warnings.append(_too_many(parts, how, counts[parts]))
 
     def _folders_to_close(self, most: int) -> ClosedFolders:
-        """Folders to close whole. A read-only root needs nothing held."""
         needed = {parts[:size] for parts in self._closed for size in range(1, len(parts) + 1)}
-        if len(needed if self._is_writable else self._closed) <= most:
+        if len(needed) <= most:
             return {}
-        found = escalated(((parts, each.how == "hidden") for parts, each in self._closed.items()), most)
-        return {parts: how for parts, how in found.items() if self._is_writable or how == "hidden"}
+        return escalated(((parts, each.how == "hidden") for parts, each in self._closed.items()), most)
 
     def _close_whole(self, parts: Parts, how: Literal["read_only", "hidden"]) -> None:
         if parts:
@@ -185,7 +181,7 @@ class _Closing:
             masks.warnings.append(
                 "The scope's folder cannot be read, so it is hidden from commands. Change its mode or owner."
             )
-        if self._links and self._is_writable:
+        if self._links:
             masks.warnings.append(
                 f"{len(self._links)} protected names here are links, which cannot be closed off: {_listed(self._links)}."
             )

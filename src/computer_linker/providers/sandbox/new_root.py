@@ -13,8 +13,7 @@ from computer_linker.providers.sandbox.places import (
     depth,
     hold,
     home,
-    secret_system_files,
-    secret_system_folders,
+    secret_settings,
     system_folders,
     tool_folders,
 )
@@ -89,7 +88,7 @@ def _system(root: NewRoot, confinement: Confinement) -> None:
     root.add(1, Mount("devices", "/dev"))
     for path in ("/proc", "/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
         root.add(1, Mount("room", path))
-    for path in (*secret_system_files(), *secret_system_folders()):
+    for path in secret_settings():
         # No command can replace them, so their identity need not be checked.
         root.add(2, Mount("hidden", path))
 

@@ -23,17 +23,18 @@ SYSTEM = (
     "/gnu/store",
     "/snap",
 )
-SYSTEM_FACTS = ("/sys/devices/system/cpu", "/run/systemd/resolve")
+SYSTEM_FACTS = (
+    "/sys/devices/system/cpu",
+    # Not their folder: a socket in it resolves names for everyone, also for a command without network.
+    "/run/systemd/resolve/resolv.conf",
+    "/run/systemd/resolve/stub-resolv.conf",
+)
 
 TOOLS_IN_HOME = tuple("/".join(path) for path in TOOL_PATHS)
 """Read-only inside the boundary; the rest of the home is absent."""
 
-_SECRET_SYSTEM_FILES = (
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab",
-)  # fmt: skip
-_SECRET_SYSTEM_FOLDERS = (
-    "/etc/sudoers.d", "/etc/ssl/private", "/etc/wireguard", "/etc/NetworkManager/system-connections",
-)  # fmt: skip
+_SETTINGS = "/etc"
+_MOST_SETTINGS = 100_000
 
 _CACHED_S = 10.0
 
@@ -45,15 +46,28 @@ def home() -> str:
 
 
 @lru_cache(maxsize=1)
-def secret_system_files() -> tuple[str, ...]:
-    """System files with secrets that this user could read (only root can, as a rule)."""
-    keys = [str(key) for key in Path("/etc/ssh").glob("ssh_host_*_key")]
-    return tuple(path for path in (*_SECRET_SYSTEM_FILES, *keys) if os.access(path, os.R_OK))
+def secret_settings() -> tuple[str, ...]:
+    """What this user can read in /etc and not everyone can: passwords and keys. Few for most users, and many for root."""
+    found: list[str] = []
+    waiting, seen = [_SETTINGS], 0
+    while waiting and seen < _MOST_SETTINGS:
+        for path, mode in _entries(waiting.pop()):
+            seen += 1
+            everyone = stat.S_IROTH | stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH
+            if mode & everyone == everyone:
+                waiting += [path] if stat.S_ISDIR(mode) else []
+            elif os.access(path, os.R_OK):
+                found.append(path)
+    return tuple(sorted(found))
 
 
-@lru_cache(maxsize=1)
-def secret_system_folders() -> tuple[str, ...]:
-    return tuple(path for path in _SECRET_SYSTEM_FOLDERS if os.access(path, os.R_OK))
+def _entries(folder: str) -> list[tuple[str, int]]:
+    """The files and folders in a folder with their modes, without links: what they lead to has a place of its own."""
+    try:
+        with os.scandir(folder) as entries:
+            return [(each.path, each.stat(follow_symlinks=False).st_mode) for each in entries if not each.is_symlink()]
+    except OSError:
+        return []
 
 
 def system_folders() -> tuple[tuple[str, str], ...]:
@@ -74,7 +88,7 @@ def readable_system() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _readable_system(_moment: int) -> tuple[str, ...]:
-    secrets = frozenset((*secret_system_files(), *secret_system_folders()))
+    secrets = frozenset(secret_settings())
     return tuple(each for path in SYSTEM for each in _without(path, secrets))
 
 

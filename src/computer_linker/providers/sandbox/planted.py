@@ -235,7 +235,7 @@ class Plantings:
                     # Another folder is there by now, which the next scan will classify.
                     return ""
                 kept = self._refused.take(parent, parts, command)
-                tree.has_lost(parts)
+                tree.has_lost(parts, before)
                 if before is not None:
                     put_link(parent, parts[-1], before.target)
         except (FileNotFoundError, NotADirectoryError):

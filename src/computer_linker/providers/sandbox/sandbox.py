@@ -142,9 +142,8 @@ class Sandbox:
         most = MAX_CLOSED // max(1, len(folders))
         for folder in folders if only is None else only:
             tree = self._trees.tree(folder)
-            is_writable = folder in confinement.writable
             async with tree.lock:
-                found = _FolderScan(folder, tree, is_writable, hide_sockets=not confinement.network, most=most)
+                found = _FolderScan(folder, tree, hide_sockets=not confinement.network, most=most)
                 # Where nothing changed this takes microseconds; otherwise a worker thread scans.
                 known = found.known()
                 if known is None:
@@ -272,7 +271,6 @@ class _FolderScan:
 
     folder: Folder
     tree: Tree
-    is_writable: bool
     hide_sockets: bool
     most: int
 
@@ -280,7 +278,7 @@ class _FolderScan:
         """The cached masks, if nothing changed since the last scan."""
         if not self.tree.is_quiet() or self.tree.fresh:
             return None
-        kept = self.tree.kept.get((self.is_writable, self.hide_sockets, self.most))
+        kept = self.tree.kept.get((self.hide_sockets, self.most))
         return self._masks() if kept is not None and kept[0] == self.tree.version else None
 
     def scan(self, plantings: Plantings, trees: TreeCache) -> Masks:
@@ -293,6 +291,4 @@ class _FolderScan:
         return self._masks()
 
     def _masks(self) -> Masks:
-        return known_masks(
-            self.folder, self.tree, is_writable=self.is_writable, hide_sockets=self.hide_sockets, most=self.most
-        )
+        return known_masks(self.folder, self.tree, hide_sockets=self.hide_sockets, most=self.most)

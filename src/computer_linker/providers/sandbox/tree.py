@@ -130,13 +130,16 @@ class Tree:
         steps.close()
         self.took_s = time.monotonic() - started
 
-    def has_lost(self, parts: Parts) -> None:
-        """Record that a name was removed: when it appears again, it is a new one."""
+    def has_lost(self, parts: Parts, link: Entry | None) -> None:
+        """Record that a name was removed: when it appears again, it is a new one; unless it is the `link` put back there."""
         seen = self.folders.get(parts[:-1])
         if seen is not None:
             self._lost |= {(entry.device, entry.inode) for entry in seen.found if entry.name == parts[-1]}
-            seen.found = tuple(entry for entry in seen.found if entry.name != parts[-1])
+            others = tuple(entry for entry in seen.found if entry.name != parts[-1])
+            seen.found = others if link is None else (*others, link)
             self.version += 1
+        if link is not None:
+            self.absent.pop(parts, None)
 
     def close(self) -> None:
         """Release the watches, which takes the kernel some ten milliseconds."""

@@ -1,7 +1,8 @@
 """Runs searches by ripgrep and returns ordered pages.
 
-A search first runs in parallel and unordered. When it ends with few enough hits, they are complete and are sorted. When it
-finds many, it is killed and run again in order, which then stops as soon as the page is full: many hits are found early.
+A search first runs in parallel and unordered, and its output is buffered unread. When it ends with few enough hits, they are
+complete and are sorted. When it finds many, it is killed and run again in order, which then stops as soon as the page is full:
+many hits are found early.
 A run that fails on a tree is repeated with a fallback (`ripgrep.Fallback`).
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from io import BytesIO
 from typing import TypeVar
 
 import anyio
@@ -40,9 +42,12 @@ from computer_linker.services import Services
 T = TypeVar("T")
 ENGINE = "ripgrep"
 """The engine's name in results."""
-_UNORDERED_PAGES = 5
+_UNORDERED_PAGES = 2
 _UNORDERED_LEAST = 500
 _UNORDERED_NAMES = 20_000
+_UNORDERED_BYTES = 32 << 20
+_MATCH = b'{"type":"match"'
+"""Opens a record of ripgrep's JSON; inside a string its quotes are escaped."""
 _ABORTED = (-6, -7)
 """SIGABRT when memory ran out, SIGBUS when a mapped file shrank."""
 _OUT_OF_MEMORY = b"memory allocation"
@@ -141,7 +146,8 @@ def _text_page(
         (lambda path: True) if start.stdin is not None else Visible.within(target, query.breadth, fallback)
     )
 
-    def gather(*, in_order: bool, enough: int) -> Gathered:
+    def run(*, in_order: bool) -> Gathered | None:
+        """The hits of one run; None when an unordered one finds too many."""
         spec = ripgrep.text_spec(
             rg,
             query,
@@ -152,20 +158,22 @@ def _text_page(
             most=unordered + 1,
             fallback=fallback,
         )
-        gatherer = Gatherer(visible, after, enough, None if in_order else unordered + 1, query.before, query.after)
+        gatherer = Gatherer(visible, after, most + 1 if in_order else unordered + 1, query.before, query.after)
         if start.stdin is not None:
             # The descriptor's position is shared with a child that may have read from it before.
             os.lseek(start.stdin, 0, os.SEEK_SET)
         with group.running(start.fenced(spec)) as child:
-            found = gatherer.gather(records(child.read))
+            buffered = None if in_order else _buffered(child, _MATCH, unordered)
+            if buffered is None and not in_order:
+                return None
+            found = gatherer.gather(records(child.read if buffered is None else buffered.read))
             if found.is_complete:
                 _check(child, group)
-        return found
+        return found if found.is_complete or in_order else None
 
     in_order = fallback is not Fallback.NONE or start.stdin is not None
-    found = gather(in_order=in_order, enough=most + 1 if in_order else unordered)
-    if not in_order and not found.is_complete:
-        found = gather(in_order=True, enough=most + 1)
+    found = run(in_order=in_order) or run(in_order=True)
+    assert found is not None
     hits = sorted(found.hits, key=lambda hit: hit.position)
     more = len(hits) > most or not found.is_complete
     hits = hits[:most]
@@ -178,14 +186,16 @@ def _names_page(
     start = _start(folder, after)
     visible = Visible.within(folder, query.breadth, fallback)
 
-    def gather(*, in_order: bool, enough: int) -> tuple[list[bytes], bool]:
+    def run(*, in_order: bool) -> tuple[list[bytes], bool] | None:
         spec = ripgrep.names_spec(rg, query, start.cwd, done=start.done, in_order=in_order, fallback=fallback)
         with group.running(start.fenced(spec)) as child:
-            return _paths(child, group, enough, lambda path: _is_after(path, after) and visible(path))
+            buffered = None if in_order else _buffered(child, b"\0", _UNORDERED_NAMES)
+            if buffered is None and not in_order:
+                return None
+            read, enough = (child.read, most) if buffered is None else (buffered.read, _UNORDERED_NAMES)
+            return _paths(read, child, group, enough, lambda path: _is_after(path, after) and visible(path))
 
-    paths, more = gather(in_order=False, enough=_UNORDERED_NAMES)
-    if more:
-        paths, more = gather(in_order=True, enough=most)
+    paths, more = run(in_order=False) or run(in_order=True) or ([], False)
     paths.sort(key=lambda path: path.split(b"/"))
     more = more or len(paths) > most
     paths = paths[:most]
@@ -198,14 +208,33 @@ def _files_holding(
     spec = ripgrep.holding_spec(rg, text, folder.cwd, ignore_case=ignore_case)
     visible = Visible.within(folder, Breadth())
     with group.running(_start(folder, None).fenced(spec)) as child:
-        return _paths(child, group, most, visible)
+        return _paths(child.read, child, group, most, visible)
 
 
-def _paths(child: Child, group: ProcessGroup, enough: int, wanted: Callable[[bytes], bool]) -> tuple[list[bytes], bool]:
-    """The NUL-separated paths a child prints, up to `enough`, and whether there were more."""
+def _buffered(child: Child, mark: bytes, most: int) -> BytesIO | None:
+    """All output of a child, unread; None as soon as it has more than `most` marks or is too long."""
+    pieces: list[bytes] = []
+    size = count = 0
+    tail = b""
+    while piece := child.read():
+        pieces.append(piece)
+        size += len(piece)
+        piece = tail + piece
+        count += piece.count(mark)
+        if count > most or size > _UNORDERED_BYTES:
+            return None
+        # Too short to hold a whole mark, so none is counted twice.
+        tail = piece[len(piece) - len(mark) + 1 :]
+    return BytesIO(b"".join(pieces))
+
+
+def _paths(
+    read: Callable[[], bytes], child: Child, group: ProcessGroup, enough: int, wanted: Callable[[bytes], bool]
+) -> tuple[list[bytes], bool]:
+    """The NUL-separated paths of a child's output, up to `enough`, and whether there were more."""
     kept: list[bytes] = []
     pending = b""
-    while piece := child.read():
+    while piece := read():
         *names, pending = (pending + piece).split(b"\0")
         for name in names:
             path = name.removeprefix(b"./")

@@ -27,14 +27,11 @@ class Gatherer:
     visible: Callable[[bytes], bool]
     after: Position | None
     most: int
-    most_in_file: int | None
-    """The engine's limit of hits per file: a file that reaches it may have more."""
     before_lines: int
     after_lines: int
     _found: Gathered = field(default_factory=Gathered)
     _file: list[tuple[int, str]] = field(default_factory=list)
     _hits: list[Hit] = field(default_factory=list)
-    _seen: int = 0
     _chars: int = 0
 
     def gather(self, records: Iterator[Record]) -> Gathered:
@@ -54,9 +51,6 @@ class Gatherer:
         if record.kind == "context":
             self._keep_line(record.line, _cut(record.text))
             return
-        self._seen += 1
-        if self._seen == self.most_in_file:
-            self._found.is_complete = False
         column, preview = _preview(record)
         self._keep_line(record.line, preview)
         if self.after is None or position_of(record.path, record.line) > self.after:
@@ -70,7 +64,7 @@ class Gatherer:
                 del self._file[:2048]
 
     def _is_enough(self, record: Record) -> bool:
-        if self._chars > _MAX_KEPT_CHARS or not self._found.is_complete:
+        if self._chars > _MAX_KEPT_CHARS:
             return True
         if len(self._found.hits) + len(self._hits) < self.most:
             return False
@@ -90,7 +84,7 @@ class Gatherer:
                     hit.before = _between(lines, hit.line - self.before_lines, hit.line)
                     hit.after = _between(lines, hit.line + 1, hit.line + 1 + self.after_lines)
             self._found.hits += self._hits
-        self._hits, self._file, self._seen = [], [], 0
+        self._hits, self._file = [], []
 
 
 def _between(lines: dict[int, str], first: int, end: int) -> list[str]:

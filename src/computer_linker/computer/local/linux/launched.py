@@ -211,6 +211,8 @@ def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> in
         order["staging"]["held"] = [high[index] for index in order["staging"]["held"]]
     if order["gate"] == "argv":
         os.dup2(gate, 9, inheritable=True)
+    if order["filter"] is not None:
+        os.dup2(high[order["filter"]], 8, inheritable=True)
     if order["cwd"] is not None:
         os.fchdir(high[order["cwd"]])
     return gate

@@ -1,13 +1,15 @@
 """The order for a waiting child of the launcher: one packet with the program and its descriptors."""
 
+import io
 import marshal
 import os
 import socket
+from contextlib import nullcontext
 from typing import Any
 
 from computer_linker.computer.facets.processes import Launch, Mount, Staging
 from computer_linker.computer.local.linux.child_streams import Streams
-from computer_linker.computer.local.linux.kernel_rules import compiled
+from computer_linker.computer.local.linux.kernel_rules import compiled, program_filter
 from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
@@ -18,7 +20,17 @@ _MAX_ORDER = 8 << 20
 
 def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
     """Send a waiting child its order. Raises BrokenPipeError when it has ended."""
+    program = program_filter(launch.kernel)
+    with _in_memory("filter", program) if program else nullcontext() as memory:
+        _send(link, launch, streams, None if memory is None else memory.fileno())
+
+
+def _send(link: socket.socket, launch: Launch, streams: Streams, filter_fd: int | None) -> None:
     fds = [*streams.theirs, *launch.fds]
+    filter_at = None
+    if filter_fd is not None:
+        filter_at = len(fds)
+        fds.append(filter_fd)
     cwd = None
     if launch.cwd_fd is not None:
         cwd = len(fds)
@@ -45,6 +57,7 @@ def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
         },
         "kernel": compiled(launch.kernel),
         "staging": staging,
+        "filter": filter_at,
     }
     packet = marshal.dumps(order)
     if len(packet) > _MAX_ORDER:
@@ -65,11 +78,18 @@ def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
 
 
 def _send_long(link: socket.socket, packet: bytes, fds: list[int]) -> None:
-    with open(os.memfd_create("order", os.MFD_CLOEXEC), "w+b", buffering=0) as memory:
-        left = memoryview(packet)
-        while left:
-            left = left[memory.write(left) :]
+    with _in_memory("order", packet) as memory:
         socket.send_fds(link, [LONG], [*fds, memory.fileno()])
+
+
+def _in_memory(name: str, data: bytes) -> io.FileIO:
+    """A file in memory, at its beginning."""
+    memory = io.FileIO(os.memfd_create(name, os.MFD_CLOEXEC), "r+")
+    left = memoryview(data)
+    while left:
+        left = left[memory.write(left) :]
+    memory.seek(0)
+    return memory
 
 
 def _staging(staging: Staging, first: int) -> dict[str, Any]:

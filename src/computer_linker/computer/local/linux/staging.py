@@ -143,13 +143,13 @@ class _Root:
 
 
 def _show_system(root: _Root, at: bytes, _trees: list[int]) -> None:
-    """Mount a system folder read-only, where it exists."""
+    """Mount a system folder or file read-only, where it exists."""
     try:
         tree = clone_at(b"/" + at)
     except FileNotFoundError:
         return
     set_attributes(tree, NOSUID | NODEV | RDONLY)
-    cover(root.point(at), tree)
+    cover(root.point(at, is_folder=_is_folder(os.fstat(tree))), tree)
 
 
 def _show_held(root: _Root, at: bytes, trees: list[int], index: int, is_read_only: bool) -> None:

@@ -1,0 +1,133 @@
+"""seccomp programs: which system calls a command may make."""
+
+import platform
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+
+_ALLOW, _REFUSE, _ABSENT = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38
+_LOAD, _EQUAL, _ABOVE, _AT_LEAST, _HAS_BIT, _AND, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x54, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+"""Where a call's number, its architecture and the lower 32 bits of its arguments are."""
+_NEW_USER_NAMESPACE = 0x10000000
+_IO_URING_SETUP, _CLONE3 = 425, 435
+_X32 = 0x40000000
+_UNIX = 1
+_SEPARATED = (_UNIX, 2, 10, 16, 17, 38)
+"""UNIX, IPv4, IPv6, netlink, packet: of a network namespace's own, or held by other means. And the kernel's ciphers. Of the
+others some reach past every namespace: vsock the hypervisor and other machines on this one, Bluetooth what is near."""
+_PAIRS = (1, 5)
+"""Stream and seqpacket. One of a pair of datagram sockets could still send to any path."""
+_SHARED_CALLS = ((29, 31), (64, 71), (220, 220), (248, 250))
+_SHARED_CALLS_GENERIC = ((186, 197), (217, 219))
+"""System V shared memory, semaphores and messages, and keyrings, on x86_64 and elsewhere; all programs of a user share them."""
+_PRLIMIT, _PRLIMIT_GENERIC = 302, 261
+
+_Code = list[tuple[int, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """One architecture, and its numbers of the calls that matter. `socketcall` is 0 where there is none."""
+
+    architecture: int
+    clone: int
+    unshare: int
+    socket: int
+    socketpair: int
+    socketcall: int = 0
+
+
+_X86_64 = _Calls(0xC000003E, 56, 272, 41, 53)
+_I386 = _Calls(0x40000003, 120, 310, 359, 360, 102)
+_ARM64 = _Calls(0xC00000B7, 220, 97, 198, 199)
+_ARM = _Calls(0x40000028, 120, 337, 281, 288, 102)
+_CALLS = {
+    "x86_64": (_X86_64, _I386),
+    "aarch64": (_ARM64, _ARM),
+    "riscv64": (_Calls(0xC00000F3, 220, 97, 198, 199),),
+    "loongarch64": (_Calls(0xC0000102, 220, 97, 198, 199),),
+    **dict.fromkeys(("i386", "i586", "i686"), (_I386,)),
+    **dict.fromkeys(("armv6l", "armv7l", "armv8l"), (_ARM,)),
+}
+"""By machine: its own architecture, and the one of older programs that it runs, too."""
+
+
+@lru_cache(maxsize=8)
+def namespace_filter(*, namespaces: bool, unix_sockets: bool, other_sockets: bool) -> bytes:
+    """A program for a finished sandbox, which refuses what is false here; empty where the machine is unknown.
+
+    `namespaces`: new user namespaces. A closed name is held by a mount, and only in the mount namespace that has it. With a user
+    namespace of its own a command could detach its root as a whole, and rename what was closed through a descriptor it kept.
+    The C library starts threads and programs by `clone` where there is no `clone3`, whose flags no filter can read.
+    `other_sockets`: sockets that no network namespace separates.
+    """
+    known = _CALLS.get(platform.machine(), ())
+    refused = () if unix_sockets else (_UNIX,)
+    allowed = None if other_sockets else tuple(family for family in _SEPARATED if family not in refused)
+    code: _Code = [(_LOAD, 0, 0, _ARCHITECTURE)]
+    for calls in known:
+        section: _Code = [(_LOAD, 0, 0, _NUMBER), *(_no_x32() if calls is _X86_64 else ())]
+        section += () if namespaces else _no_namespaces(calls)
+        section += () if allowed is None and not refused else _sockets(calls, refused, allowed)
+        section += [(_RETURN, 0, 0, _ALLOW)]
+        code += [(_EQUAL, 0, len(section), calls.architecture), *section]
+    code += [(_RETURN, 0, 0, _REFUSE)]
+    return _packed(code) if known else b""
+
+
+def _no_namespaces(calls: _Calls) -> _Code:
+    return [
+        *((_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ABSENT)),
+        *((_EQUAL, 1, 0, calls.clone), (_EQUAL, 0, 4, calls.unshare), (_LOAD, 0, 0, _FIRST)),
+        *((_HAS_BIT, 0, 1, _NEW_USER_NAMESPACE), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)),
+    ]
+
+
+@lru_cache(maxsize=2)
+def network_filter(*, network: bool) -> bytes:
+    """A seccomp program that refuses new sockets: of any kind, or with `network` UNIX sockets alone; empty where unknown.
+
+    It also refuses what reaches other programs of the user past Landlock: shared memory, keyrings, and their resource limits,
+    by which a process can be ended.
+    """
+    calls = _CALLS.get(platform.machine(), (_I386,))[0]
+    if calls.socketcall:
+        return b""
+    is_x86 = calls is _X86_64
+    code: _Code = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, calls.architecture), (_RETURN, 0, 0, _REFUSE)]
+    code += [(_LOAD, 0, 0, _NUMBER), *(_no_x32() if is_x86 else ())]
+    for first, last in _SHARED_CALLS if is_x86 else _SHARED_CALLS_GENERIC:
+        code += [(_AT_LEAST, 0, 2, first), (_ABOVE, 1, 0, last), (_RETURN, 0, 0, _REFUSE)]
+    # Process 0 is the caller itself.
+    code += [(_EQUAL, 0, 4, _PRLIMIT if is_x86 else _PRLIMIT_GENERIC), (_LOAD, 0, 0, _FIRST), (_EQUAL, 1, 0, 0)]
+    code += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+    code += [*_sockets(calls, (_UNIX,), None if network else ()), (_RETURN, 0, 0, _ALLOW)]
+    return _packed(code)
+
+
+def _no_x32() -> _Code:
+    """Refuse the x32 calls, which have other numbers and would bypass the list."""
+    return [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _REFUSE)]
+
+
+def _sockets(calls: _Calls, refused: tuple[int, ...], allowed: tuple[int, ...] | None) -> _Code:
+    """Refuse sockets of some families, or all that are not allowed, and what could make them unseen. A call's number is loaded.
+
+    socketpair is another call, so pipes between children still work.
+    """
+    unseen = (_IO_URING_SETUP, *((calls.socketcall,) if calls.socketcall else ()))
+    code: _Code = [line for call in unseen for line in ((_EQUAL, 0, 1, call), (_RETURN, 0, 0, _REFUSE))]
+    if _UNIX in refused:
+        code += [(_EQUAL, 0, 6, calls.socketpair), (_LOAD, 0, 0, _SECOND), (_AND, 0, 0, 0xF), (_EQUAL, 2, 0, _PAIRS[0])]
+        code += [(_EQUAL, 1, 0, _PAIRS[1]), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+    code += [(_EQUAL, 1, 0, calls.socket), (_RETURN, 0, 0, _ALLOW), (_LOAD, 0, 0, _FIRST)]
+    code += [line for each in refused for line in ((_EQUAL, 0, 1, each), (_RETURN, 0, 0, _REFUSE))]
+    if allowed is None:
+        return code
+    code += [line for each in allowed for line in ((_EQUAL, 0, 1, each), (_RETURN, 0, 0, _ALLOW))]
+    return [*code, (_RETURN, 0, 0, _REFUSE)]
+
+
+def _packed(code: _Code) -> bytes:
+    return b"".join(struct.pack("HBBI", *line) for line in code)
