@@ -1,11 +1,9 @@
 """What the screen operations share: the capture options, and the conversion of a shot to a reply."""
 
 import base64
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from pydantic import Field
@@ -17,46 +15,12 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.geometry import ImageMap, Rect, Window
-from computer_linker.model.ids import new_ulid
+from computer_linker.providers.captures import Captures
 from computer_linker.providers.frames import Frames
 from computer_linker.providers.images.encode import Encoded, Fit, ImageFormat, encode
 from computer_linker.providers.marks import MAX_MARKS, Mark, Marked, choose, draw
 from computer_linker.providers.shots import Shot, cut, is_excluded, shoot
 from computer_linker.registry import Context, Example, Operation, operation
-from computer_linker.services import Services
-
-MAX_FILES = 100
-MAX_BYTES = 200_000_000
-
-
-class Captures:
-    """A bounded folder of private files; the oldest go first."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    @classmethod
-    def open(cls, services: Services) -> Self:
-        return cls(services.home / "captures")
-
-    def keep(self, data: bytes, extension: str) -> Path:
-        """Store one capture; blocking."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        path = self._folder / f"{new_ulid()}.{extension}"
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-        self._forget_oldest()
-        return path
-
-    def _forget_oldest(self) -> None:
-        # Names are ULIDs, so sorting by name is sorting by age.
-        kept = sorted((path for path in self._folder.iterdir() if path.is_file()), reverse=True)
-        room = MAX_BYTES
-        for number, path in enumerate(kept):
-            room -= path.stat().st_size
-            if number and (number >= MAX_FILES or room < 0):
-                path.unlink(missing_ok=True)
-
 
 FILE_LIMIT = 50_000_000
 _MAX_APPS = 6
