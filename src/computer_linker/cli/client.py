@@ -123,8 +123,9 @@ def _show_change(answer: "ClientChange", nothing: str) -> None:
         return
     say(answer.diff)
     if answer.written:
-        if answer.backup:
-            note(f"The file as it was: {answer.backup}")
+        for changed in (answer, answer.permissions):
+            if changed is not None and changed.backup is not None:
+                note(f"The file as it was: {changed.backup}")
         note(answer.after)
 
 

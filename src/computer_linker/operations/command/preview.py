@@ -74,10 +74,12 @@ async def _confinement(ctx: Context) -> str:
     """The boundary and the network of the scope's commands, for people."""
     boundary = await ctx.use(Preparation).boundary(ctx.scope)
     network = ctx.scope.policy.network
-    reach = "with the network" if network else "without the network"
+    reach = "with the network" if network is True else "without the network"
+    if network and network is not True and boundary.kind == "bubblewrap":
+        reach = f"with the network of {', '.join(network)} only"
     if not boundary.holds:
         return "with no kernel boundary: it can reach all your files and the network"
-    return f"held by {boundary.named(network_cut=not network)}; {reach}"
+    return f"held by {boundary.named(network_cut=network is not True)}; {reach}"
 
 
 def _words(command: str | list[str]) -> tuple[str, ...]:

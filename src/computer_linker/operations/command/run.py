@@ -83,8 +83,7 @@ async def run_prepared(
     ctx.boundary = prepared.boundary
     ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
     ctx.warnings.extend(prepared.warnings)
-    if prepared.plan.planting is not None:
-        prepared.plan.planting.command = ctx.operation_id
+    prepared.plan.belongs_to(ctx.operation_id)
     limits = Limits(
         timeout_s=min(options.timeout_seconds, policy.max_runtime_seconds),
         max_output_bytes=min(options.max_output_bytes, policy.max_output_bytes),
@@ -105,7 +104,7 @@ def _reported(ctx: Context, prepared: Prepared, outcome: Outcome) -> CommandOutc
     # The side effects of a program are unknown; only that it ran, and how it ended, is known.
     ctx.effect = "partial" if outcome.timed_out else "unverifiable"
     ctx.note(exitCode=outcome.exit_code, outputBytes=outcome.output_bytes, timedOut=outcome.timed_out)
-    ctx.warnings.extend((*outcome.warnings, *outcome.refused))
+    ctx.warnings.extend((*outcome.warnings, *outcome.refused, *prepared.plan.gate_warnings()))
     if outcome.refused:
         ctx.note(refusedNames=len(outcome.refused))
     if prepared.program == "git" and outcome.exit_code != 0 and "Read-only file system" in outcome.stderr:

@@ -33,7 +33,8 @@ class AgentLauncher:
         boundary = await self._preparation.boundary(scope)
         ask = Ask(
             mode=order.mode,
-            network=scope.policy.network,
+            # A list of hosts has no gate for what an agent starts, so that is without a network.
+            network=scope.policy.network is True,
             is_confined=boundary.holds,
             has_own_root=boundary.kind == "bubblewrap",
             where=order.cwd_path,

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from computer_linker.computer.facets.processes import Mount, Staging
+from computer_linker.computer.facets.processes import RESOLVER, InnerNetwork, Mount, Staging
 from computer_linker.computer.local.linux.id_range import other_ids
 from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder
 from computer_linker.providers.sandbox.masks import Masks
@@ -19,6 +19,9 @@ from computer_linker.providers.sandbox.places import (
 )
 
 _MAX_LINKS = 8
+_RESOLVER_SETTINGS = "/etc/resolv.conf"
+_RESOLVER_TEXT = f"nameserver {RESOLVER[0]}\noptions timeout:5 attempts:2\n"
+"""Without the file, programs ask the same address."""
 _STRICTNESS = ("held", "read_only", "hidden")
 
 
@@ -33,6 +36,7 @@ class NewRoot:
     closed: dict[str, Mount] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
+    network: InnerNetwork | None = None
 
     def add(self, rank: int, mount: Mount) -> None:
         self.mounts.append((depth(mount.at), rank, mount))
@@ -55,7 +59,8 @@ class NewRoot:
     def staging(self) -> Staging:
         ordered = [*self.mounts, *((depth(path), 4, mount) for path, mount in self.closed.items())]
         ordered.sort(key=lambda each: each[:2])
-        return Staging(tuple(mount for _, _, mount in ordered), tuple(self.fds), _room_bytes(), other_ids())
+        mounts = tuple(mount for _, _, mount in ordered)
+        return Staging(mounts, tuple(self.fds), _room_bytes(), other_ids(), self.network)
 
 
 def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
@@ -72,6 +77,9 @@ def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
             root.show(6, folder.fd, folder.path, read_only=False)
         for path in confinement.hidden:
             _hidden(root, path, confinement)
+        if confinement.hosts is not None:
+            root.network = confinement.hosts
+            root.add(7, Mount("file", os.path.realpath(_RESOLVER_SETTINGS), target=_RESOLVER_TEXT))
     except BaseException:
         for fd in root.opened:
             os.close(fd)

@@ -21,7 +21,7 @@ from computer_linker.service.client_setup import (
 from computer_linker.service.clients.catalog import known_clients
 from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import Client, Connection, Http, Stdio, User
-from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_in
+from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_rules, plan_setup, present_in
 from computer_linker.transports.mcp.profiles import HEADER_SURFACE
 
 SPLIT_SURFACE = "split"
@@ -49,6 +49,14 @@ class Service:
         return Http(local_address(self.config, self.local_url), token)
 
 
+class RulesChange(Model):
+    """The change of the client's own permission rules, in another file of it."""
+
+    file: str
+    rules: list[str]
+    backup: str | None
+
+
 class ClientChange(Model):
     """One change of a client's settings: planned, or made when `written`."""
 
@@ -61,6 +69,7 @@ class ClientChange(Model):
     diff: str
     after: str
     entry: dict[str, Any] | None = None
+    permissions: RulesChange | None = None
 
 
 class FoundClient(Model):
@@ -97,7 +106,8 @@ def set_up(
     with _left_alone(client, user):
         connection = service.connection(over, with_token=with_token)
         entry = client.entry(_with_its_tools(client, connection))
-        done = _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write)
+        rules = None if client.rules is None else plan_rules(client.rules, user, present=True)
+        done = _done(client, plan_setup(client, user, entry), rules, _secret_of(connection), write=write)
     signs_in = isinstance(connection, Http) and connection.signs_in
     after = f"{client.sign_in} {_APPROVE}" if signs_in else client.after
     return done.model_copy(update={"entry": entry, "after": after})
@@ -106,7 +116,8 @@ def set_up(
 def remove(client: Client, user: User, *, write: bool) -> ClientChange:
     """Remove our entry. Raises ExecutionFailed, having written nothing."""
     with _left_alone(client, user):
-        return _done(client, plan_removal(client, user), None, write=write)
+        rules = None if client.rules is None else plan_rules(client.rules, user, present=False)
+        return _done(client, plan_removal(client, user), rules, None, write=write)
 
 
 @contextmanager
@@ -119,18 +130,26 @@ def _left_alone(client: Client, user: User) -> Iterator[None]:
         ) from error
 
 
-def _done(client: Client, change: Change, secret: str | None, *, write: bool) -> ClientChange:
-    diff = change.diff(hide=secret)
-    backup = make(change) if write else None
+def _done(client: Client, change: Change, rules: Change | None, secret: str | None, *, write: bool) -> ClientChange:
+    """The planned changes, made on request: the rules first, for an entry without them would ask."""
+    planned = [change] if rules is None else [change, rules]
+    diff = "\n".join(filter(None, (each.diff(hide=secret) for each in planned)))
+    made = [make(each) if write else None for each in reversed(planned)]
+    backups = [None if backup is None else str(backup) for backup in made]
+    needed = any(each.is_needed for each in planned)
+    permissions = None
+    if rules is not None and client.rules is not None:
+        permissions = RulesChange(file=str(rules.file), rules=list(client.rules.allow), backup=backups[0])
     return ClientChange(
         client=client.name,
         title=client.title,
         file=str(change.file),
-        needed=change.is_needed,
-        written=write and change.is_needed,
-        backup=None if backup is None else str(backup),
+        needed=needed,
+        written=write and needed,
+        backup=backups[-1],
         diff=diff,
         after=client.after,
+        permissions=permissions,
     )
 
 

@@ -215,6 +215,19 @@ def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
     cover(root.point(at + b"/pts"), pts)
 
 
+def _write_file(root: _Root, at: bytes, _trees: list[int], text: str) -> None:
+    """Mount a read-only file with this text on a file; one that is missing is made, but never in a folder of the disk."""
+    try:
+        point = root.point(at, is_folder=False)
+    except FileNotFoundError:
+        return
+    name = b"text-%d" % point
+    fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=root.base)
+    os.write(fd, text.encode())
+    os.close(fd)
+    cover(point, read_only(clone(open_path(root.base, name))))
+
+
 def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
     """Create a link, unless a folder of the disk is mounted there, which has its own."""
     above, _, name = at.rpartition(b"/")
@@ -287,6 +300,7 @@ _KINDS: "dict[str, Any]" = {
     "room": _make_room,
     "devices": _make_devices,
     "link": _link,
+    "file": _write_file,
     "held": _hold,
     "read_only": _hold_read_only,
     "hidden": _hide,
