@@ -74,11 +74,12 @@ class Mount:
 
     `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty
     folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `file`: a file with the text
-    `target`. `view`: the folder `index` holds, with all changes going to the folder `store` holds. `held`, `read_only`, `hidden`:
-    a name inside what is shown, closed.
+    `target`. `view`: the folder `index` holds, with all changes going to the folder `store` holds, in which only `target` is
+    writable where that is given. `copied`: the same with the copy of the folder that `store` holds. `held`, `read_only`,
+    `hidden`: a name inside what is shown, closed.
     """
 
-    kind: Literal["system", "shown", "view", "room", "devices", "link", "file", "held", "read_only", "hidden"]
+    kind: Literal["system", "shown", "view", "copied", "room", "devices", "link", "file", "held", "read_only", "hidden"]
     at: str
     """Its absolute path inside."""
     index: int = 0

@@ -52,7 +52,7 @@ class AgentLauncher:
         )
         request = CommandRequest(
             scope, order.principal, order.roots, order.cwd, line.argv, program_access=program_access,
-            any_of=frozenset({Capability.CODEX_RUN}),
+            view=order.view, any_of=frozenset({Capability.CODEX_RUN}),
         )  # fmt: skip
         await self._judged(request, program)
         if line.holds and boundary.kind == "landlock":

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
+from computer_linker.errors import LinkError, NotFound, PermissionDenied, ProviderUnavailable
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import (
     is_ordinary,
     judge_access,
@@ -36,7 +35,7 @@ from computer_linker.providers.processes.confinement import (
 from computer_linker.providers.processes.held_view import HeldView, ViewUse
 from computer_linker.providers.processes.hosts import gates_of, judge_hosts, network_warnings
 from computer_linker.providers.processes.programs import Programs
-from computer_linker.providers.processes.shell import judge_request, shell_of
+from computer_linker.providers.processes.shell import argv_of, judge_request, shell_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
 from computer_linker.providers.search.ripgrep import program as ripgrep
@@ -96,6 +95,8 @@ class Prepared:
     env: dict[str, str]
     boundary: str
     warnings: list[str]
+    may_change: bool = True
+    """False for a command that only reads, or sees no folder it could write."""
 
     @property
     def program(self) -> str:
@@ -109,6 +110,7 @@ class _Judged:
     boundary: Boundary
     where: str
     places: tuple[str, ...]
+    only_reads: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class Preparation:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
         held: list[int] = []
         scanned = Scanned()
-        views = HeldView(request.view, request.writes, request.scope.policy.outcome)
+        views = HeldView(request)
         try:
             judged = await self._judged(request, held)
             views.refuse_without(judged.boundary)
@@ -215,6 +217,7 @@ class Preparation:
             views.release()
             raise
         plan.releases.append(views.release)
+        plan.guard = views.guard
         if gate is not None:
             plan.network_gate = gate
             plan.releases.append(gate.close)
@@ -228,13 +231,15 @@ class Preparation:
                 "secret in them. Narrow the scope to a smaller folder, or set its `sandbox` to `auto`.",
                 remedy="Narrow the scope to a smaller folder.",
             )
+        plan.boundary += views.named
         warnings = [*plan.warnings, *_warnings(request, judged.boundary)]
-        return Prepared(judged.argv, plan, env, plan.boundary, warnings)
+        may_change = not judged.only_reads and request.access == "writable"
+        return Prepared(judged.argv, plan, env, plan.boundary, warnings, may_change)
 
     async def _judged(self, request: CommandRequest, held: list[int]) -> "_Judged":
         """Apply the scope's rules to the command, with its working folder held first."""
         policy = request.scope.policy
-        argv, line = _argv(request)
+        argv, line = argv_of(request)
         boundary = await self.boundary(request.scope)
         if request.program_access is None:
             judge_access(request.access, boundary_holds=boundary.holds)
@@ -280,7 +285,7 @@ class Preparation:
             needed = (place for each in (*started, *wrappers) for place in programs.places(each))
             places = tuple(dict.fromkeys((*needed, *programs.extras.values())))
         # From here on the program is exactly this file, whatever the name resolves to later.
-        return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
+        return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places, only_reads)
 
     def _refuse_calls_to_service(self, request: CommandRequest, boundary: Boundary) -> None:
         """Refuse a command that could call a service that answers without a token. A gate refuses that itself."""
@@ -355,24 +360,6 @@ class Preparation:
 
 def _above(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _argv(request: CommandRequest) -> tuple[list[str], str | None]:
-    """The argv of a plain command, or the line that a shell gets."""
-    try:
-        return to_argv(request.command), None
-    except ShellNeeded as needed:
-        text = request.command
-        if not isinstance(text, str):
-            raise
-        if not request.scope.policy.allow_shell:
-            raise InvalidRequest(
-                f"{needed.message} A whole shell line runs only where the owner gave the scope `allowShell`.",
-                rule="allowShell",
-            ) from None
-        if len(text) > MAX_TEXT or "\0" in text:
-            raise InvalidRequest(f"A shell command has at most {MAX_TEXT} characters and no NUL.") from None
-        return [], text
 
 
 def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from computer_linker.computer.facets.processes import InnerNetwork, KernelRules, ProcessLimits, Staging
+from computer_linker.computer.facets.processes import Child, InnerNetwork, KernelRules, ProcessLimits, Staging
 from computer_linker.model.paths import PathRules
 from computer_linker.policy.process_rights import ProcessRights
 
@@ -62,6 +62,16 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
+class Store:
+    """The held folder that takes the changes of a viewed one: `upper` and `work` of an overlay, or a whole copy in `upper`."""
+
+    fd: int
+    is_copy: bool = False
+    only: tuple[str, ...] = ()
+    """The one folder in it that can be written, by its path components; all of it without."""
+
+
+@dataclass(frozen=True, slots=True)
 class Folder:
     """A folder held by descriptor, and where it appears to the command."""
 
@@ -70,8 +80,8 @@ class Folder:
     rules: PathRules = field(default_factory=PathRules)
     above: tuple[str, ...] = ()
     """Path components from the scope's root down to here; `rules` match paths from the root."""
-    view: int | None = None
-    """The held folder that takes all changes instead of this one, with `upper` and `work` in it."""
+    view: Store | None = None
+    """Takes all changes instead of this folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +170,8 @@ class SpawnPlan:
     releases: list[Callable[[], None]] = field(default_factory=list)
     planting: Watch | None = None
     """Removes the protected names that the process creates."""
+    guard: Callable[[Child], None] | None = None
+    """Called with the process once it is spawned, to end it when it exceeds a limit that the kernel does not enforce."""
     network_gate: NetworkGate | None = None
 
     def belongs_to(self, operation: str) -> None:

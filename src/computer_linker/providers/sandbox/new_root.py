@@ -3,10 +3,11 @@
 import os
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
 from computer_linker.computer.facets.processes import RESOLVER, InnerNetwork, Mount, Staging
 from computer_linker.computer.local.linux.id_range import other_ids
-from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder
+from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder, Store
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import (
     SYSTEM_FACTS,
@@ -45,10 +46,12 @@ class NewRoot:
         self.fds.append(fd)
         self.add(rank, Mount("shown", path, index=len(self.fds) - 1, read_only=read_only))
 
-    def view(self, rank: int, fd: int, store: int, path: str) -> None:
+    def view(self, rank: int, fd: int, store: Store, path: str) -> None:
         """Show a folder with all changes going to the store."""
-        self.fds += (fd, store)
-        self.add(rank, Mount("view", path, index=len(self.fds) - 2, store=len(self.fds) - 1))
+        self.fds += (fd, store.fd)
+        kind: Literal["view", "copied"] = "copied" if store.is_copy else "view"
+        at = len(self.fds) - 2
+        self.add(rank, Mount(kind, path, index=at, store=at + 1, target="/".join(store.only)))
 
     def close(self, path: str, closed: Closed) -> None:
         """Close a name; of two rules for one name the stricter wins."""

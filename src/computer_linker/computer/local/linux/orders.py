@@ -119,8 +119,8 @@ def _mount(mount: Mount) -> tuple[Any, ...]:
             return mount.kind, at
         case "shown":
             return mount.kind, at, mount.index, mount.read_only
-        case "view":
-            return mount.kind, at, mount.index, mount.store
+        case "view" | "copied":
+            return mount.kind, at, mount.index, mount.store, os.fsencode(mount.target)
         case "link" | "file":
             return mount.kind, at, mount.target
         case _:
