@@ -132,22 +132,6 @@ async def test_a_token_is_issued_only_for_what_could_be_done(
     assert await asking.code("confirm.issue", input=wanted) == code
 
 
-async def test_a_step_of_a_batch_is_shown_with_all_steps(asking: Road) -> None:
-    shown: list[str] = []
-
-    async def person(asked: ApprovalRequest) -> Answer | None:
-        shown.append(asked.text)
-        return "no"
-
-    steps = [{"op": "file.stat", "target": "keep.txt"}, DELETE, {"op": "file.mkdir", "target": "made"}]
-    async with desk(asking).attached("tests", person):
-        done = await asking.call("batch.run", input={"operations": steps})
-    assert done["error"]["code"] == "denied_by_person"
-    assert "Step 2 of a batch of 3:" in shown[0] and "> 2. file.delete keep.txt" in shown[0]
-    assert "  3. file.mkdir made" in shown[0] and "-kept" in shown[0]
-    assert (asking.root / "keep.txt").exists() and not (asking.root / "made").exists()
-
-
 async def test_in_a_batch_one_token_is_spent_once(asking: Road) -> None:
     (asking.root / "more.txt").write_text("more")
     issued = await asking.data("confirm.issue", input=DELETE)

@@ -228,6 +228,11 @@ class Approvals:
         self._announce()
         return 0
 
+    def left(self, who: Principal) -> None:
+        """Drop the requests of a conversation that is over: an answer could reach no one any more."""
+        if self.ledger.forget_conversation(who.bound):
+            self._announce()
+
     def waiting(self) -> list[ApprovalRequest]:
         """The open requests."""
         return self.ledger.waiting(time.monotonic())

@@ -75,6 +75,13 @@ class Ledger:
         for asked in [asked for asked in self._asked.values() if asked.principal == principal]:
             self._forget(asked)
 
+    def forget_conversation(self, bound: tuple[str, str, str]) -> int:
+        """Drop the requests and approvals of one conversation; return how many there were."""
+        theirs = [asked for asked in self._asked.values() if asked.bound == bound]
+        for asked in theirs:
+            self._forget(asked)
+        return len(theirs)
+
     def spend_token(self, token: str, who: Principal, digest: str, now: float) -> ApprovalRequest:
         """Use up a token for exactly this request; return the approval. Raises ConfirmRequired for any difference."""
         self.expire(now)

@@ -42,6 +42,8 @@ class Preview:
     """The paths it changes, or the folder it works in."""
     application: str = ""
     """The application whose window it acts on."""
+    steps: "tuple[ApprovalRequest | None, ...]" = ()
+    """Of a batch: what was shown of each step that its yes covers. Such a yes never stands."""
 
 
 @dataclass(slots=True)

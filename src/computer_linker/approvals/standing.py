@@ -144,9 +144,10 @@ def standing_of(
 def extents_of(asked: ApprovalRequest) -> tuple[Literal["same", "shape"], ...]:
     """The standing answers that this request can get.
 
-    None where it could not be shown, or for callers without a session, who share one credential: it would hold for all of them.
+    None where it could not be shown, of a batch, whose steps can stand by themselves, or for callers without a session, who
+    share one credential: it would hold for all of them.
     """
-    if asked.session == NO_SESSION or not asked.can_be_allowed:
+    if asked.session == NO_SESSION or not asked.can_be_allowed or (asked.about is not None and asked.about.steps):
         return ()
     return ("same", "shape") if asked.about is not None and has_shape(asked.about) else ("same",)
 

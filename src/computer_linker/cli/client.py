@@ -195,8 +195,9 @@ def _show_change(answer: dict[str, Any], nothing: str) -> None:
         return
     say(answer["diff"])
     if answer["written"]:
-        if answer["backup"]:
-            note(f"The file as it was: {answer['backup']}")
+        for changed in (answer, answer.get("permissions") or {}):
+            if changed.get("backup"):
+                note(f"The file as it was: {changed['backup']}")
         note(answer["after"])
 
 

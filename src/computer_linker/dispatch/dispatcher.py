@@ -8,10 +8,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
@@ -21,6 +21,8 @@ from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
+from computer_linker.dispatch.batches import ask_once, in_a_batch, is_as_shown
+from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import head_of, mark_failed, name_object, new_event
 from computer_linker.dispatch.intent import Intent
@@ -53,21 +55,6 @@ from computer_linker.services import Fact, Services
 log = logging.getLogger(__name__)
 
 _INSIDE = "The operation failed inside the service. The service's log has the reason under this operation id."
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The caller, and two callbacks to it while the call runs: progress and questions."""
-
-    principal: Principal
-    report: Progress | None
-    ask: Approver | None
-
-
-class Routes(Protocol):
-    """Routes calls to other computers."""
-
-    async def call(self, computer: str, call: Call, report: Progress | None) -> Reply: ...
 
 
 class Dispatcher:
@@ -156,12 +143,15 @@ class Dispatcher:
         ask: Approver | None = None,
         parent: str | None = None,
         notes: Mapping[str, str] | None = None,
+        yes: Yes | None = None,
     ) -> Reply:
         """Run one call to its envelope; only cancellation and a question for the client's dialog (from `ask`) are raised.
 
+        `yes` is a person's answer to a batch that this call is a step of.
+
         The envelope's `op` is the name that was asked for; `canonicalOp` is the operation's own, where they differ.
         """
-        reply = await self._called(call, Caller(principal, report, ask), parent, notes)
+        reply = await self._called(call, Caller(principal, report, ask, yes), parent, notes)
         # Another computer's envelope may lack it, or have anything there.
         own = reply.envelope.get("op")
         reply.envelope["op"] = call.op
@@ -219,11 +209,19 @@ class Dispatcher:
         if verdict.decision == "ask":
             seen = self._context(op, scope, caller, event, None, call)
             preview = partial(op.preview, seen, arguments)
-            yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, preview)
+            yes = caller.yes
+            if yes is None or not await is_as_shown(yes, call, op, scope, principal, preview):
+                yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, preview)
             event.approval = yes.approval
             self._hold(ctx, op, yes)
             if yes.asked.about is not None:
                 hold_to(ctx, yes.asked, seen, preview)
+        elif op.makes is not None:
+            look = partial(self._context, caller=caller, event=replace(event, summary={}), intent=None)
+            yes = await ask_once(ctx, op, call, caller.ask, op.makes(ctx, arguments["input"]), look)
+            if yes is not None:
+                event.decision, event.approval = "ask", yes.approval
+                self._hold(ctx, op, yes)
         result = await self._within_limits(ctx, op, arguments, intent, yes)
         return await self._answered(ctx, event, started, result)
 
@@ -251,8 +249,9 @@ class Dispatcher:
     def _context(
         self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None, call: Call
     ) -> Context:
-        async def dispatch(inner: Call) -> Reply:
-            return await self.call(inner, caller.principal, caller.report, caller.ask, parent=event.operation_id)
+        async def dispatch(inner: Call, yes: Yes | None = None, /) -> Reply:
+            ask, parent = caller.ask if op.makes is None else in_a_batch(caller.ask), event.operation_id
+            return await self.call(inner, caller.principal, caller.report, ask, parent=parent, yes=yes)
 
         async def refuse_inner(inner: Call, error: LinkError) -> Reply:
             return await self.refuse(wire_call(inner), caller.principal, error, parent=event.operation_id)

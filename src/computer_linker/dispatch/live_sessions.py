@@ -63,6 +63,8 @@ class LiveSessions:
     def __init__(self) -> None:
         self._sessions: OrderedDict[Key, LiveSession] = OrderedDict()
         self._ended: OrderedDict[Key, None] = OrderedDict()
+        self.left: Callable[[Principal], None] = _unnoticed
+        """Called with the principal of a client that has disconnected; set by the service."""
 
     @classmethod
     def open(cls, _services: Services) -> Self:
@@ -81,6 +83,7 @@ class LiveSessions:
             session.closes.remove(close)
             if not session.closes:
                 self._sessions.pop(_key(principal), None)
+                self.left(principal)
 
     @contextmanager
     def running(self, principal: Principal, operation_id: str) -> Iterator[RunningCall]:
@@ -169,6 +172,10 @@ class LiveSessions:
         idle = [key for key, one in self._sessions.items() if not one.closes and not one.running]
         for key in idle[: max(0, len(self._sessions) - _MAX)]:
             del self._sessions[key]
+
+
+def _unnoticed(_principal: Principal) -> None:
+    return None
 
 
 def _ended_by_owner(*, has_begun: bool) -> LinkError:

@@ -2,8 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from computer_linker.approvals.approvals import Yes
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.files import Change, Changed
 from computer_linker.errors import LinkError
@@ -29,6 +30,20 @@ class Planned(BaseException):
         self.changes = changes
 
 
+class Step(NamedTuple):
+    """A call that an operation makes."""
+
+    call: Call
+    refers: bool = False
+    """Parts of it come from the results of earlier steps, so it is not known yet."""
+
+
+class Dispatch(Protocol):
+    """Runs another call through the dispatcher; `yes` is a person's answer to it, where they were asked about it with others."""
+
+    async def __call__(self, call: Call, yes: Yes | None = None, /) -> Reply: ...
+
+
 @dataclass(slots=True)
 class Context:
     """The scope, caller and machine of one call, and what the operation reports about its outcome."""
@@ -39,7 +54,7 @@ class Context:
     principal: Principal
     computer: Computer
     services: Services
-    dispatch: Callable[[Call], Awaitable[Reply]]
+    dispatch: Dispatch
     """Run another call through the dispatcher (batch.run)."""
     refuse: Callable[[Call, LinkError], Awaitable[Reply]]
     """Answer and audit another call that cannot be run (batch.run)."""
@@ -51,6 +66,8 @@ class Context:
     report: Progress | None = None
     cwd: str = ""
     """The folder that relative paths of this request start from (`options.cwd`); empty is the scope's first root."""
+    granted: Sequence[Yes | None] = ()
+    """A person's yes to the calls that it makes, in their order; None where a call asks for itself, or needs none."""
     payload: Any = None
     """Typed arguments beside the request, of a facet call."""
     stream: Any = None

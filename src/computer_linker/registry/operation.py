@@ -23,7 +23,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.scope import ScopeKind, ScopePolicy
 from computer_linker.policy.visible_text import escaped
-from computer_linker.registry.context import Context, Planned
+from computer_linker.registry.context import Context, Planned, Step
 from computer_linker.registry.text import PLAIN, Text
 from computer_linker.registry.validation import explain_validation, explained
 
@@ -33,6 +33,7 @@ CWD = "cwd"
 Shows = Callable[..., Awaitable[Preview]] | Literal["changes"]
 Runs = Callable[[Any], str | Sequence[str]]
 Resolves = Callable[..., Awaitable[Sequence[str]]]
+Makes = Callable[[Context, Any], Sequence[Step]]
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed", "owner"]
 _BOUNDARIES: dict[ScopeKind, PathBoundary] = {
     "folder": "path-enforced",
@@ -101,6 +102,9 @@ class Operation:
 
     asked_by: Callable[[ScopePolicy], bool] | None = None
     """Whether a scope asks a person before this operation, beside its `confirm`."""
+
+    makes: Makes | None = None
+    """Returns the calls that it makes, from its input: a person who would be asked about one is asked once about all."""
 
     text: Text = PLAIN
     """How a model reads its result."""
@@ -255,6 +259,7 @@ def operation(
     runs: Runs | None = None,
     text: Text = PLAIN,
     resolves: Resolves | None = None,
+    makes: Makes | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
 
@@ -284,6 +289,7 @@ def operation(
             runs=runs,
             text=text,
             resolves=resolves,
+            makes=makes,
         )
 
     return build

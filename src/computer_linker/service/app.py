@@ -66,6 +66,7 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         services.note = dispatcher.note
         approvals = services.use(Approvals)
         approvals.record = partial(_record_answer, dispatcher)
+        dispatcher.sessions.left = approvals.left
         hold_desktop = partial(dispatcher.queues.hold, "desktop", yields=False)
         approvals.offer(NotificationApprover(services, hold_desktop).find, "notification")
         approvals.offer(services.use(PushApprover).find, "page")

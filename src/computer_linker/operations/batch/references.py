@@ -14,6 +14,14 @@ _MAX_BYTES = 16_000_000
 _MAX_DEPTH = 64
 
 
+def refers(value: Any, depth: int = 0) -> bool:
+    """Whether a value has a reference in it, or is nested too deep to be looked through."""
+    if type(value) is str:
+        return _REFERENCE.fullmatch(value) is not None
+    parts = value if type(value) is list else value.values() if type(value) is dict else ()
+    return depth > _MAX_DEPTH or any(refers(each, depth + 1) for each in parts)
+
+
 class References:
     """Replaces references by the results there are so far. What is put in keeps its type.
 

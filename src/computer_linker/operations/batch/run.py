@@ -1,17 +1,20 @@
 """batch.run: several operations in one request, each checked and audited by itself."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic_core import to_json
 
+from computer_linker.approvals.approvals import Yes
 from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.errors import InvalidRequest, LinkError, wire_codes
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
-from computer_linker.operations.batch.references import References
+from computer_linker.operations.batch.references import References, refers
 from computer_linker.registry import Context, Example, operation
+from computer_linker.registry.context import Step
 
 _ROOM = MAX_REPLY - 200_000
 
@@ -46,6 +49,19 @@ class BatchResults(Model):
     ] = False
 
 
+def _calls(ctx: Context, input: BatchInput) -> list[Step]:
+    """The calls of its steps. Raises InvalidRequest for a batch in a batch."""
+    if any(item.op in ("batch", "batch.run") for item in input.operations):
+        raise InvalidRequest("A batch cannot contain a batch.")
+    found = []
+    for item in input.operations:
+        parts = [item.target, item.input, item.options]
+        uses_results = any(map(refers, parts))
+        target, given, options = parts if uses_results else map(References().filled, parts)
+        found.append(Step(_call(ctx, item, target, given, options), uses_results))
+    return found
+
+
 @operation(
     "batch.run",
     effect=Effect.OBSERVE,
@@ -53,6 +69,7 @@ class BatchResults(Model):
     boundary="mixed",
     deadline_s=None,
     aliases=("batch",),
+    makes=_calls,
     examples=[
         Example(
             "Look at two files at once.",
@@ -72,19 +89,20 @@ class BatchResults(Model):
     ],
 )
 async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions()) -> BatchResults:
-    """Run up to 25 operations in order. Each is checked, confirmed and audited as if it had come alone.
+    """Run up to 25 operations in order. Each is checked and audited as if it had come alone.
 
+    Where a person is asked, they are asked once, with all steps shown, before the first one runs; a step that uses results or
+    works on what an earlier step made is asked about again when it is reached.
     It stops at the first failure unless `stopOnError` is false; when a step failed, `ok` is false and `data` has the results
     there are. A whole string `$N.field` in a step's target, input or options is replaced by that field of result N
     (`$1.path`, `$2.files.0.path`, `$1.operationId`).
     """
-    if any(item.op in ("batch", "batch.run") for item in input.operations):
-        raise InvalidRequest("A batch cannot contain a batch.")
     results: list[dict[str, Any]] = []
     references, room = References(), _ROOM
     for number, item in enumerate(input.operations, start=1):
         ctx.progress(f"{item.op} ({number} of {len(input.operations)})", number - 1, len(input.operations))
-        reply, is_unusable = await _step(ctx, item, references, _steps(input.operations, number))
+        yes = ctx.granted[number - 1] if ctx.granted else None
+        reply, is_unusable = await _step(ctx, item, references, _steps(input.operations, number, yes), yes)
         room -= _wire_size(reply)
         results.append(reply.envelope if room >= 0 else _without_data(reply.envelope))
         references.add(reply.envelope)
@@ -101,14 +119,20 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
     return BatchResults(results=results, failed=failed, truncated=room < 0)
 
 
-async def _step(ctx: Context, item: BatchItem, references: References, steps: tuple[str, ...]) -> tuple[Reply, bool]:
+async def _step(
+    ctx: Context, item: BatchItem, references: References, steps: tuple[str, ...], yes: Yes | None
+) -> tuple[Reply, bool]:
     """Run one step; True beside a step that was not run because it refers to nothing."""
-    scope, token = item.scope or ctx.scope.id, (item.confirm or {}).get("token")
     try:
         target, given, options = (references.filled(value) for value in (item.target, item.input, item.options))
     except InvalidRequest as error:
-        return await ctx.refuse(Call(scope, item.op, item.target, item.input, item.options), error), True
-    return await ctx.dispatch(Call(scope, item.op, target, given, options, token, batch=steps)), False
+        return await ctx.refuse(_call(ctx, item, item.target, item.input, item.options), error), True
+    return await ctx.dispatch(replace(_call(ctx, item, target, given, options), batch=steps), yes), False
+
+
+def _call(ctx: Context, item: BatchItem, target: Any, given: Any, options: Any) -> Call:
+    token = (item.confirm or {}).get("token")
+    return Call(item.scope or ctx.scope.id, item.op, target, given, options, token)
 
 
 def _failure(results: list[dict[str, Any]], asked: int) -> LinkError:
@@ -121,12 +145,13 @@ def _failure(results: list[dict[str, Any]], asked: int) -> LinkError:
     return kind(f"Step {step} of {asked} ({first['op']}) failed: {error['message']}{rest}", step=step, notRun=left)
 
 
-def _steps(items: list[BatchItem], number: int) -> tuple[str, ...]:
+def _steps(items: list[BatchItem], number: int, yes: Yes | None) -> tuple[str, ...]:
     """All steps, for an approver who is asked about one of them."""
+    changed = ", which is no longer as it was shown with the batch" if yes is not None else ""
     lines = [
         f"{'>' if at == number else ' '} {at}. {item.op} {item.target or ''}"[:200] for at, item in enumerate(items, 1)
     ]
-    return (f"Step {number} of a batch of {len(items)}:", *lines)
+    return (f"Step {number} of a batch of {len(items)}{changed}:", *lines)
 
 
 def _wire_size(reply: Reply) -> int:

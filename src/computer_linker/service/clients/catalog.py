@@ -8,16 +8,19 @@ from typing import Any, Literal
 
 from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import (
+    NAME,
     TOKEN_VARIABLE,
     Client,
     Connection,
     Http,
+    Rules,
     Stdio,
     User,
     headers_of,
     plain_entry,
 )
 from computer_linker.service.clients.toml_tables import Toml
+from computer_linker.transports.mcp.profiles import OBSERVING_TOOLS
 
 
 def known_clients() -> dict[str, Client]:
@@ -74,7 +77,15 @@ _CLIENTS = (
         # `claude mcp add` puts a server here, for the folder it was called in, by default.
         projects="projects",
         entry=lambda connection: plain_entry(connection, typed=True),
-        after="Start a new session. To let it read unasked, type /permissions and allow mcp__computer-linker__computer_observe.",
+        # It asks about every tool that no rule allows, also about one with `readOnlyHint`.
+        rules=Rules(
+            file=lambda user: (
+                Path(user.environment.get("CLAUDE_CONFIG_DIR") or user.home / ".claude") / "settings.json"
+            ),
+            path=("permissions", "allow"),
+            allow=tuple(f"mcp__{NAME}__{tool}" for tool in OBSERVING_TOOLS),
+        ),
+        after="Start a new session. It reads unasked, and asks you before anything else.",
         sign_in="In a session, type /mcp, choose computer-linker, and authenticate.",
     ),
     # Claude Desktop: claude_desktop_config.json, which supports programs only; over HTTP it has its own connectors.

@@ -5,6 +5,14 @@ from typing import Any
 from computer_linker.model.base import Model
 
 
+class RulesChange(Model):
+    """The change of the client's own permission rules, in another file of it."""
+
+    file: str
+    rules: list[str]
+    backup: str | None
+
+
 class ClientChange(Model):
     client: str
     title: str
@@ -15,3 +23,4 @@ class ClientChange(Model):
     diff: str
     after: str
     entry: dict[str, Any] | None = None
+    permissions: RulesChange | None = None

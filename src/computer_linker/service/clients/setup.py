@@ -18,7 +18,7 @@ from computer_linker.service.client_setup import (
 from computer_linker.service.clients.catalog import known_clients
 from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import Client, Connection, Http, Stdio, User
-from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_in
+from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_rules, plan_setup, present_in
 from computer_linker.transports.mcp.profiles import HEADER_SURFACE
 
 SPLIT_SURFACE = "split"
@@ -56,27 +56,40 @@ def set_up(client: Client, user: User, connection: Connection, *, write: bool) -
     entry = client.entry(_with_its_tools(client, connection))
     signs_in = isinstance(connection, Http) and connection.signs_in
     details = {"entry": entry, "after": f"{client.sign_in} {_APPROVE}" if signs_in else client.after}
-    return _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write) | details
+    rules = None if client.rules is None else plan_rules(client.rules, user, present=True)
+    return _done(client, plan_setup(client, user, entry), rules, _secret_of(connection), write=write) | details
 
 
 def remove(client: Client, user: User, *, write: bool) -> dict[str, Any]:
     """Remove our entry."""
-    return _done(client, plan_removal(client, user), None, write=write)
+    rules = None if client.rules is None else plan_rules(client.rules, user, present=False)
+    return _done(client, plan_removal(client, user), rules, None, write=write)
 
 
-def _done(client: Client, change: Change, secret: str | None, *, write: bool) -> dict[str, Any]:
-    diff = change.diff(hide=secret)
-    backup = make(change) if write else None
-    return {
+def _done(client: Client, change: Change, rules: Change | None, secret: str | None, *, write: bool) -> dict[str, Any]:
+    """The planned changes, made on request: the rules first, for an entry without them would ask."""
+    planned = [change] if rules is None else [change, rules]
+    diff = "\n".join(filter(None, (each.diff(hide=secret) for each in planned)))
+    backups = [make(each) if write else None for each in reversed(planned)]
+    needed = any(each.is_needed for each in planned)
+    done = {
         "client": client.name,
         "title": client.title,
         "file": str(change.file),
-        "needed": change.is_needed,
-        "written": write and change.is_needed,
-        "backup": None if backup is None else str(backup),
+        "needed": needed,
+        "written": write and needed,
+        "backup": _named(backups[-1]),
         "diff": diff,
         "after": client.after,
     }
+    if rules is not None and client.rules is not None:
+        rows = {"file": str(rules.file), "rules": list(client.rules.allow), "backup": _named(backups[0])}
+        done["permissions"] = rows
+    return done
+
+
+def _named(backup: Path | None) -> str | None:
+    return None if backup is None else str(backup)
 
 
 def _found(client: Client, user: User) -> dict[str, Any]:

@@ -257,6 +257,8 @@ class HttpServer:
     ) -> None:
         try:
             await self.mcp.serve(scope, receive, send, headers, who)
+            if scope["method"] == "DELETE":
+                self._dispatcher.sessions.left(who)
         except NeedsGrant as lacking:
             wanted = scopes_to_request(who.grants or frozenset(), lacking.capability)
             challenge = bearer_challenge(base, error="insufficient_scope", scope=wanted)

@@ -23,6 +23,7 @@ from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import call_form
 from computer_linker.registry.text import PLAIN, Text
 from computer_linker.transports.mcp.dialog import KEY, answer_of
+from computer_linker.transports.mcp.list_changes import ListChanges
 from computer_linker.transports.mcp.profiles import Profile, Render
 from computer_linker.transports.mcp.schemas import (
     HISTORY_INPUT,
@@ -72,6 +73,11 @@ class Tools:
         self.always_structured: set[str] = set()
         """Tools with an output schema: clients refuse their results without structured content."""
         self._build()
+
+    @property
+    def list_changes(self) -> ListChanges:
+        """What tells clients of outdated lists."""
+        return self._dispatcher.services.use(ListChanges)
 
     def has(self, name: str) -> bool:
         return name in self._run
