@@ -60,9 +60,10 @@ _CALLS = {
 def namespace_filter(*, namespaces: bool, unix_sockets: bool, other_sockets: bool) -> bytes:
     """A program for a finished sandbox, which refuses what is false here; empty where the machine is unknown.
 
-    `namespaces`: new user namespaces, and snapshots of the disk. A closed name is held by a mount, and only in the mount namespace that has it. With a user
-    namespace of its own a command could detach its root as a whole, and rename what was closed through a descriptor it kept.
-    The C library starts threads and programs by `clone` where there is no `clone3`, whose flags no filter can read.
+    `namespaces`: new user namespaces, and snapshots of the disk. A closed name is held by a mount, and only in the mount
+    namespace that has it. With a user namespace of its own a command could detach its root as a whole, and rename what was
+    closed through a descriptor it kept. The C library starts threads and programs by `clone` where there is no `clone3`,
+    whose flags no filter can read.
     `other_sockets`: sockets that no network namespace separates.
     """
     known = _CALLS.get(platform.machine(), ())
