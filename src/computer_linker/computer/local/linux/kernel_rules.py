@@ -41,7 +41,7 @@ def compiled(rules: KernelRules) -> dict[str, Any] | None:
 def program_filter(rules: KernelRules, abi: int | None = None) -> bytes:
     """The seccomp program that a sandbox program applies once its own namespaces exist; `abi` is Landlock's version."""
     abi = landlock_abi() if abi is None else abi
-    # In the machine's own network namespace only Landlock separates abstract sockets: those of other commands, and of the session.
+    # In the machine's own network namespace only Landlock separates abstract sockets, those of the session among them.
     is_open = rules.confine_signals and not rules.confine_sockets and abi < _SCOPED
     program = namespace_filter(
         namespaces=not rules.confine_namespaces,
