@@ -88,7 +88,8 @@ class ServiceIntrospection:
             tunnels = self.tunnels or self._app.services.use(TunnelManager)
             exposure["tunnelTools"] = [one.name for one in tunnels.report().providers if one.available]
             if self.tunnels is not None:
-                exposure["tunnel"] = self.tunnels.shown()
+                tunnel = self.tunnels.shown()
+                exposure["tunnel"] = None if tunnel is None else tunnel.to_wire()
 
     def _hide_home(self, answer: dict[str, Any]) -> None:
         """Where the state folder is does not concern a client with grants of its own."""
