@@ -31,6 +31,7 @@ class Catalogue:
         self._found: list[str] = []
         self._missing: dict[str, str] = {}
         self._known_until = 0.0
+        self._is_loaded = False
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -38,9 +39,16 @@ class Catalogue:
 
     async def warm(self) -> None:
         """Build everything ahead of the first question."""
+        await self.load()
         await self.described(self._catalog.operations.values())
         for op in self._catalog.operations.values():
             self.signature(op)
+
+    async def load(self) -> None:
+        """Import every operation, in a thread where that is still to be done."""
+        if not self._is_loaded:
+            await asyncio.to_thread(len, self._catalog.operations)
+            self._is_loaded = True
 
     async def described(self, operations: Iterable[Operation]) -> list[dict[str, Any]]:
         """What a client needs to know of each, so that it hardcodes nothing."""

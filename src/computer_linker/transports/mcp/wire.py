@@ -84,11 +84,15 @@ class Wire:
     def _go_on(self, begun: Begun) -> None:
         for line in begun.answered.split(b"\n")[:-1]:
             with suppress(NotJson, InvalidRequest):
-                self._fast_path.answer(read_json(line), self._negotiated)
-        if begun.digest not in (0, crc32(self._fast_path.listed(self._negotiated))):
-            self._subscriptions.tools_outdated(is_modern=self._negotiated.era == "modern")
+                self._fast_path.note(read_json(line), self._negotiated)
+        if begun.digest:
+            self._fast_path.tools.list_changes.when_tools_are_known(lambda: self._compare(begun.digest))
         if begun.waiting:
             self._received(begun.waiting)
+
+    def _compare(self, digest: int) -> None:
+        if digest != crc32(self._fast_path.listed(self._negotiated)):
+            self._subscriptions.tools_outdated(is_modern=self._negotiated.era == "modern")
 
     def _outdated(self) -> None:
         self._subscriptions.resources_changed(is_modern=self._negotiated.era != "handshake")
