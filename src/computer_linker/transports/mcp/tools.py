@@ -313,6 +313,8 @@ def check_arguments(arguments: Any) -> dict[str, Any]:
     return arguments
 
 
+_SHOWN: dict[str, str] = {}
+"""Descriptions of operations as text, which are constant."""
 _META_SIZE = "anthropic/maxResultSizeChars"
 _RUNS_ANY = frozenset({"computer_operation", "computer_observe"})
 _INSTANT_PARTS = frozenset({"identity", "platform", "service", "policy", "exposure"})
@@ -332,17 +334,21 @@ def _scopes_shown(scopes: Any) -> str:
 
 def _operations_shown(operations: Any) -> str:
     """Each operation with its signature, its purpose, what its fields mean, and an example."""
-    lines: list[str] = []
     for op in operations:
-        lines += [op["signature"], op["summary"]]
-        for part in ("input", "options"):
-            fields = fields_of(op[part]).items()
-            lines += [
-                f"{part}.{name}: {type_name(field)}. {field.get('description', '')}".rstrip() for name, field in fields
-            ]
-        request = {name: value for name, value in op["example"].items() if name != "title"}
-        lines += [f"example: {to_json({'op': op['name'], **request}).decode()}", ""]
-    return "\n".join(lines)
+        if op["name"] not in _SHOWN:
+            _SHOWN[op["name"]] = _operation_shown(op)
+    return "\n".join(_SHOWN[op["name"]] for op in operations)
+
+
+def _operation_shown(op: dict[str, Any]) -> str:
+    lines = [op["signature"], op["summary"]]
+    for part in ("input", "options"):
+        fields = fields_of(op[part]).items()
+        lines += [
+            f"{part}.{name}: {type_name(field)}. {field.get('description', '')}".rstrip() for name, field in fields
+        ]
+    request = {name: value for name, value in op["example"].items() if name != "title"}
+    return "\n".join([*lines, f"example: {to_json({'op': op['name'], **request}).decode()}", ""])
 
 
 def _signatures_shown(signatures: Any) -> str:
