@@ -63,11 +63,11 @@ def fit(text: bytes, cut: int, how_to_go_on: Callable[[int], str], most_lines: i
     note = how_to_go_on(len(text)).encode()
     room = max(0, cut - len(note) - 80)
     head = _to_line_end(text[: room * 3 // 4].decode("utf-8", "ignore").encode())
+    if most_lines is not None:
+        head = b"".join(head.splitlines(keepends=True)[: (most_lines - 4) * 3 // 4])
     tail = _from_line_start(text[max(len(head), len(text) - room // 4) :].decode("utf-8", "ignore").encode())
     if most_lines is not None:
-        lines = most_lines - 4
-        head = b"".join(head.splitlines(keepends=True)[: lines * 3 // 4])
-        tail = b"".join(tail.splitlines(keepends=True)[-(lines // 4) :])
+        tail = b"".join(tail.splitlines(keepends=True)[-((most_lines - 4) // 4) :])
     left_out = len(text) - len(head) - len(tail)
     middle = f"\n[{left_out} bytes left out. {how_to_go_on(len(head))}]\n"
     return head + middle.encode() + tail
