@@ -2,7 +2,6 @@
 
 import os
 import platform
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,14 +27,13 @@ def known_clients() -> dict[str, Client]:
     return {client.name: client for client in sorted(_CLIENTS, key=lambda client: client.name)}
 
 
-def this_user(environment: Mapping[str, str] | None = None) -> User:
+def this_user() -> User:
     """The person who runs this command."""
-    given = os.environ if environment is None else environment
     named = platform.system().lower()
     system: Literal["linux", "darwin", "windows"] = (
         "darwin" if named == "darwin" else "windows" if named == "windows" else "linux"
     )
-    return User(Path(os.path.expanduser("~")), given, system)  # noqa: PTH111  # as home.py does it
+    return User(Path(os.path.expanduser("~")), os.environ, system)  # noqa: PTH111  # as home.py does it
 
 
 def _claude_desktop_entry(connection: Connection) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Reply
+from computer_linker.model.network import shown_network
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import may_ask, missing_capabilities, sees_scope
 from computer_linker.providers.kept_results import KeptResults
@@ -326,7 +327,7 @@ def _scopes_shown(scopes: Any) -> str:
     for scope in scopes:
         policy = scope["capabilityPolicy"]
         boundary = policy["boundary"].get("commands")
-        facts = [f"network {'yes' if policy['network'] else 'no'}", f"confirm {policy['confirm']}"]
+        facts = [f"network {shown_network(policy['network'])}", f"confirm {policy['confirm']}"]
         facts += [f"commands: {boundary}"] if boundary else []
         lines.append(f"scope {scope['id']} ({scope['type']}): {' '.join(scope['capabilities'])}; {'; '.join(facts)}")
     return "\n".join(lines)

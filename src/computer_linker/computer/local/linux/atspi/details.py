@@ -72,7 +72,6 @@ def place(
     elements: Sequence[Element],
     extents: dict[ElementId, Extents],
     placements: dict[ElementId, Placement],
-    app: Application,
 ) -> None:
     """Give each element its desktop rectangle; parents come before children in `elements`."""
     inherited: dict[ElementId, Placement] = {}

@@ -149,7 +149,7 @@ class AtspiAccessibility:
             upwards = [root, *await self._climb(wire, app, root.id)]
             theirs = await query_extents(wire, upwards, 2.0)
             placements.setdefault(root.id, await self._places.nearest(app, upwards, theirs))
-        place(elements, extents, placements, app)
+        place(elements, extents, placements)
 
     async def _valued(self, wire: Wire, elements: list[Element], showing: list[Element], reading: Reading) -> None:
         names = {one.id: one.name for one in elements if one.name}
@@ -178,7 +178,7 @@ class AtspiAccessibility:
         found = await self._climb(wire, app, element_id)
         extents = await query_extents(wire, found, 2.0)
         top_down = list(reversed(found))
-        place(top_down, extents, await self._places.placements(app, top_down, extents), app)
+        place(top_down, extents, await self._places.placements(app, top_down, extents))
         return found
 
     async def _climb(self, wire: Wire, app: Application, at: ElementId) -> list[Element]:
