@@ -115,7 +115,7 @@ class FastPath(Opening):
         self.is_modern(message.get("params"), negotiated)
 
     def note(self, message: dict[str, Any], negotiated: Negotiated) -> None:
-        """Note what an opening request says of the client; it was answered elsewhere."""
+        """Note the client of an opening request that was answered elsewhere."""
         if message.get("method") == "initialize":
             self.answer(message, negotiated)
         else:

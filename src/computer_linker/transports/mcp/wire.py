@@ -7,6 +7,7 @@ client takes (see the decision record on the fast path).
 import asyncio
 import logging
 import os
+import select
 from binascii import crc32
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -132,9 +133,8 @@ class Wire:
         self._pending += data
         if b"\n" not in data:
             if len(self._pending) > MAX_LINE:
-                self._error(
-                    first_id_of(bytes(self._pending)), INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes."
-                )
+                first = first_id_of(bytes(self._pending))
+                self._error(first, INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes.")
                 self._close()
             return
         *lines, rest = bytes(self._pending).split(b"\n")
@@ -384,8 +384,6 @@ class Wire:
         self._stop_sending()
 
     def _out_is_open(self) -> bool:
-        import select
-
         poller = select.poll()
         poller.register(self._write_fd, 0)
         return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
