@@ -228,6 +228,13 @@ class Approvals:
         self._announce()
         return 0
 
+    def drop_of(self, principal: str) -> None:
+        """Drop what a principal asked for, and end the calls that wait for it: its credential is another one by now."""
+        self.ledger.forget_principal(principal)
+        for waiting in [one for asked, one in self._waiting.items() if self.ledger.find(asked) is None]:
+            waiting.answered.set()
+        self._announce()
+
     def left(self, who: Principal) -> None:
         """Drop the requests of a conversation that is over: an answer could reach no one any more."""
         if self.ledger.forget_conversation(who.bound):

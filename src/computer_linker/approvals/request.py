@@ -40,6 +40,8 @@ class Preview:
     """The program and its arguments, where it runs one."""
     paths: tuple[str, ...] = ()
     """The paths it changes, or the folder it works in."""
+    links: tuple[str, ...] = ()
+    """Symbolic links on these paths: what it changes lies elsewhere, so it is of no shape."""
     application: str = ""
     """The application whose window it acts on."""
     steps: "tuple[ApprovalRequest | None, ...]" = ()
@@ -150,6 +152,7 @@ def check_unchanged(asked: ApprovalRequest, now: Preview | None) -> None:
             f"What {asked.op} is for could not be looked at, so nothing was done. {fault.message}", changed=[]
         )
     changed = sorted(name for name in {*was.holds, *is_now.holds} if was.holds.get(name) != is_now.holds.get(name))
+    changed += sorted({*was.links} ^ {*is_now.links})
     if changed:
         raise Conflict(
             f"What {asked.op} is for is no longer what the person was shown ({', '.join(changed[:3])}), so nothing was done. "
