@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 # The keys of test machines never go to the keyring of the person who runs the tests.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 
-from support.long_tests import TESTS, fits, long_patterns
+from support.long_tests import COLLECTED, TESTS, fitting, long_patterns
 from support.road import Road
 
 # How fast examples are made and tried depends on the machine, and says nothing of the code.
@@ -39,12 +39,16 @@ _SLOW_FILES = (
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the long tests, and begin with slow files, so that no worker is left with one of them at the end."""
-    patterns = long_patterns()
+    long = fitting(long_patterns())
     for item in items:
-        if any(fits(name_of(item), pattern) for pattern in patterns):
+        if long.match(name_of(item)):
             item.add_marker(pytest.mark.long)
+    config.stash[COLLECTED] = [
+        (name_of(item), min({mark.name for mark in item.iter_markers()} & {"long", "soak"}, default="short"))
+        for item in items
+    ]
 
     def rank(item: pytest.Item) -> int:
         name = name_of(item)

@@ -26,7 +26,7 @@ WELCOME = b"computer-linker/2 welcome"
 REFUSED = b"computer-linker/2 refused "
 CHOICE_VARIABLES = ("COMPUTER_LINKER_RENDER", "COMPUTER_LINKER_MCP_TOOL_SURFACE", "LOCALPORT_MCP_TOOL_SURFACE")
 """Variables of one client's environment that concern its connection alone."""
-_CHOICES = ((b"render", CHOICE_VARIABLES[:1]), (b"surface", CHOICE_VARIABLES[1:]))
+_CHOICES = (("render", CHOICE_VARIABLES[:1]), ("surface", CHOICE_VARIABLES[1:]))
 _KEY_BYTES = 32
 _MAX_LINE = 512
 
@@ -44,6 +44,11 @@ def enter(home: str, greeting: bytes, fds: tuple[int, ...] = (), within_s: float
     """
     link = connect(home)
     link.settimeout(within_s)
+    return greet(link, home, greeting, fds)
+
+
+def greet(link: socket, home: str, greeting: bytes, fds: tuple[int, ...] = ()) -> socket:
+    """Authenticate on a connection, which is closed on failure. Raises as `enter` does."""
     try:
         challenge = _line(link)
         if challenge.startswith(CHALLENGE):
@@ -58,19 +63,26 @@ def enter(home: str, greeting: bytes, fds: tuple[int, ...] = (), within_s: float
     return link
 
 
-def greeting_with(name: bytes, environment: dict[str, str]) -> bytes:
-    """The greeting, and what the client's environment chose: its rendering and its tools."""
+def chosen(environment: dict[str, str]) -> dict[str, str]:
+    """What a client's environment chose for its connection: its rendering and its tools."""
+    found = {}
     for word, variables in _CHOICES:
         value = next((environment[variable] for variable in variables if environment.get(variable)), "")
-        if value.isalpha() and len(value) <= 20:
-            name += b" " + word + b"=" + value.encode("ascii", "ignore")
-    return name
+        if value.isascii() and value.isalpha() and len(value) <= 20:
+            found[word] = value
+    return found
 
 
-def read_greeting(greeting: bytes) -> tuple[bytes, list[bytes]]:
+def greeting_with(name: bytes, choices: dict[str, str]) -> bytes:
+    """The greeting, and the choices after it."""
+    return name + "".join(f" {word}={value}" for word, value in choices.items()).encode()
+
+
+def read_greeting(greeting: bytes) -> tuple[bytes, dict[str, str]]:
     """The name of a greeting, and the choices after it."""
-    parts = greeting.split(b" ")
-    return b" ".join(parts[:2]), parts[2:]
+    parts = greeting.decode("latin-1").split(" ")
+    choices = dict(part.split("=", 1) for part in parts[2:] if "=" in part)
+    return " ".join(parts[:2]).encode(), choices
 
 
 def proof(key: bytes, challenge: bytes, greeting: bytes) -> bytes:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from computer_linker.cli.app import main
+from computer_linker.cli.app import build, main
 from computer_linker.config.load import load
 
 
@@ -76,6 +77,13 @@ def test_the_first_help_is_short_and_the_whole_one_is_not(shell: Shell) -> None:
 def test_a_command_line_that_cannot_be_understood_ends_with_2(shell: Shell, words: list[str]) -> None:
     shell("setup", shell.folder)
     shell.refused(*words, code=2)
+
+
+def test_each_command_is_there_when_only_its_first_word_is_loaded() -> None:
+    whole: Any = typer.main.get_command(build(everything=True))
+    for name, command in whole.commands.items():
+        alone: Any = typer.main.get_command(build(everything=False, first=name))
+        assert sorted(getattr(alone.commands[name], "commands", {})) == sorted(getattr(command, "commands", {})), name
 
 
 @pytest.mark.parametrize("group", ["scope", "client", "config", "token", "process", "screen", "sandbox", "peer"])

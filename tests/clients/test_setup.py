@@ -83,6 +83,7 @@ def test_every_client_is_written_read_back_and_removed(run: Run, user: Path) -> 
     for name, place in FILES.items():
         assert run("remove", name)[0] == 0
         assert not (user / place).exists(), "a file that says nothing any more goes too"
+    assert not (user / ".claude" / "settings.json").exists()
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "claude-desktop"])
@@ -93,6 +94,36 @@ def test_a_client_that_is_to_sign_in_is_told_how(run: Run, user: Path, name: str
     assert with_token["after"] == json.loads(run("setup", name, "--json")[1])["after"] == known_clients()[name].after
     write_config(user / ".computer-linker", user.parent / "root", token=None, port=3939)
     assert "owner token" not in json.loads(run("setup", name, "--over", "http", "--json")[1])["after"]
+
+
+OBSERVING = [
+    f"mcp__computer-linker__{tool}" for tool in ("get_computer_info", "get_operation_history", "computer_observe")
+]
+
+
+def test_claude_code_gets_the_rules_for_reads_beside_its_own(run: Run, user: Path) -> None:
+    settings = user / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    own: dict[str, Any] = {"permissions": {"allow": ["Bash(ls)"], "deny": ["Read(./.env)"]}, "model": "opus"}
+    settings.write_text(json.dumps(own, indent=2))
+    before = settings.read_text()
+    code, shown, said = run("setup", "claude", "--write")
+    assert code == 0 and all(rule in shown for rule in OBSERVING), shown
+    assert parsed(settings) == {**own, "permissions": {**own["permissions"], "allow": ["Bash(ls)", *OBSERVING]}}
+    assert str(settings) in said, "where the file as it was is"
+    assert json.loads(run("setup", "claude", "--write", "--json")[1])["written"] is False
+    assert run("remove", "claude")[0] == 0
+    assert parsed(settings) == json.loads(before)
+
+
+def test_rules_that_cannot_be_written_leave_both_files_as_they_are(run: Run, user: Path) -> None:
+    settings = user / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"allow": "all"}}')
+    code, _, said = run("setup", "claude", "--write")
+    assert code == 1 and "permissions.allow" in said
+    assert settings.read_text() == '{"permissions": {"allow": "all"}}'
+    assert not (user / FILES["claude"]).exists()
 
 
 def test_without_write_nothing_is_written(run: Run, user: Path) -> None:

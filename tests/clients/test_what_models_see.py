@@ -226,34 +226,31 @@ def test_codex_reads_unasked_when_connected_by_the_readme_s_line(service: Servic
         line = readme_line("codex")
         where = ["--env", f"COMPUTER_LINKER_HOME={service.home}"]
         run(user, [program, *line[:3], *where, *line[3:]], **env)
-        settings = (user / ".codex" / "config.toml").read_text()
-        # Codex begins a turn without a server that is still starting, unless it is required.
-        (user / ".codex" / "config.toml").write_text(
-            settings.replace("[mcp_servers.computer-linker]\n", "[mcp_servers.computer-linker]\nrequired = true\n")
-        )
         run(user, [program, "exec", "--json", "--skip-git-repo-check", "Go."], **env)
         answers = codex_received(model)
     assert "Prices with and without tax." in answers[0]
     assert not (service.root / "made.txt").exists(), answers[1]
 
 
-def test_claude_code_reads_with_the_observing_tool_allowed_and_nothing_else(service: Service, user: Path) -> None:
-    """Claude Code asks about every tool that no rule allows, also a read-only one: one rule allows all reads and no change."""
+def test_claude_code_reads_unasked_when_connected_by_the_readme_s_line(service: Service, user: Path) -> None:
+    """The line writes the rules that Claude Code needs; nothing is allowed on its command line."""
     program = str(node.needed(node.claude))
-    read = {"call": f"mcp__computer-linker__{OBSERVE}", "args": op("file.read", "README.md")}
-    write = {
-        "call": f"mcp__computer-linker__{CHANGE}", "args": op("file.write", "made.txt", input={"content": "x"}),
-    }  # fmt: skip
-    line = readme_line("claude")
-    run(user, [program, *line[:3], "-e", f"COMPUTER_LINKER_HOME={service.home}", *line[3:]])
-    with messages_model(read, write, {"say": "done"}) as model:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    found = re.search(r"\| Claude Code \| `computer-linker ([^`]*)` \|", readme)
+    assert found is not None
+    run(user, [*PROGRAM, *found.group(1).split()], COMPUTER_LINKER_HOME=str(service.home))
+    called = [INFO, OBSERVE, CHANGE]
+    args = [{}, op("file.read", "README.md"), op("file.write", "made.txt", input={"content": "x"})]
+    steps = [{"call": f"mcp__computer-linker__{name}", "args": given} for name, given in zip(called, args, strict=True)]
+    with messages_model(*steps, {"say": "done"}) as model:
         run(
-            user, [program, "-p", "Go.", "--allowedTools", f"mcp__computer-linker__{OBSERVE}"], ANTHROPIC_BASE_URL=f"http://127.0.0.1:{model.port}",
+            user, [program, "-p", "Go."], ANTHROPIC_BASE_URL=f"http://127.0.0.1:{model.port}",
             ANTHROPIC_API_KEY="scripted", DISABLE_AUTOUPDATER="1", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
         )  # fmt: skip
         answers = claude_received(model)
-    assert "Prices with and without tax." in answers[0], answers
-    assert not (service.root / "made.txt").exists(), answers[1]
+    assert "scope app" in answers[0], answers
+    assert "Prices with and without tax." in answers[1], answers
+    assert not (service.root / "made.txt").exists(), answers[2]
 
 
 def text_of(output: Any) -> str:

@@ -1,7 +1,6 @@
 """file.copy through a hub: streamed in bounded memory, whole or absent whatever happens to machine, hub or server."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.envelope import Reply
 from computer_linker.transports.peer.identity import own_identity
 from support.fleet import Fleet, Machine, until
+from support.noise import noise
 
 pytestmark = pytest.mark.anyio
 SIZE = 9_000_000 + 17
@@ -47,7 +47,7 @@ def left(machine: Machine) -> list[str]:
 @pytest.mark.parametrize("size", [0, 1, (1 << 20) + 1, SIZE])
 async def test_a_file_goes_there_and_comes_back_as_it_was(fleet: Fleet, size: int) -> None:
     laptop = await fleet.add("laptop")
-    content = os.urandom(size)
+    content = noise(size)
     (fleet.hub_road.root / "a.bin").write_bytes(content)
     sent = await push(fleet, "a.bin", "in/b.bin", createParents=True)
     assert (sent["ok"], sent.get("effect")) == (True, "confirmed"), sent
@@ -121,7 +121,7 @@ async def test_both_histories_tell_of_the_copy(fleet: Fleet) -> None:
 
 async def test_never_more_is_under_way_than_the_taker_has_room_for(fleet: Fleet) -> None:
     laptop = await fleet.add("laptop")
-    (fleet.hub_road.root / "big").write_bytes(os.urandom(SIZE * 3))
+    (fleet.hub_road.root / "big").write_bytes(noise(SIZE * 3))
     async with fleet.wiretap("cl.v1.flow.>") as (_, heard):
         assert (await push(fleet, "big", "big"))["ok"]
         said = [msgpack.unpackb(msgpack.unpackb(message.data)[3]) for message in heard]
@@ -140,7 +140,7 @@ async def test_never_more_is_under_way_than_the_taker_has_room_for(fleet: Fleet)
 async def half_way(fleet: Fleet, laptop: Machine, way: Any) -> AsyncIterator["asyncio.Future[dict[str, Any]]"]:
     """A copy of a large file, of which some pieces are on their way."""
     source = fleet.hub_road.root if way is push else laptop.root
-    (source / "big").write_bytes(os.urandom(SIZE * 3))
+    (source / "big").write_bytes(noise(SIZE * 3))
     async with fleet.wiretap("cl.v1.flow.>") as (_, heard):
         copying = asyncio.ensure_future(way(fleet, "big", "copy"))
         await until(lambda: len(heard) > 8)
@@ -169,7 +169,7 @@ async def test_a_copy_goes_on_after_the_server_was_killed_in_the_middle(fleet: F
 async def test_copies_over_a_server_that_stays_away_leave_nothing(fleet: Fleet) -> None:
     laptop, desk = await fleet.add("laptop"), await fleet.add("desk")
     for root in (fleet.hub_road.root, desk.root):
-        (root / "big").write_bytes(os.urandom(SIZE * 6))
+        (root / "big").write_bytes(noise(SIZE * 6))
     async with fleet.wiretap("cl.v1.flow.>") as (_, heard):
         copying = asyncio.gather(push(fleet, "big", "copy"), pull(fleet, "big", "copy", "desk/app"))
         for machine in (laptop, desk):
@@ -206,7 +206,7 @@ async def test_a_copy_that_is_cancelled_leaves_nothing(fleet: Fleet, way: Any) -
 
 async def test_what_others_say_on_a_stream_changes_nothing(fleet: Fleet, tmp_path: Path) -> None:
     laptop = await fleet.add("laptop")
-    content = os.urandom(SIZE)
+    content = noise(SIZE)
     (fleet.hub_road.root / "big").write_bytes(content)
     (tmp_path / "stranger").mkdir(mode=0o700)
     stranger = Signer(own_identity(tmp_path / "stranger", "hub-id"))

@@ -1,13 +1,11 @@
 """Calls and answers of any size a client can use pass through a server with small messages; larger ones are refused."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from computer_linker.computer.facets.screen import Pixmap
-from computer_linker.computer.simulated.computer import SimulatedComputer
-from computer_linker.computer.simulated.see import SimulatedScreen
+from computer_linker.computer.simulated.computer import SimulatedComputer, SimulatedScreen
 from computer_linker.computer.simulated.world import World, one_display
 from computer_linker.fleet import subjects
 from computer_linker.fleet.large import MAX_REQUEST
@@ -18,6 +16,7 @@ from computer_linker.fleet.settings import AllowedHub
 from computer_linker.model.envelope import Attachment, Reply
 from computer_linker.model.geometry import Rect
 from support.fleet import Fleet
+from support.noise import noise
 from support.road import LOCAL
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +27,7 @@ class Noise(SimulatedScreen):
 
     async def capture(self, area: Rect | None = None, *, cursor: bool = False) -> Pixmap:
         whole = self._world.displays[0].bounds
-        return Pixmap(whole.width, whole.height, whole.width * 4, os.urandom(whole.width * whole.height * 4), whole)
+        return Pixmap(whole.width, whole.height, whole.width * 4, noise(whole.width * whole.height * 4), whole)
 
 
 def noisy(width: int, height: int) -> SimulatedComputer:

@@ -1,7 +1,6 @@
 """Links that break: acts are done once, copies go on where they were, and what cannot be known is said to be unknown."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 from computer_linker.transports.peer.server import PeerServer
 from computer_linker.transports.peer.table import PeerTable
+from support.noise import noise
 from support.pair import Pair, events_of
 from support.proxy import Relay, relay_to
 from support.waiting import until
@@ -70,7 +70,7 @@ async def test_a_host_that_was_started_anew_is_not_asked_to_do_it_again(pair: Pa
 
 @pytest.mark.parametrize("way", ["destinationScope", "sourceScope"])
 async def test_a_copy_goes_on_where_its_connection_broke(pair: Pair, relay: Relay, way: str) -> None:
-    content = os.urandom(SIZE)
+    content = noise(SIZE)
     source, target = (pair.desk, pair.laptop) if way == "destinationScope" else (pair.laptop, pair.desk)
     (source.root / "big.bin").write_bytes(content)
     relay.cut_after = SIZE // 2

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from computer_linker.computer.local.portable.files import LocalFiles
+from support.noise import noise
 from support.pair import Pair
 
 pytestmark = pytest.mark.anyio
@@ -15,7 +16,7 @@ SIZE = 5_000_000 + 17
 
 
 async def test_a_file_is_sent_to_another_computer(pair: Pair) -> None:
-    content = os.urandom(SIZE)
+    content = noise(SIZE)
     (pair.desk.root / "big.bin").write_bytes(content)
     sent = await pair.desk.call(
         "file.copy", "big.bin", input={"destination": "in/big.bin", "destinationScope": "laptop/app"},
@@ -27,7 +28,7 @@ async def test_a_file_is_sent_to_another_computer(pair: Pair) -> None:
 
 
 async def test_a_file_is_fetched_from_another_computer(pair: Pair) -> None:
-    content = os.urandom(SIZE)
+    content = noise(SIZE)
     (pair.laptop.root / "big.bin").write_bytes(content)
     fetched = await pair.desk.call(
         "file.copy", "big.bin", input={"destination": "here.bin", "sourceScope": "laptop/app"}
@@ -38,7 +39,7 @@ async def test_a_file_is_fetched_from_another_computer(pair: Pair) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1])
 async def test_any_length_arrives_exactly(pair: Pair, size: int) -> None:
-    content = os.urandom(size)
+    content = noise(size)
     (pair.desk.root / "a.bin").write_bytes(content)
     assert (await _push(pair, "a.bin", "b.bin"))["ok"]
     assert (pair.laptop.root / "b.bin").read_bytes() == content

@@ -22,6 +22,7 @@ from computer_linker.transports.peer.bulk import MAGIC
 from computer_linker.transports.peer.frames import MAX_ITEM, packed, pieces_of, unpacked
 from computer_linker.transports.peer.identity import pairing_context
 from computer_linker.transports.peer.table import Peer, PeerTable
+from support.noise import noise
 from support.pair import Pair
 from support.raw_link import closed, false_host, raw_link
 from support.road import folder_scope
@@ -193,7 +194,7 @@ async def test_silent_streams_of_strangers_keep_no_copy_out(pair: Pair) -> None:
     try:
         for one in silent:
             one.sendall(MAGIC)
-        (pair.laptop.root / "b.bin").write_bytes(os.urandom(100_000))
+        (pair.laptop.root / "b.bin").write_bytes(noise(100_000))
         with anyio.fail_after(12):
             copied = await pair.desk.call("file.copy", "b.bin", input={"destination": "b", "sourceScope": "laptop/app"})
         assert copied["ok"], copied

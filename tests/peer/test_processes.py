@@ -15,6 +15,7 @@ from computer_linker.computer.facets.processes import Child, Ended, KernelRules,
 from computer_linker.errors import InvalidRequest, LimitExceeded, LinkError, PermissionDenied, ProcessNotFound
 from computer_linker.transports.peer.children import PeerChildren
 from computer_linker.transports.peer.table import PeerTable
+from support.noise import noise
 from support.pair import Pair, events_of, open_pair
 from support.proxy import Relay, relay_to
 from support.road import folder_scope
@@ -208,7 +209,7 @@ async def test_who_closes_the_output_ends_the_program_that_writes_to_it(laptop: 
 async def test_a_cut_link_loses_and_doubles_no_byte(laptop: tuple[Pair, Processes], relay: Relay) -> None:
     pair, _ = laptop
     processes = (await pair.routes.remote_computer("laptop", "app")).processes
-    sent = os.urandom(3_000_000)
+    sent = noise(3_000_000)
     child = await processes.spawn(Launch(("/bin/cat",), {}, stdin="pipe"))
     child.go()
     reading = asyncio.ensure_future(read_all(child.stdout))

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-from support.long_tests import fits, long_patterns
+import pytest
+
+from support.long_tests import COLLECTED, fitting, long_patterns
 
 TESTS = Path(__file__).parents[1]
 FILES = sorted(TESTS.rglob("*.py"))
@@ -49,30 +52,47 @@ def test_a_sleep_without_a_reason_is_found() -> None:
 _LIST = r"""
 import sys
 import pytest
+from support.long_tests import COLLECTED
 
 
 class Listed:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        for item in session.items:
-            kinds = {mark.name for mark in item.iter_markers()} & {"long", "soak"}
-            name = item.nodeid.partition("::")[2]
-            print("@", item.path, min(kinds, default="short"), name, sep="\t")
+        for name, kind in session.config.stash[COLLECTED]:
+            print("@", kind, name, sep="\t")
 
 
 sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:xdist", sys.argv[1]], plugins=[Listed()]))
 """
 
 
-def test_the_short_run_has_every_area_and_the_long_one_what_is_listed() -> None:
-    listed = subprocess.run([sys.executable, "-c", _LIST, str(TESTS)], cwd=TESTS.parent, capture_output=True, text=True)
+def every_test(config: pytest.Config) -> list[tuple[str, str]]:
+    """Each test's name and kind: of this run where it has every file, for to collect them all once more is slow."""
+    collected = config.stash[COLLECTED]
+    if {name.partition("::")[0] for name, _ in collected} >= {
+        str(path.relative_to(TESTS)) for path in FILES if _is_test(path)
+    }:
+        return collected
+    env = {**os.environ, "PYTHONPATH": str(TESTS)}
+    listed = subprocess.run(
+        [sys.executable, "-c", _LIST, str(TESTS)], cwd=TESTS.parent, env=env, capture_output=True, text=True
+    )
     assert listed.returncode == 0, listed.stdout[-2000:]
     lines = [line.split("\t")[1:] for line in listed.stdout.splitlines() if line.startswith("@\t")]
-    every = {Path(file).parent for file, kind, *_ in lines if kind != "soak"}
-    assert every == {Path(file).parent for file, kind, *_ in lines if kind == "short"}
-    counts = Counter(kind for _, kind, *_ in lines)
+    return [(name, kind) for kind, name, *_ in lines]
+
+
+def _is_test(path: Path) -> bool:
+    return path.name.startswith("test_") and "windows" not in path.parts
+
+
+def test_the_short_run_has_every_area_and_the_long_one_what_is_listed(request: pytest.FixtureRequest) -> None:
+    every = every_test(request.config)
+    folders = {Path(name.partition("::")[0]).parent for name, kind in every if kind != "soak"}
+    assert folders == {Path(name.partition("::")[0]).parent for name, kind in every if kind == "short"}
+    counts = Counter(kind for _, kind in every)
     assert counts["short"] >= 3 * counts["long"], "most tests are for every change"
-    long = [f"{Path(file).relative_to(TESTS).as_posix()}::{name}" for file, kind, name, *_ in lines if kind == "long"]
-    assert [pattern for pattern in long_patterns() if not any(fits(name, pattern) for name in long)] == []
+    long = [name for name, kind in every if kind == "long"]
+    assert [pattern for pattern in long_patterns() if not any(map(fitting([pattern]).match, long))] == []
 
 
 def test_nothing_runs_failures_again() -> None:

@@ -8,7 +8,7 @@ import pytest
 from computer_linker.config.load import load
 from computer_linker.config.store import ensure, update
 from computer_linker.errors import ConfigInvalid
-from computer_linker.service.client_setup import client_setup, environment, stdio_lines
+from computer_linker.service.client_setup import client_lines, environment, stdio_lines
 from computer_linker.service.settings import live_config
 from computer_linker.service.setup import SetupChoices, checked_folder, set_up
 
@@ -97,5 +97,5 @@ def test_a_state_folder_with_a_space_is_quoted_in_the_lines() -> None:
 def test_the_set_up_of_clients_keeps_the_token_to_itself(home: Path, folder: Path) -> None:
     config = set_up(home, SetupChoices(folder)).config
     token = config.owner_token or ""
-    assert token not in json.dumps(client_setup(config, home, None))
-    assert token in json.dumps(client_setup(config, home, None, show_token=True))
+    assert token not in client_lines(config, home, None).model_dump_json()
+    assert token in client_lines(config, home, None, show_token=True).model_dump_json()

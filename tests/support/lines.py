@@ -108,6 +108,8 @@ def stdio(home: Path, *, handshake: bool = True, **env: str) -> Iterator[Lines]:
         lines = Lines(process.stdout.fileno(), process.stdin.fileno(), process)
         if handshake:
             lines.initialize()
+            # The shim may have answered the handshake itself; this only a service does.
+            lines.ask("resources/templates/list")
         yield lines
     finally:
         process.stdin.close()

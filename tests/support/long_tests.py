@@ -1,9 +1,14 @@
 """Which tests are long, as tests/long.txt lists them."""
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import translate
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
+COLLECTED = pytest.StashKey[list[tuple[str, str]]]()
+"""Every test that this run found, before some are left out: its name, and short, long or soak."""
 
 
 def long_patterns() -> list[str]:
@@ -12,6 +17,6 @@ def long_patterns() -> list[str]:
     return [line for line in lines if line]
 
 
-def fits(name: str, pattern: str) -> bool:
-    """Whether a test has this name; `*` in the pattern stands for anything, brackets for themselves."""
-    return fnmatchcase(name, pattern.replace("[", "[[]"))
+def fitting(patterns: list[str]) -> "re.Pattern[str]":
+    """Matches the names of tests that one of the patterns has; `*` stands for anything, brackets for themselves."""
+    return re.compile("|".join(translate(pattern.replace("[", "[[]")) for pattern in patterns))

@@ -151,8 +151,8 @@ def test_the_handshake_names_them(service: Service) -> None:
     with stream(service.home, handshake=False) as lines:
         capabilities = lines.initialize()["capabilities"]
     assert capabilities == {
-        "tools": {"listChanged": False},
-        "resources": {"listChanged": False},
+        "tools": {"listChanged": True},
+        "resources": {"listChanged": True},
         "prompts": {"listChanged": False},
         "completions": {},
     }

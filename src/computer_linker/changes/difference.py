@@ -6,7 +6,7 @@ from hashlib import sha256
 from computer_linker.policy.visible_text import escaped
 
 MAX_BYTES = 200_000
-_MAX_LINES = 5000
+MAX_LINES = 5000
 _HEAD, _TAIL = 60, 20
 _WIDTH = 400
 _BUDGET_S = 1.0
@@ -15,11 +15,11 @@ _BUDGET_S = 1.0
 def diff_lines(name: str, before: bytes | None, after: bytes | None, *, until: float | None = None) -> list[str]:
     """Show the change of a file; None is an absent file. After `until` only its digest is shown."""
     head = f"{escaped(name)}: {_size(before)} now, {_size(after)} then"
-    old, new = _text(before), _text(after)
+    old, new = as_text(before), as_text(after)
     if old is None or new is None:
         return [head, f"  was {_digest(before)}", f"  becomes {_digest(after)}"]
     old_lines, new_lines = split_lines(old), split_lines(new)
-    if len(old_lines) > _MAX_LINES or len(new_lines) > _MAX_LINES:
+    if len(old_lines) > MAX_LINES or len(new_lines) > MAX_LINES:
         return [head, f"  too many lines to compare; becomes {_digest(after)}"]
     lines = _difference(old_lines, new_lines, time.monotonic() + _BUDGET_S if until is None else until)
     if lines is None:
@@ -29,7 +29,7 @@ def diff_lines(name: str, before: bytes | None, after: bytes | None, *, until: f
 
 def unified(name: str, before: bytes | None, after: bytes | None, until: float) -> list[str] | None:
     """The change of a text file as a unified diff; None for one that is no text, or takes too long to compare."""
-    old, new = _text(before), _text(after)
+    old, new = as_text(before), as_text(after)
     if old is None or new is None:
         return None
     lines = _difference(split_lines(old), split_lines(new), until)
@@ -90,7 +90,8 @@ def _bounded(lines: list[str]) -> list[str]:
     return [*lines[:_HEAD], f"… {left_out} lines of the difference not shown …", *lines[-_TAIL:]]
 
 
-def _text(data: bytes | None) -> str | None:
+def as_text(data: bytes | None) -> str | None:
+    """The text of a file; None for what is no text, or too large."""
     if data is None:
         return ""
     if len(data) > MAX_BYTES or b"\0" in data:

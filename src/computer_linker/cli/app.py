@@ -4,12 +4,11 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from computer_linker.cli.output import CliError, fail
 from computer_linker.client.socket_client import ServiceUnreachable
-from computer_linker.errors import ConfigInvalid, LinkError
+from computer_linker.errors import ConfigInvalid, InvalidRequest, LinkError
 
 if TYPE_CHECKING:
     import typer
@@ -19,10 +18,12 @@ _COMPLETE = "_COMPUTER_LINKER_COMPLETE"
 
 _FIRST = ("start", "setup", "status", "doctor", "scope", "client")
 """Commands in the short help: those a first run needs."""
-_REST = (
-    "hub", "approvals", "watch", "diagnose", "service", "proof",
-    "serve", "stdio", "op", "history", "process", "self_test", "sandbox", "completion",
-)  # fmt: skip
+_BY_HAND = {
+    "start": "start", "expose": "start", "status": "status", "doctor": "doctor", "client": "client", "hub": "hub",
+    "approvals": "approvals", "watch": "watch", "service": "service", "proof": "proof", "serve": "serve", "stdio": "serve",
+    "op": "op", "history": "history", "process": "process", "self-test": "self_test", "completion": "completion",
+}  # fmt: skip
+"""Commands that are not derived, or not all of them, and the module that adds them."""
 
 _SHORT_HELP = """Controlled use of this computer for any MCP client.
 
@@ -48,6 +49,8 @@ _FULL_HELP = "Controlled use of this computer for any MCP client: every command.
 
 def main(argv: list[str]) -> int:
     """Run one command line; 0 is done, 1 is refused or failed, 2 is a command line that cannot be understood."""
+    if argv == ["--version"]:
+        return _print_version()
     everything = "--help-all" in argv
     arguments = ["--help"] if everything else _present(argv) or ["--help"]
     try:
@@ -59,7 +62,7 @@ def main(argv: list[str]) -> int:
     except LinkError as error:
         problems = error.problems if isinstance(error, ConfigInvalid) else ()
         fail(error.message, str(error.details.get("hint") or ""), [str(problem) for problem in problems])
-        return 1
+        return 2 if isinstance(error, InvalidRequest) else 1
     except BrokenPipeError:
         # The reader closed the pipe (`| head`); this is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -72,6 +75,13 @@ def main(argv: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return _interrupted()
+
+
+def _print_version() -> int:
+    from computer_linker import __version__
+
+    sys.stdout.write(__version__ + "\n")
+    return 0
 
 
 def _present(argv: list[str]) -> list[str]:
@@ -90,7 +100,7 @@ def _interrupted() -> int:
 def build(*, everything: bool, first: str = "") -> "typer.Typer":
     """The command tree; commands beyond the first run are hidden unless all are requested.
 
-    Of the derived commands only that of the `first` word is built if it is one: loading all of them is slow.
+    Only the commands of the `first` word are built if it names some: loading all of them is slow.
     """
     import typer
 
@@ -109,17 +119,14 @@ def build(*, everything: bool, first: str = "") -> "typer.Typer":
         help_all: bool = typer.Option(False, "--help-all", help="Show every command."),
     ) -> None:
         if version:
-            from computer_linker import __version__
+            raise typer.Exit(_print_version())
 
-            sys.stdout.write(__version__ + "\n")
-            raise typer.Exit(0)
-
-    for name in (*_FIRST, *_REST):
-        module = f"computer_linker.cli.{name}"
-        if find_spec(module) is not None:
-            register: Callable[[typer.Typer], None] = import_module(module).register
-            register(app)
-    import_module("computer_linker.cli.owner").register(app, "" if everything else first)
+    derived = import_module("computer_linker.cli.owner")
+    first = "" if everything or not (first in _BY_HAND or derived.modules_of(first)) else first
+    for name in [_BY_HAND[first]] if first in _BY_HAND else [] if first else dict.fromkeys(_BY_HAND.values()):
+        register: Callable[[typer.Typer], None] = import_module(f"computer_linker.cli.{name}").register
+        register(app)
+    derived.register(app, first)
     _hide(app, everything=everything)
     return app
 

@@ -3,17 +3,18 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from computer_linker.cli.output import CliError, note, print_json, say, table
-from computer_linker.cli.places import current_config, running_service, state_home
+from computer_linker.cli.output import CliError, note, print_json, say
+from computer_linker.cli.places import current_config, state_home
+from computer_linker.client.socket_client import running_url
 
 if TYPE_CHECKING:
     from computer_linker.config.schema import Config
-    from computer_linker.service.clients.form import Client
-    from computer_linker.service.clients.setup import Service
+    from computer_linker.service.client_setup import ClientLines
+    from computer_linker.service.clients.setup import ClientChange
 
 
 class Over(StrEnum):
@@ -37,43 +38,14 @@ Name = Annotated[str, typer.Argument(help="A client that `client list` names.")]
 
 
 def register(app: typer.Typer) -> None:
-    """Add `client` and its commands."""
+    """Add `client`, with the commands that are not derived."""
     group = typer.Typer(help="Connect an MCP client, and check that it works.", rich_markup_mode=None)
     app.add_typer(group, name="client", no_args_is_help=True)
-    group.command("list")(_list)
     group.command("setup")(_setup)
     group.command("remove")(_remove)
     group.command("bundle")(_bundle)
     group.command("chatgpt")(_chatgpt)
     group.command("smoke")(_smoke)
-
-
-def _list(as_json: AsJson = False) -> None:
-    """Show which clients are installed, and which have an entry for this service."""
-    from computer_linker.service.clients.catalog import this_user
-    from computer_linker.service.clients.setup import list_clients
-
-    found = list_clients(this_user())
-    if as_json:
-        print_json({"clients": found})
-        return
-    rows = [
-        (
-            client["name"],
-            _standing(client),
-            client["file"],
-            client["problem"] or "",
-        )
-        for client in found
-    ]
-    table(rows, ("client", "", "settings", ""))
-    say("next: computer-linker client setup NAME --write")
-
-
-def _standing(client: dict[str, Any]) -> str:
-    if client["projects"]:
-        return f"connected in {' '.join(client['projects'])}"
-    return "connected" if client["connected"] else "installed" if client["installed"] else "not found"
 
 
 def _setup(
@@ -90,51 +62,38 @@ def _setup(
         return
     if write:
         raise CliError("--write needs the name of a client", "computer-linker client list")
-    from computer_linker.service.client_setup import client_setup
+    from computer_linker.service.client_setup import client_lines
 
     home = state_home()
-    url = (running_service(home) or {}).get("localUrl")
-    answer = client_setup(current_config(home), home, url, show_token=show_token)
+    answer = client_lines(current_config(home), home, running_url(home), show_token=show_token)
     if as_json:
-        print_json(answer)
+        print_json(answer.to_wire())
         return
     _show(answer)
     if details:
-        say(
-            f"\nTools: {' '.join(answer['tools'])}\n\nInstructions to paste into a client:\n\n{answer['agentInstructions']}"
-        )
+        say(f"\nTools: {' '.join(answer.tools)}\n\nInstructions to paste into a client:\n\n{answer.agent_instructions}")
 
 
 def _set_up_one(name: str, over: Over, *, write: bool, show_token: bool, as_json: bool) -> None:
-    from computer_linker.service.clients.catalog import this_user
-    from computer_linker.service.clients.faults import CannotEdit
-    from computer_linker.service.clients.setup import set_up
-
-    client = _client(name)
-    try:
-        if write:
-            answer = _written(name, over, show_token=show_token)
-        else:
-            connection = _service().connection(over.value, with_token=show_token)
-            answer = set_up(client, this_user(), connection, write=False)
-    except CannotEdit as error:
-        raise _left_alone(client, error) from None
-    if as_json:
-        print_json(answer)
-        return
-    _show_change(answer, "has this entry already")
-    if answer["needed"] and not write:
-        note(f"Nothing was written. Write it with: computer-linker client setup {name} --write")
-
-
-def _written(name: str, over: Over, *, show_token: bool) -> dict[str, Any]:
     from computer_linker.cli.owner import ask
     from computer_linker.owner.client.setup import ClientSetupInput, client_setup
-    from computer_linker.service.clients.change import ClientChange
+    from computer_linker.service.clients.catalog import this_user
+    from computer_linker.service.clients.setup import ClientChange, Service, client_named, set_up
 
-    url = (running_service(state_home()) or {}).get("localUrl")
-    given = ClientSetupInput(client=name, over=over.value, local_url=url, with_token=show_token)
-    return ask(client_setup, given, ClientChange).to_wire()
+    if write:
+        given = ClientSetupInput(client=name, over=over.value, with_token=show_token)
+        answer = ask(client_setup, given, ClientChange)
+    else:
+        home = state_home()
+        service = Service(current_config(home), home, running_url(home))
+        client = client_named(name)
+        answer = set_up(client, this_user(), service, over.value, with_token=show_token, write=False)
+    if as_json:
+        print_json(answer.to_wire())
+        return
+    _show_change(answer, "has this entry already")
+    if answer.needed and not write:
+        note(f"Nothing was written. Write it with: computer-linker client setup {name} --write")
 
 
 def _remove(
@@ -146,58 +105,28 @@ def _remove(
     from computer_linker.cli.owner import ask
     from computer_linker.owner.client.remove import ClientRemoveInput, client_remove
     from computer_linker.service.clients.catalog import this_user
-    from computer_linker.service.clients.change import ClientChange
-    from computer_linker.service.clients.faults import CannotEdit
-    from computer_linker.service.clients.setup import remove
+    from computer_linker.service.clients.setup import ClientChange, client_named, remove
 
-    client = _client(name)
-    try:
-        if dry_run:
-            answer = remove(client, this_user(), write=False)
-        else:
-            answer = ask(client_remove, ClientRemoveInput(client=name), ClientChange).to_wire()
-    except CannotEdit as error:
-        raise _left_alone(client, error) from None
+    if dry_run:
+        answer = remove(client_named(name), this_user(), write=False)
+    else:
+        answer = ask(client_remove, ClientRemoveInput(client=name), ClientChange)
     if as_json:
-        print_json(answer)
+        print_json(answer.to_wire())
     else:
         _show_change(answer, "has no entry for this service")
 
 
-def _client(name: str) -> "Client":
-    from computer_linker.service.clients.catalog import known_clients
-
-    known = known_clients()
-    if name not in known:
-        hint = "computer-linker client chatgpt" if name == "chatgpt" else f"one of: {' '.join(known)}"
-        raise CliError(f"there is no client {name[:40]!r} whose settings can be written", hint, exit_code=2)
-    return known[name]
-
-
-def _service() -> "Service":
-    from computer_linker.service.clients.setup import Service
-
-    home = state_home()
-    return Service(current_config(home), home, (running_service(home) or {}).get("localUrl"))
-
-
-def _left_alone(client: "Client", error: Exception) -> CliError:
-    from computer_linker.service.clients.catalog import this_user
-
-    return CliError(
-        f"{client.file(this_user())} was left as it is: {error}", "computer-linker client setup prints the lines"
-    )
-
-
-def _show_change(answer: dict[str, Any], nothing: str) -> None:
-    if not answer["needed"]:
-        say(f"{answer['file']} {nothing}.")
+def _show_change(answer: "ClientChange", nothing: str) -> None:
+    if not answer.needed:
+        say(f"{answer.file} {nothing}.")
         return
-    say(answer["diff"])
-    if answer["written"]:
-        if answer["backup"]:
-            note(f"The file as it was: {answer['backup']}")
-        note(answer["after"])
+    say(answer.diff)
+    if answer.written:
+        for changed in (answer, answer.permissions):
+            if changed is not None and changed.backup is not None:
+                note(f"The file as it was: {changed.backup}")
+        note(answer.after)
 
 
 def _bundle(
@@ -234,36 +163,38 @@ def _chatgpt(
         _say_public_url(config, tunnel_id, as_json=as_json)
         return
     if as_json or what is ForChatGpt.manifest:
-        print_json(answer)
+        print_json(answer.to_wire())
         return
-    for label, value in answer["fields"].items():
+    for label, value in answer.fields.items():
         say(f"{label}: {value}")
-    for sentence in answer["notes"]:
+    for sentence in answer.notes:
         say(sentence)
 
 
 def _say_public_url(config: "Config", tunnel_id: str | None, *, as_json: bool) -> None:
-    if config.public_base_url is None and tunnel_id is None:
+    from computer_linker.service.client_setup import public_address
+
+    url = public_address(config)
+    if url is None and tunnel_id is None:
         raise CliError("there is no public address", "computer-linker start --tunnel cloudflare")
-    url = f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url is not None else None
     if as_json:
         print_json({"url": url, "tunnelId": tunnel_id})
     else:
         say(url or str(tunnel_id))
 
 
-def _show(answer: dict[str, Any]) -> None:
+def _show(answer: "ClientLines") -> None:
     say("Over stdio (no token needed; the service starts by itself):")
-    for name, line in answer["stdio"]["lines"].items():
+    for name, line in answer.stdio.lines.items():
         say(f"  {name}: {line}")
-    for name in ("cursor", "vscode"):
-        say(f"  {name}: put into {answer[name]['file']}: {json.dumps(answer[name]['content'])}")
-    http = answer["http"]
-    say(f"Over HTTP ({'running' if http['running'] else 'start it with: computer-linker start'}): {http['localUrl']}")
-    for name, line in http["lines"].items():
+    for name, settings in (("cursor", answer.cursor), ("vscode", answer.vscode)):
+        say(f"  {name}: put into {settings.file}: {json.dumps(settings.content)}")
+    http = answer.http
+    say(f"Over HTTP ({'running' if http.running else 'start it with: computer-linker start'}): {http.local_url}")
+    for name, line in http.lines.items():
         say(f"  {name}: {line}")
     say("To write a client's settings for it: computer-linker client setup NAME --write")
-    say(f"First prompt: {answer['firstPrompt']}")
+    say(f"First prompt: {answer.first_prompt}")
 
 
 def _smoke(
@@ -276,15 +207,16 @@ def _smoke(
     """Connect as a client would, and make one read-only call in each folder scope."""
     from computer_linker.cli.self_test import answer_with, smoke
     from computer_linker.cli.smoke_http import smoke_http
-    from computer_linker.service.client_setup import local_address
+    from computer_linker.service.client_setup import local_address, public_address
 
     home = state_home()
     config = current_config(home)
     if public:
-        if config.public_base_url is None:
+        address = public_address(config)
+        if address is None:
             raise CliError("there is no public address", "computer-linker config set publicBaseUrl https://...")
-        answer_with(smoke_http(f"{config.public_base_url.rstrip('/')}/mcp", config, is_public=True), as_json=as_json)
+        answer_with(smoke_http(address, config, is_public=True), as_json=as_json)
     if over is Over.http:
-        url = local_address(config, (running_service(home) or {}).get("localUrl"))
+        url = local_address(config, running_url(home))
         answer_with(smoke_http(url, config, is_public=False), as_json=as_json)
     answer_with(smoke(home, config), as_json=as_json)

@@ -1,5 +1,8 @@
 """history: who did what on this computer."""
 
+import base64
+import io
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,7 +103,6 @@ def _timeline(
     from collections import deque
 
     from computer_linker.audit.page import MAX_EVENTS, timeline_page
-    from computer_linker.cli.thumbnails import thumbnails
 
     kept: deque[HistoryEvent] = deque(maxlen=MAX_EVENTS)
     count = 0
@@ -146,3 +148,42 @@ def _write(path: Path, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror}", "choose another file") from error
+
+
+_MAX_PICTURES = 150
+_SIDE = 320
+
+
+def thumbnails(operations: Collection[str]) -> dict[str, list[str]]:
+    """Pictures as data addresses, by operation or execution; none where nothing is kept or no picture can be made smaller."""
+    from computer_linker.artifacts.store import ArtifactStore, Filter
+
+    folder = state_home() / "artifacts"
+    if not (folder / "artifacts.db").is_file():
+        return {}
+    store = ArtifactStore(folder, only_to_read=True)
+    found: dict[str, list[str]] = {}
+    try:
+        shown = [one for one in store.listed(Filter(kind="screenshot"), 2000) if one.operation in operations]
+        for one in reversed(shown[:_MAX_PICTURES]):
+            small = _smaller(store.content(one))
+            if small:
+                found.setdefault(one.operation, []).append("data:image/jpeg;base64," + base64.b64encode(small).decode())
+    finally:
+        store.close()
+    return found
+
+
+def _smaller(picture: bytes) -> bytes:
+    try:
+        from PIL import Image
+    except ImportError:
+        return b""
+    out = io.BytesIO()
+    try:
+        with Image.open(io.BytesIO(picture), formats=("PNG", "JPEG", "WEBP")) as image:
+            image.thumbnail((_SIDE, _SIDE))
+            image.convert("RGB").save(out, "JPEG", quality=70)
+    except (OSError, ValueError, Image.DecompressionBombError):
+        return b""
+    return out.getvalue()

@@ -7,8 +7,9 @@ import typer
 
 from computer_linker.cli.output import note, print_json
 from computer_linker.cli.owner import ask, show
-from computer_linker.cli.places import running_service, state_home
+from computer_linker.cli.places import state_home
 from computer_linker.cli.serve import Host, Port, announced, serving
+from computer_linker.client.socket_client import running_url
 from computer_linker.fleet.settings import HubRequest
 from computer_linker.owner.hub.start import hub_start
 from computer_linker.service.fleet import HubState
@@ -47,7 +48,7 @@ def _hub(
         print_json(state.to_wire())
     else:
         show(hub_start, state)
-    if detach or (running_service(state_home()) or {}).get("localUrl") is not None:
+    if detach or running_url(state_home()) is not None:
         return
     from computer_linker.serve.run import Reach
 

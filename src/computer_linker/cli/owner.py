@@ -35,17 +35,17 @@ _AS_JSON = inspect.Parameter(
 )
 
 
-def register(app: typer.Typer, first: str = "") -> None:
-    """Add every owner's operation as a command; a folder of operations is a group of commands.
+def modules_of(first: str) -> list[str]:
+    """The modules of the owner's operations whose command begins with this word; of every operation where it is empty."""
+    found = pkgutil.walk_packages(owner.__path__, owner.__name__ + ".")
+    names = [module.name for module in found if not module.ispkg]
+    return [name for name in names if not first or name.split(".")[2].replace("_", "-") == first]
 
-    Where the `first` word of the command line names a folder or a file, only that is loaded.
-    """
-    modules = list(pkgutil.walk_packages(owner.__path__, owner.__name__ + "."))
-    known = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
-    wanted = [module for module in modules if module.name.split(".")[2].replace("_", "-") == first]
-    for module in wanted or ([] if first in known else modules):
-        if not module.ispkg:
-            _add(app, importlib.import_module(module.name))
+
+def register(app: typer.Typer, first: str = "") -> None:
+    """Add every owner's operation as a command, or those of one first word; a folder is a group of commands."""
+    for name in modules_of(first):
+        _add(app, importlib.import_module(name))
 
 
 def ask(op: Operation, given: Model | None, kind: type[R], where: Where | None = None) -> R:

@@ -11,14 +11,16 @@ import typer
 from computer_linker import __version__
 from computer_linker.cli.output import CliError, note, say
 from computer_linker.cli.owner import ask, show, warn_first
-from computer_linker.cli.places import current_config, running_service, state_home
+from computer_linker.cli.places import current_config, state_home
 from computer_linker.cli.serve import Host, Port, announced, list_listeners, serving
+from computer_linker.client.socket_client import running_url
 from computer_linker.config.schema import Config
 from computer_linker.config.store import exists
 from computer_linker.model.scope import Scope
 from computer_linker.owner.setup import SetUp, SetupInput, setup, setup_cautions
 from computer_linker.owner.tunnel.start import StartInput, tunnel_start
-from computer_linker.service.tunnels import TunnelState, check_can_open, surroundings_without_service
+from computer_linker.service.tunnels import check_can_open, surroundings_without_service
+from computer_linker.tunnels.record import TunnelState
 
 if TYPE_CHECKING:
     from computer_linker.config.schema import TunnelName
@@ -82,7 +84,8 @@ def _run(choices: SetupInput, host: str | None, port: int | None, tunnel: str | 
     for sentence in made.done:
         note(sentence)
     requested = requested or _checked_tunnel(home, tunnel)
-    running = _running_at(home) if (made.done or requested) and host is None and port is None else None
+    # An on-demand service has no address; it is replaced.
+    running = running_url(home) if (made.done or requested) and host is None and port is None else None
     if running is not None and requested is not None:
         show(tunnel_start, ask(tunnel_start, StartInput(provider=requested, once=True), TunnelState))
         return
@@ -115,11 +118,6 @@ def _checked_tunnel(home: Path, name: str | None) -> "TunnelName | None":
     requested = cast("TunnelName", name)
     check_can_open(requested, surroundings_without_service(home, current_config(home)))
     return requested
-
-
-def _running_at(home: Path) -> str | None:
-    """Return the address of a running service; an on-demand one is replaced and does not count."""
-    return (running_service(home) or {}).get("localUrl")
 
 
 def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> list[str]:

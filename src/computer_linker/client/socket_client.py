@@ -14,6 +14,7 @@ from computer_linker import home as places
 
 _START_DEADLINE_S = 30.0
 _LOCKED_PAUSE_S = 0.1
+_HELLO_S = 10.0
 Report = Callable[[str, float | None, float | None], None]
 
 
@@ -76,6 +77,15 @@ def ask_service(
     if answer is None and not is_question:
         raise ConnectionLost
     return answer
+
+
+def running_url(home: Path) -> str | None:
+    """The HTTP address of the running service; None when none runs, it hangs, or it has only its private socket."""
+    try:
+        answer = ask_service(home, {"action": "hello"}, within_s=_HELLO_S, is_question=True)
+    except OSError:
+        return None
+    return None if answer is None else answer.get("localUrl")
 
 
 def _answer(link: Any, report: Report | None) -> dict[str, Any] | None:

@@ -2,16 +2,18 @@
 
 import logging
 import os
+import secrets
 import time
 from pathlib import Path
+from typing import Any
 
-from computer_linker.config.last_good import in_force
 from computer_linker.config.load import CONFIG_NAME, Check, Document, document_of, read_file, stamp_of, validated
 from computer_linker.config.roots import remembered
 from computer_linker.config.runtime import effective
-from computer_linker.config.schema import Config
+from computer_linker.config.schema import BridgeSettings, Config, TunnelSettings
 from computer_linker.config.store import keep_last_good
 from computer_linker.errors import ConfigInvalid
+from computer_linker.model.scope import Scope
 
 log = logging.getLogger(__name__)
 FRESH_FOR_S = 0.001
@@ -22,7 +24,7 @@ class LiveConfig:
     """One state folder's config. A new token or scope applies from the next call.
 
     A file that is not valid when it is first read is refused. One that becomes so later leaves the last valid config in force,
-    without what the file changes (`last_good`). A file that is gone, or that others could have written, stops every call.
+    without what the file changes (`in_force`). A file that is gone, or that others could have written, stops every call.
     """
 
     def __init__(self, home: Path, check: Check | None = None, fresh_for_s: float = FRESH_FOR_S) -> None:
@@ -101,3 +103,47 @@ class LiveConfig:
         if refusal is None:
             return ConfigInvalid("no config")
         return ConfigInvalid(refusal.message, refusal.hint, refusal.problems)
+
+
+def in_force(good: Config, accepted: Document, refused: Document | None, why: ConfigInvalid) -> Config:
+    """The last good config without what the refused document changes; all of it when that is not JSON at all.
+
+    Never more is in force than before, nor than the file gives. A scope that the refused file leaves as it was goes on. One that
+    it changes or no longer has keeps no right until the file is valid, because either version could be the narrower one. The
+    same holds for the token, the tunnel and the other ways in.
+    Of JSON that cannot be read as a config (a doubled key, an unknown field of the older form) every part counts as changed.
+    """
+    reasons = tuple(str(problem) for problem in why.problems)
+    if refused is None and not any(problem.field for problem in why.problems):
+        return good.in_place_of(reasons)
+    now: dict[str, Any] = {} if refused is None else refused.value
+    changes: dict[str, Any] = {"scopes": _suspended(good, accepted.value, now)}
+    for name, field, narrowest in (
+        ("ownerToken", "owner_token", secrets.token_hex(32)),
+        ("publicBaseUrl", "public_base_url", None),
+        ("tunnel", "tunnel", TunnelSettings()),
+        ("bridge", "bridge", BridgeSettings()),
+        ("approvalPage", "approval_page", False),
+    ):
+        if accepted.value.get(name) != now.get(name):
+            changes[field] = narrowest
+    return good.model_copy(update=changes).in_place_of(reasons)
+
+
+def _suspended(good: Config, accepted: dict[str, Any], refused: dict[str, Any]) -> list[Scope]:
+    before, after = _by_id(accepted), _by_id(refused)
+    return [
+        scope
+        if before.get(scope.id) == after.get(scope.id)
+        # Not left out: its rules about what lies inside another scope's folder go on.
+        # Not a copy: that would keep the decisions cached in it.
+        else Scope.from_wire({**scope.to_wire(), "capabilities": []}).refusing(scope.refused)
+        for scope in good.scopes
+    ]
+
+
+def _by_id(document: dict[str, Any]) -> dict[str, Any]:
+    scopes = document.get("scopes")
+    if not isinstance(scopes, list):
+        return {}
+    return {str(scope.get("id")): scope for scope in scopes if isinstance(scope, dict)}

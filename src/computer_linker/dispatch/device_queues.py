@@ -28,6 +28,8 @@ class Times:
 
 
 Key = tuple[str, str]
+_GRACE_S = 0.25
+"""How long after an act of ours input may still be its echo."""
 
 
 @dataclass(eq=False, slots=True)
@@ -152,7 +154,7 @@ class DeviceQueues:
         self._is_halted = False
         return was_halted
 
-    def person_moved(self, name: str, now: float, *, surely: bool = False, grace_s: float = 0.25) -> None:
+    def person_moved(self, name: str, now: float, *, surely: bool = False) -> None:
         """Handle possible input of the person; events caused by an act of ours do not count.
 
         When it is certainly theirs, a running act ends at once: it may be about to type into what they just clicked.
@@ -165,7 +167,7 @@ class DeviceQueues:
             if queue.stop is not None and queue.yields and not queue.stop.cancel_called:
                 queue.by_hand = True
                 queue.stop.cancel()
-        elif queue.stop is None and now - queue.ended_at > grace_s:
+        elif queue.stop is None and now - queue.ended_at > _GRACE_S:
             self._person_at = now
 
     def is_idle(self, name: str, seconds: float) -> bool:

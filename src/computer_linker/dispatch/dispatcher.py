@@ -218,7 +218,7 @@ class Dispatcher:
                 hold_to(ctx, yes.asked, seen, preview)
         elif op.makes is not None:
             look = partial(self._context, caller=caller, event=replace(event, summary={}), intent=None)
-            yes = await ask_once(ctx, op, call, caller.ask, op.makes(ctx, arguments["input"]), look)
+            yes = await ask_once(ctx, op, call, caller.ask, op.makes(ctx, **arguments), look)
             if yes is not None:
                 event.decision, event.approval = "ask", yes.approval
                 self._hold(ctx, op, yes)

@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability, with_implied
+from computer_linker.model.network import check_entries
 
 SandboxMode = Literal["required", "auto", "off"]
 ConfirmMode = Literal["never", "act", "all"]
@@ -42,7 +43,13 @@ class ScopePolicy(Model):
     denied_commands: list[str | CommandRule] = []
     allow_shell: bool = False
     sandbox: SandboxMode = "auto"
-    network: bool = False
+    network: Annotated[
+        bool | Annotated[list[str], Field(max_length=200)],
+        Field(
+            description="true, false, or the only hosts that programs reach: `packages.example.org`, `*.example.net:443`, "
+            "`localhost:3000`, `db.internal:5432=10.0.0.5`, or `apt`, `cargo`, `go`, `npm`, `pip`.",
+        ),
+    ] = False
     environment: list[str] = []
     confirm: ConfirmMode = "never"
     outcome: Annotated[
@@ -68,6 +75,18 @@ class ScopePolicy(Model):
             "`temporary`, or an absolute path.",
         ),
     ] = []
+
+    @field_validator("network")
+    @classmethod
+    def _known_hosts(cls, value: bool | list[str]) -> bool | list[str]:
+        if not isinstance(value, bool):
+            check_entries(value)
+        return value
+
+    @property
+    def network_width(self) -> int:
+        """0 for no network, 1 for some hosts, 2 for all."""
+        return 2 if self.network is True else int(bool(self.network))
 
 
 def _unknown(name: str, known: list[str]) -> str:

@@ -17,7 +17,7 @@ class Halted(Model):
 
 
 def _text(result: Halted) -> Iterator[Shown]:
-    yield f"Halted; {result.ended} ended. Nobody acts on the desktop until: computer-linker resume"
+    yield f"Halted; {result.ended} ended. No client acts on the desktop until: computer-linker resume"
     if not result.still:
         yield Note("One act was told to stop and has not stopped yet.")
 

@@ -20,7 +20,8 @@ class ProcessRights:
     any_of: frozenset[Capability]
     access: FolderAccess
     roots: frozenset[str]
-    network: bool
+    network: int
+    """0 for none, 1 for the hosts of a list, which the gate compares with the config itself, 2 for all."""
     is_unconfined: bool
 
     @classmethod
@@ -32,7 +33,7 @@ class ProcessRights:
             frozenset(right for right in any_of if holds(principal, scope, right)),
             folder_access(principal, scope),
             frozenset(scope.roots),
-            scope.policy.network,
+            scope.policy.network_width,
             scope.policy.sandbox == "off",
         )
 

@@ -34,7 +34,7 @@ CWD = "cwd"
 Shows = Callable[..., Awaitable[Preview]] | Literal["changes"]
 Runs = Callable[[Any], str | Sequence[str]]
 Resolves = Callable[..., Awaitable[Sequence[str]]]
-Makes = Callable[[Context, Any], Sequence[Step]]
+Makes = Callable[..., Sequence[Step]]
 PathBoundary = Literal["path-enforced", "sandboxed", "scoped-metadata", "desktop", "mixed", "owner"]
 _BOUNDARIES: dict[ScopeKind, PathBoundary] = {
     "folder": "path-enforced",

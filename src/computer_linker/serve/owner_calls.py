@@ -82,9 +82,9 @@ def call_here(home: Path, op: Operation, given: dict[str, Any]) -> dict[str, Any
 async def _call_here(home: Path, op: Operation, given: dict[str, Any]) -> Reply:
     from computer_linker.computer.facets.absent import Absent
     from computer_linker.computer.local.probe import this_computer
-    from computer_linker.service.settings import live_config
+    from computer_linker.service.settings import exposed_config
 
-    services = Services(home, live_config(home).current)
+    services = Services(home, exposed_config(home).current)
     audit = Unrecorded() if op.effect is Effect.OBSERVE else _history(services)
     machine = this_computer()
     if not isinstance(machine.files, Absent):

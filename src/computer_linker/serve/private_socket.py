@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 import secrets
 import socket
 import time
@@ -23,7 +24,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.registry.context import Progress
 from computer_linker.serve.owner_calls import owner_principal, user_name
 from computer_linker.transports.local_callers import WRONG_KEY, LocalCallers
-from computer_linker.transports.mcp.fast_path import FastPath, Negotiated
+from computer_linker.transports.mcp.fast_path import Begun, FastPath, Negotiated
 from computer_linker.transports.mcp.profiles import Requested, requested_in_greeting
 from computer_linker.transports.mcp.wire import Wire
 
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 _GREETING_DEADLINE_S = 10
 _MAX_GREETING = 256
 _MAX_CONTROL = 16 * 1024 * 1024
+_SIZES = re.compile(r"\d{1,7},\d{1,7},\d{1,10}", re.ASCII)
 
 Control = Callable[[dict[str, Any], Principal, Progress], Awaitable[dict[str, Any]]]
 
@@ -112,16 +114,20 @@ class PrivateSocket:
         name, choices = places.read_greeting(greeting)
         asked = requested_in_greeting(choices)
         if name == places.GREETING_FDS and len(descriptors) == 2:
-            await self._serve_descriptors(link, (descriptors[0], descriptors[1]), asked)
+            async with asyncio.timeout(_GREETING_DEADLINE_S):
+                begun = await _begun(link, choices.get("early", ""))
+            await self._serve_descriptors(link, (descriptors[0], descriptors[1]), asked, begun)
         elif name == places.GREETING_STREAM:
-            await self._serve_mcp((link.fileno(), link.fileno()), asked)
+            await self._serve_mcp((link.fileno(), link.fileno()), asked, Begun())
         elif greeting == places.GREETING_CONTROL:
             await self._serve_control(link)
 
-    async def _serve_descriptors(self, link: socket.socket, pipes: tuple[int, int], asked: Requested) -> None:
+    async def _serve_descriptors(
+        self, link: socket.socket, pipes: tuple[int, int], asked: Requested, begun: Begun
+    ) -> None:
         """Serve on the client's own pipes; the shim's socket only shows that the shim is alive."""
         loop = asyncio.get_running_loop()
-        wire = loop.create_task(self._serve_mcp(pipes, asked))
+        wire = loop.create_task(self._serve_mcp(pipes, asked, begun))
         shim = loop.create_task(loop.sock_recv(link, 1))
         try:
             await asyncio.wait([wire, shim], return_when=asyncio.FIRST_COMPLETED)
@@ -134,7 +140,7 @@ class PrivateSocket:
             except OSError:
                 pass
 
-    async def _serve_mcp(self, pipes: tuple[int, int], asked: Requested) -> None:
+    async def _serve_mcp(self, pipes: tuple[int, int], asked: Requested, begun: Begun) -> None:
         """Serve one MCP client until it disconnects, or the owner ends its session."""
         connection = new_handle("conn")
         user = f"local:{user_name()}"
@@ -144,7 +150,7 @@ class PrivateSocket:
 
         wire = Wire(self._fast_path, principal, pipes, asked)
         with self._sessions.connected(wire.principal, wire.disconnect):
-            await wire.serve()
+            await wire.serve(begun)
 
     async def _serve_control(self, link: socket.socket) -> None:
         """Serve one request of the command line: its progress, then one answer."""
@@ -221,6 +227,20 @@ async def _greeting(link: socket.socket, descriptors: list[int]) -> bytes:
         if not data:
             break
     return line.rstrip(b"\n")
+
+
+async def _begun(link: socket.socket, sizes: str) -> Begun:
+    """What the shim answered and read of the client before it got here; the greeting has the sizes."""
+    if not _SIZES.fullmatch(sizes):
+        return Begun()
+    answered, waiting, digest = map(int, sizes.split(","))
+    raw = bytearray()
+    while len(raw) < answered + waiting:
+        data = await asyncio.get_running_loop().sock_recv(link, min(65536, answered + waiting - len(raw)))
+        if not data:
+            raise ConnectionResetError(104, "the shim ended")
+        raw += data
+    return Begun(bytes(raw[:answered]), bytes(raw[answered:]), digest)
 
 
 async def _readable(link: socket.socket) -> None:

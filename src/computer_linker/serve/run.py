@@ -112,9 +112,10 @@ async def _serve(
         app.dispatcher.routes = introspection.router = ComputerRouter(peers, fleet)
         app.services.use(TerminalApprovals)
         controls = Controls(app, tools, lifetime)
+        fast_path = FastPath(tools)
         private = PrivateSocket(
             listener,
-            FastPath(tools),
+            fast_path,
             controls,
             LocalCallers(app.dispatcher),
             places.make_key(os.fspath(home)),
@@ -141,7 +142,7 @@ async def _serve(
         await _announce(app, http, lifetime.bound_url)
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (private, bridge), stop, idle_exit_s)))
-        async with boundary_found_out(app):
+        async with boundary_found_out(app, fast_path):
             await _until_stopped(tasks, stop)
         _unlink_socket(home, listener)
         if introspection.tunnels is not None:

@@ -24,11 +24,11 @@ def service_actions(app: App, listening: Listening) -> dict[str, Action]:
 
     async def client_setup(arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
-            from computer_linker.service.client_setup import client_setup
+            from computer_linker.service.client_setup import client_lines
 
             _check(arguments, principal)
             # Never with the token: no network answer contains a credential.
-            return client_setup(app.config, app.home, listening.local_url)
+            return client_lines(app.config, app.home, listening.local_url).to_wire()
 
         return await app.dispatcher.introspect("client_setup", principal, work)
 

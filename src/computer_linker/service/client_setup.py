@@ -1,5 +1,6 @@
 """How to connect each client to this service: exact lines, the token left out unless it is asked for."""
 
+import operator
 import os
 import shlex
 import shutil
@@ -65,31 +66,78 @@ def stdio_lines(home: Path) -> dict[str, str]:
     }
 
 
-def client_setup(config: Config, home: Path, local_url: str | None, *, show_token: bool = False) -> dict[str, Any]:
+class StdioServer(Model):
+    """How a client starts the program; `env` is left out where none is needed."""
+
+    command: str
+    args: list[str]
+    env: Annotated[dict[str, str], Field(exclude_if=operator.not_)] = {}
+
+
+class StdioLines(StdioServer):
+    """The same, with a command line for each client that has one."""
+
+    lines: dict[str, str]
+
+
+class SettingsLines(Model):
+    """What a client reads from a file of the project."""
+
+    file: str
+    content: dict[str, Any]
+
+
+class HttpLines(Model):
+    """How a client reaches the service over HTTP."""
+
+    local_url: str
+    public_url: str | None
+    running: bool
+    auth_required: bool
+    headers: dict[str, str]
+    lines: dict[str, str]
+
+
+class ClientLines(Model):
+    """Everything needed to connect a client."""
+
+    machine_id: str
+    machine_name: str
+    stdio: StdioLines
+    cursor: SettingsLines
+    vscode: SettingsLines
+    http: HttpLines
+    tools: list[str] = ["get_computer_info", "computer_operation", "get_operation_history"]
+    first_prompt: str = FIRST_PROMPT
+    agent_instructions: str = AGENT_INSTRUCTIONS
+
+
+def client_lines(config: Config, home: Path, local_url: str | None, *, show_token: bool = False) -> ClientLines:
     """Return everything needed to connect a client."""
     url = local_address(config, local_url)
     token = (config.owner_token if show_token else _HIDDEN) if config.owner_token is not None else None
-    server: dict[str, Any] = {"command": program()[0], "args": [*program()[1:], "stdio"]}
-    if environment(home):
-        server["env"] = environment(home)
-    return {
-        "machineId": config.machine_id,
-        "machineName": config.machine_name,
-        "stdio": {**server, "lines": stdio_lines(home)},
-        "cursor": {"file": ".cursor/mcp.json", "content": {"mcpServers": {NAME: server}}},
-        "vscode": {"file": ".vscode/mcp.json", "content": {"servers": {NAME: {"type": "stdio", **server}}}},
-        "http": {
-            "localUrl": url,
-            "publicUrl": f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url else None,
-            "running": local_url is not None,
-            "authRequired": token is not None,
-            "headers": {"Authorization": f"Bearer {token}"} if token is not None else {},
-            "lines": _http_lines(url, token),
-        },
-        "tools": ["get_computer_info", "computer_operation", "get_operation_history"],
-        "firstPrompt": FIRST_PROMPT,
-        "agentInstructions": AGENT_INSTRUCTIONS,
-    }
+    server = StdioServer(command=program()[0], args=[*program()[1:], "stdio"], env=environment(home))
+    entry = server.to_wire()
+    return ClientLines(
+        machine_id=config.machine_id,
+        machine_name=config.machine_name,
+        stdio=StdioLines(**dict(server), lines=stdio_lines(home)),
+        cursor=SettingsLines(file=".cursor/mcp.json", content={"mcpServers": {NAME: entry}}),
+        vscode=SettingsLines(file=".vscode/mcp.json", content={"servers": {NAME: {"type": "stdio", **entry}}}),
+        http=HttpLines(
+            local_url=url,
+            public_url=public_address(config),
+            running=local_url is not None,
+            auth_required=token is not None,
+            headers={"Authorization": f"Bearer {token}"} if token is not None else {},
+            lines=_http_lines(url, token),
+        ),
+    )
+
+
+def public_address(config: Config) -> str | None:
+    """The MCP endpoint at the public address; None when there is none."""
+    return f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url else None
 
 
 def local_address(config: Config, running: str | None) -> str:
@@ -114,21 +162,30 @@ def _authority(config: Config) -> str:
     return f"{host}:{config.port}"
 
 
-def chatgpt_connector(config: Config, *, show_token: bool = False, tunnel_id: str | None = None) -> dict[str, Any]:
+class ConnectorForm(Model):
+    """What ChatGPT's connector form asks for."""
+
+    ready: bool
+    fields: dict[str, str]
+    owner_token: str | None
+    agent_instructions: str = AGENT_INSTRUCTIONS
+    notes: list[str]
+
+
+def chatgpt_connector(config: Config, *, show_token: bool = False, tunnel_id: str | None = None) -> ConnectorForm:
     """The fields of ChatGPT's connector form. ChatGPT is remote: it needs a public address, or the id of an open tunnel."""
-    address = f"{config.public_base_url.rstrip('/')}/mcp" if config.public_base_url else None
+    address = public_address(config)
     token = config.owner_token if show_token else _HIDDEN
-    return {
-        "ready": (address or tunnel_id) is not None and config.owner_token is not None,
-        "fields": {
+    return ConnectorForm(
+        ready=(address or tunnel_id) is not None and config.owner_token is not None,
+        fields={
             "Name": f"Computer Linker: {config.machine_name}",
             "Description": "Files, search, git and commands of one computer, within the scopes its owner chose.",
             **_connection_fields(address, tunnel_id),
         },
-        "ownerToken": None if config.owner_token is None else token,
-        "agentInstructions": AGENT_INSTRUCTIONS,
-        "notes": [*_connection_notes(address, tunnel_id), f"First prompt: {FIRST_PROMPT}"],
-    }
+        owner_token=None if config.owner_token is None else token,
+        notes=[*_connection_notes(address, tunnel_id), f"First prompt: {FIRST_PROMPT}"],
+    )
 
 
 def _connection_fields(address: str | None, tunnel_id: str | None) -> dict[str, str]:
@@ -172,7 +229,6 @@ def connection_profile(
 ) -> ConnectionProfile:
     """This computer's identity and addresses, for clients that use several computers."""
     local = local_address(config, local_url).removesuffix("/mcp")
-    public = config.public_base_url.rstrip("/") if config.public_base_url else None
     token = config.owner_token if show_token else _HIDDEN
     return ConnectionProfile(
         machine_id=config.machine_id,
@@ -181,7 +237,7 @@ def connection_profile(
         environment=environment(home),
         local_mcp_url=f"{local}/mcp",
         local_api_url=f"{local}/api/v1/control",
-        public_mcp_url=None if public is None else f"{public}/mcp",
+        public_mcp_url=public_address(config),
         authorization=None if config.owner_token is None else f"Bearer {token}",
         running=local_url is not None,
     )

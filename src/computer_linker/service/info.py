@@ -157,7 +157,11 @@ async def _boundary(app: App, scope: Scope, principal: Principal) -> dict[str, A
     from computer_linker.providers.sandbox.sandbox import Sandbox
 
     found = await app.services.use(Sandbox).probe()
-    boundary = {"paths": "kernel", "commands": found.named(network_cut=not scope.policy.network), "folders": access}
+    boundary = {
+        "paths": "kernel",
+        "commands": found.named(network_cut=scope.policy.network is not True),
+        "folders": access,
+    }
     return boundary | ({"detail": found.detail} if found.detail else {})
 
 

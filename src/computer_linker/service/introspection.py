@@ -83,7 +83,8 @@ class ServiceIntrospection:
         if "exposure" in answer:
             answer["exposure"]["listeners"] = [one.to_wire() for one in listeners(self._app.services)]
             if self.tunnels is not None:
-                answer["exposure"]["tunnel"] = self.tunnels.shown()
+                tunnel = self.tunnels.shown()
+                answer["exposure"]["tunnel"] = None if tunnel is None else tunnel.to_wire()
 
     def _hide_home(self, answer: dict[str, Any]) -> None:
         """Where the state folder is does not concern a client with grants of its own."""

@@ -17,15 +17,10 @@ from computer_linker.service.doctor import Diagnosis, Status, diagnosis, status_
 from computer_linker.service.lifetime import Lifetime
 from computer_linker.service.listeners import Listener, listeners
 from computer_linker.service.settings import live_config
-from computer_linker.service.tunnels import (
-    TunnelManager,
-    TunnelReport,
-    TunnelState,
-    surroundings_without_service,
-    tunnel_report,
-)
+from computer_linker.service.tunnels import TunnelManager, TunnelReport, surroundings_without_service, tunnel_report
 from computer_linker.service.user import UserContext, this_user
 from computer_linker.tunnels import record as records
+from computer_linker.tunnels.record import TunnelState
 
 
 class ServiceState(Model):
@@ -86,7 +81,7 @@ async def status_report(ctx: Context) -> StatusReport:
     config = services.config
     # The address is checked as if it were served, as `start` would do.
     status = await to_thread.run_sync(lambda: status_of(config, services.home, serving_http=True))
-    tunnel = TunnelState.from_wire(records.shown(records.read(services.home)))
+    tunnel = records.shown(records.read(services.home))
     return StatusReport(
         machine_id=config.machine_id,
         machine_name=config.machine_name,

@@ -11,6 +11,17 @@ def live_config(home: Path) -> LiveConfig:
     return LiveConfig(home, check=check)
 
 
+def exposed_config(home: Path) -> LiveConfig:
+    """The live config as the running service sees it, with the address of the tunnel it has open."""
+    live = live_config(home)
+    if (home / "tunnels.json").exists():
+        from computer_linker.tunnels.record import read
+
+        record = read(home)
+        live.expose(record.public_url if record is not None and record.is_open else None)
+    return live
+
+
 def check(config: Config) -> list[str]:
     """Return the problems of the command rules, one sentence each, naming the scope."""
     from computer_linker.policy.commands import check_rules

@@ -1,13 +1,17 @@
 """Startup probe: does in the background what the first command would have to wait for."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from computer_linker.model.capability import Capability
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
+from computer_linker.transports.mcp.fast_path import FastPath
+from computer_linker.transports.mcp.prepared import prepared, write_prepared
 
+log = logging.getLogger(__name__)
 _AFTER_S = 0.2
 """Delay: the first client's handshake has priority."""
 _CATALOGUE_AFTER_S = 2.0
@@ -16,15 +20,24 @@ _RUNS_COMMANDS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capa
 
 
 @asynccontextmanager
-async def boundary_found_out(app: App) -> AsyncIterator[None]:
-    """Probe the kernel boundary in the background, if a scope may run commands inside one, and build the catalogue."""
+async def boundary_found_out(app: App, fast_path: FastPath | None = None) -> AsyncIterator[None]:
+    """In the background, write the answers for the next start, probe the kernel boundary if it is needed, build the catalogue."""
     tasks = [asyncio.create_task(find_out(app)), asyncio.create_task(_build_catalogue(app))]
+    if fast_path is not None:
+        tasks.append(asyncio.create_task(_write_answers(app, fast_path)))
     try:
         yield
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+
+
+async def _write_answers(app: App, fast_path: FastPath) -> None:
+    try:
+        await asyncio.to_thread(write_prepared, app.home, prepared(fast_path))
+    except OSError as error:
+        log.warning("the answers for the next start were not written: %s", error.strerror)
 
 
 async def _build_catalogue(app: App) -> None:

@@ -6,7 +6,7 @@ The providers are imported on first use: most services never open a tunnel.
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import anyio
 
@@ -21,7 +21,7 @@ from computer_linker.policy.writers import writers_of
 from computer_linker.services import Services
 from computer_linker.tunnels import record as records
 from computer_linker.tunnels.base import Surroundings
-from computer_linker.tunnels.record import State, TunnelRecord
+from computer_linker.tunnels.record import TunnelRecord, TunnelState
 
 if TYPE_CHECKING:
     from computer_linker.tunnels.supervisor import Supervisor
@@ -29,20 +29,6 @@ if TYPE_CHECKING:
 _STOP_S = 15.0
 _WAIT_S = 75.0
 _SETTLED = ("running", "refused", "failed", "waiting", "stopped")
-
-
-class TunnelState(Model):
-    """The tunnel in short; `stopped` without a provider when there never was one."""
-
-    provider: TunnelName | None
-    state: State
-    public_url: str | None
-    tunnel_id: str | None = None
-    since: str | None = None
-    restarts: int = 0
-    last_error: str | None = None
-    hint: str | None = None
-    retry_at: str | None = None
 
 
 class TunnelProcess(TunnelState):
@@ -145,13 +131,13 @@ class TunnelManager:
         """The tunnel's present record."""
         return self._supervisor.record if self._supervisor is not None else records.read(self._services.home)
 
-    def shown(self) -> dict[str, Any] | None:
+    def shown(self) -> TunnelState | None:
         """The tunnel as clients see it; None when this service has had none."""
-        return None if self._supervisor is None else records.shown(self.record)
+        return None if self._supervisor is None else self.state()
 
     def state(self) -> TunnelState:
         """The tunnel in short."""
-        return TunnelState.from_wire(records.shown(self.record))
+        return records.shown(self.record)
 
     def report(self) -> TunnelReport:
         """The tunnel, the providers of this machine and what each would run. Runs nothing."""
@@ -280,11 +266,9 @@ def tunnel_report(around: Surroundings, record: TunnelRecord | None) -> TunnelRe
     """The report for `doctor`, from any process."""
     from computer_linker.tunnels.catalog import contracts, detect_all
 
-    process: dict[str, Any] = {"pid": None, "port": None, "output": []}
-    if record is not None:
-        process = {"pid": record.pid, "port": record.port, "output": record.output}
+    pid, port, output = (None, None, []) if record is None else (record.pid, record.port, record.output)
     return TunnelReport(
-        tunnel=TunnelProcess.from_wire({**records.shown(record), **process}),
+        tunnel=TunnelProcess(**dict(records.shown(record)), pid=pid, port=port, output=output),
         providers=[Provider.from_wire(found.to_wire()) for found in detect_all(around)],
         provider_contracts=[ProviderContract.from_wire(contract) for contract in contracts()],
     )

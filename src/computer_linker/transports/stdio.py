@@ -1,7 +1,8 @@
 """`computer-linker stdio`: a shim that connects a client's pipes to the service, and starts the service when none runs.
 
-It imports little, and only from the standard library: a client waits for this program's start.
-The service gets the client's own descriptors, so after the start no byte passes through here.
+It imports little, and only from the standard library: a client waits for this program's start. While a service starts, the
+opening of the connection is answered here (`mcp/early.py`). The service gets the client's own descriptors, so after the start
+no byte passes through here.
 """
 
 import os
@@ -12,25 +13,71 @@ import time
 from _socket import SHUT_WR, socket
 
 from computer_linker import home as places
+from computer_linker.transports.mcp.early import EarlyAnswers, load, write_all
 
 _START_DEADLINE_S = 30.0
 _IDLE_EXIT_S = "60"
+_UP_S = 0.05
 
 
 def main() -> int:
     """Serve MCP on stdin and stdout until either side ends."""
     home = places.state_home()
-    log_began = _log_size(home)
+    link = _running(home)
+    early = load(home, dict(os.environ)) if link is None and _passes() else None
+    while True:
+        log_began = _log_size(home)
+        try:
+            link = _reach(home, early, link)
+        except BrokenPipeError:
+            return 0
+        except OSError as error:
+            link = None
+            reason = (
+                f"cannot reach the service: {error.strerror or error}",
+                "computer-linker doctor says what is wrong",
+            )
+        else:
+            reason = ("", "") if link is not None else _why_not(home, log_began)
+        if link is not None:
+            return _hand_over(link, home, log_began, early)
+        failed = _fail(*reason)
+        if early is None or not early.answered or not _refuse(early, *reason):
+            return failed
+
+
+def _running(home: str) -> socket | None:
+    """A connection to a service that accepts at once; None otherwise: one that starts listens before it can accept."""
     try:
-        link = _reach(home)
-    except OSError as error:
-        return _fail(
-            f"cannot reach the service: {error.strerror or error}", "computer-linker doctor says what is wrong"
-        )
-    if link is None:
-        reason, hint = _last_error(home, log_began) or ("the service did not start, and gave no reason", "")
-        return _fail(reason, hint or "computer-linker doctor says more; the service's log is in the state folder")
+        link = places.connect(home)
+    except OSError:
+        return None
+    if select.select([link], [], [], _UP_S)[0]:
+        return link
+    link.close()
+    return None
+
+
+def _why_not(home: str, log_began: int) -> tuple[str, str]:
+    """Why the service did not start, and what to do."""
+    reason, hint = _last_error(home, log_began) or ("the service did not start, and gave no reason", "")
+    return reason, hint or "computer-linker doctor says more; the service's log is in the state folder"
+
+
+def _refuse(early: EarlyAnswers, reason: str, hint: str) -> bool:
+    """Answer waiting requests with the reason; True when the client then calls again, False when it leaves."""
+    early.refuse(f"provider_unavailable: {reason}\nhint: {hint}")
+    while not early.waiting:
+        if not early.read():
+            return False
+    return True
+
+
+def _hand_over(link: socket, home: str, log_began: int, early: EarlyAnswers | None) -> int:
+    """Leave the connection to the service until it ends."""
     try:
+        if early is not None:
+            link.sendall(b"".join(early.handed_over()))
         if _pass_descriptors(link) if _passes() else _relay(link):
             return 0
     except (BrokenPipeError, ConnectionResetError):
@@ -42,11 +89,11 @@ def main() -> int:
     )
 
 
-def _reach(home: str) -> socket | None:
+def _reach(home: str, early: EarlyAnswers | None, link: socket | None) -> socket | None:
     """A link to the running service, starting one when needed; None when it did not start."""
     try:
-        return _enter(home)
-    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError):
+        return _enter(home, early, link)
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
         # No service listens, or one that is about to exit.
         pass
     child: int | None = _start_service(home)
@@ -54,8 +101,8 @@ def _reach(home: str) -> socket | None:
     pause = 0.002
     while time.monotonic() < deadline:
         try:
-            return _enter(home)
-        except (ConnectionResetError, BrokenPipeError):
+            return _enter(home, early)
+        except ConnectionResetError:
             # It listened before it had read its config, and exited because of it.
             return None
         except (FileNotFoundError, ConnectionRefusedError):
@@ -63,7 +110,10 @@ def _reach(home: str) -> socket | None:
             code = os.waitstatus_to_exitcode(status) if ended else None
             if code not in (None, 0, places.LOCK_HELD):
                 return None
-            time.sleep(pause)
+            if early is None:
+                time.sleep(pause)
+            else:
+                early.wait(None, pause)
             if code == places.LOCK_HELD:
                 # Another shim's service won the race and is about to listen, or a command has the lock for a moment.
                 child = _start_service(home)
@@ -73,10 +123,19 @@ def _reach(home: str) -> socket | None:
     return None
 
 
-def _enter(home: str) -> socket:
-    """Greet the service, passing the client's own pipes where that is possible."""
+def _enter(home: str, early: EarlyAnswers | None, link: socket | None = None) -> socket:
+    """Greet the service, passing the client's own pipes where that is possible. A new service greets back when it is up."""
+    link = link or places.connect(home)
+    choices = places.chosen(dict(os.environ))
     name, fds = (places.GREETING_FDS, (0, 1)) if _passes() else (places.GREETING_STREAM, ())
-    return places.enter(home, places.greeting_with(name, dict(os.environ)), fds)
+    if early is not None:
+        early.wait(link.fileno(), None)
+        answered, waiting = early.handed_over()
+        choices["early"] = f"{len(answered)},{len(waiting)},{early.digest}"
+    try:
+        return places.greet(link, home, places.greeting_with(name, choices), fds)
+    except BrokenPipeError:
+        raise ConnectionResetError(104, "the service ended the connection") from None
 
 
 def _start_service(home: str) -> int:
@@ -142,17 +201,12 @@ def _relay(link: socket) -> bool:
             if fd != 0:
                 if not data:
                     return 0 not in waiting
-                _write_all(1, data)
+                write_all(1, data)
             elif data:
                 link.sendall(data)
             else:
                 link.shutdown(SHUT_WR)
                 waiting.remove(0)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
 
 
 def _log_size(home: str) -> int:

@@ -4,7 +4,7 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
@@ -45,6 +45,20 @@ class TunnelRecord(Model):
     @property
     def is_open(self) -> bool:
         return self.state in ("running", "reconnecting")
+
+
+class TunnelState(Model):
+    """The tunnel in short; `stopped` without a provider when there never was one."""
+
+    provider: TunnelName | None
+    state: State
+    public_url: str | None
+    tunnel_id: str | None = None
+    since: str | None = None
+    restarts: int = 0
+    last_error: str | None = None
+    hint: str | None = None
+    retry_at: str | None = None
 
 
 def now() -> str:
@@ -96,10 +110,8 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
-def shown(record: TunnelRecord | None) -> dict[str, Any]:
+def shown(record: TunnelRecord | None) -> TunnelState:
     """The state for `status`, `doctor` and clients, without processes and output."""
     if record is None:
-        return {"provider": None, "state": "stopped", "publicUrl": None}
-    wire = record.to_wire()
-    names = ("provider", "state", "publicUrl", "tunnelId", "since", "restarts", "lastError", "hint", "retryAt")
-    return {name: wire[name] for name in names}
+        return TunnelState(provider=None, state="stopped", public_url=None)
+    return TunnelState(**{name: getattr(record, name) for name in TunnelState.model_fields})

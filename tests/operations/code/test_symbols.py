@@ -1,12 +1,12 @@
 """code.search_symbols and code.outline along the whole road."""
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from support.children import children_of_this_process
+from support.noise import noise
 from support.road import Road
 
 pytestmark = pytest.mark.anyio
@@ -138,7 +138,7 @@ async def test_a_query_is_never_an_option(road: Road, query: str) -> None:
 async def test_hostile_sources_cost_a_bounded_time(road: Road) -> None:
     (road.root / "deep.py").write_text("def outer():\n" + " x = " + "(" * 100_000 + "\n")
     (road.root / "deep.c").write_text("int outer() {" + "{" * 200_000)
-    (road.root / "bytes.js").write_bytes(b"function outer() {}" + os.urandom(100_000))
+    (road.root / "bytes.js").write_bytes(b"function outer() {}" + noise(100_000))
     (road.root / "fine.py").write_text("def outer(): pass\n")
     data = await road.data("code.search_symbols", input={"query": "outer"})
     assert "fine.py" in [symbol["path"] for symbol in data["symbols"]]

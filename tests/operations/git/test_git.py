@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from support.children import children_of_this_process
+from support.noise import noise
 from support.repositories import git, repository
 from support.road import Road, folder_scope
 
@@ -344,7 +345,7 @@ async def test_a_long_diff_is_cut_and_names_every_file(road: Road) -> None:
 
 async def test_cancelling_ends_git_at_once(road: Road) -> None:
     root = repository(road.root)
-    (root / "big.txt").write_bytes(os.urandom(1 << 20) * 200)
+    (root / "big.txt").write_bytes(noise(1 << 20) * 200)
     git(root, "add", "-N", "big.txt")
     with anyio.move_on_after(0.05) as scope:
         await road.call("git.diff")

@@ -8,7 +8,7 @@ import pytest
 
 from computer_linker.model.scope import Scope
 from computer_linker.providers.browser.addresses import file_url, is_inside, shown
-from computer_linker.providers.browser.reach import Own, is_local, own_ports, why_closed
+from computer_linker.providers.network.reach import Own, is_local, own_ports, why_closed
 
 OWN = Own(lambda: frozenset({3939}), frozenset)
 

@@ -79,7 +79,7 @@ def error_page(message: str) -> str:
 
 def _who(pending: Pending) -> str:
     warning = (
-        '<p class="warn">The code goes to a program on the machine of whoever opened this page. '
+        '<p class="warn">The code goes to a program on the machine where this page was opened. '
         "Go on only if you started this yourself.</p>"
         if is_loopback(pending.redirect_uri)
         else ""

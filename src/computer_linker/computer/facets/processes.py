@@ -18,6 +18,12 @@ FILTER_FD = 8
 """The descriptor of the seccomp program that a sandbox program has to apply to what it starts, where there is one."""
 
 
+RESOLVER, PROXY = ("127.0.0.1", 53), ("127.0.0.1", 3128)
+"""Where the resolver and the proxy listen in a network of a command's own."""
+NAMED_RANGE = ("198.18.0.0", "255.254.0.0")
+"""Addresses and netmask of that network that stand for names: a range that is routed nowhere (RFC 2544)."""
+
+
 @dataclass(frozen=True, slots=True)
 class PtySize:
     cols: int = 120
@@ -39,17 +45,12 @@ class KernelRules:
     cut_network: bool = False
     confine_signals: bool = False
     confine_namespaces: bool = False
-    """No user namespace inside the sandbox. Like the next two, applied by the sandbox program, which reads it from FILTER_FD."""
+    """No user namespace inside the sandbox. Like the next two, applied by a sandbox program, which reads it from FILTER_FD."""
     cut_unix_sockets: bool = False
     """No UNIX sockets, by which programs of different sandboxes could meet; socketpair works."""
 
     confine_sockets: bool = False
     """Only sockets that a network namespace separates from the machine's."""
-
-    @property
-    def has_filter(self) -> bool:
-        """True when the sandbox program has to apply the program in FILTER_FD."""
-        return self.confine_namespaces or self.cut_unix_sockets or self.confine_sockets
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,13 @@ class Mount:
     """One entry of a staged root.
 
     `system`: the machine's own folder of this path, read-only. `shown`: what the descriptor `index` holds. `room`: an empty
-    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `view`: the folder `index` holds,
-    with all changes going to the folder `store` holds. `held`, `read_only`, `hidden`: a name inside what is shown, closed.
+    folder in memory. `devices`: the devices every program may use. `link`: a link to `target`. `file`: a file with the text
+    `target`. `view`: the folder `index` holds, with all changes going to the folder `store` holds, in which only `target` is
+    writable where that is given. `copied`: the same with the copy of the folder that `store` holds. `held`, `read_only`,
+    `hidden`: a name inside what is shown, closed.
     """
 
-    kind: Literal["system", "shown", "view", "room", "devices", "link", "held", "read_only", "hidden"]
+    kind: Literal["system", "shown", "view", "copied", "room", "devices", "link", "file", "held", "read_only", "hidden"]
     at: str
     """Its absolute path inside."""
     index: int = 0
@@ -81,6 +84,17 @@ class Mount:
     device: int = 0
     inode: int = 0
     """The inode a closed name must still have; 0 for one that no command can replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class InnerNetwork:
+    """A network namespace with nothing but loopback, in which the service listens."""
+
+    ports: tuple[int, ...]
+    addresses: tuple[str, ...]
+    """Addresses that are its own beside the usual ones."""
+    opened: Callable[[list[int]], None]
+    """Takes the sockets before the program starts: the resolver's, the proxy's listener, and a listener for each port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,7 @@ class Staging:
     """The total memory limit of all `room` folders."""
     other_ids: int | None = None
     """The first of the host's ids that stand for the ids of other users inside; None maps the caller's id alone."""
+    network: InnerNetwork | None = None
 
 
 class NamesChanged(Exception):

@@ -99,7 +99,7 @@ class Flow:
                 with suppress(queue.Full):
                     ahead.put(item, timeout=0.2)
                     return
-            raise Aborted("Nobody takes the rest.")
+            raise Aborted("The other side takes no more.")
 
         try:
             for piece in self._arriving():

@@ -13,6 +13,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.operations.batch.references import References, refers
+from computer_linker.operations.batch.views import on_view
 from computer_linker.registry import Context, Example, operation
 from computer_linker.registry.context import Step
 
@@ -39,6 +40,10 @@ class BatchInput(Model):
 
 class BatchOptions(Model):
     stop_on_error: Annotated[bool, Field(description="Leave out the rest after the first failure.")] = True
+    view: Annotated[
+        bool | str,
+        Field(description="Run the commands of all steps on one view of the folder; steps that change it are refused."),
+    ] = False
 
 
 class BatchResults(Model):
@@ -49,16 +54,16 @@ class BatchResults(Model):
     ] = False
 
 
-def _calls(ctx: Context, input: BatchInput) -> list[Step]:
-    """The calls of its steps. Raises InvalidRequest for a batch in a batch."""
+def _calls(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions()) -> list[Step]:
+    """The calls of its steps. Raises InvalidRequest for a batch in a batch, or a step that cannot be on its view."""
     if any(item.op in ("batch", "batch.run") for item in input.operations):
         raise InvalidRequest("A batch cannot contain a batch.")
     found = []
-    for item in input.operations:
+    for item in on_view(ctx, input, options).operations:
         parts = [item.target, item.input, item.options]
         uses_results = any(map(refers, parts))
-        target, given, options = parts if uses_results else map(References().filled, parts)
-        found.append(Step(_call(ctx, item, target, given, options), uses_results))
+        target, given, chosen = parts if uses_results else map(References().filled, parts)
+        found.append(Step(_call(ctx, item, target, given, chosen), uses_results))
     return found
 
 
@@ -97,6 +102,7 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
     there are. A whole string `$N.field` in a step's target, input or options is replaced by that field of result N
     (`$1.path`, `$2.files.0.path`, `$1.operationId`).
     """
+    input = on_view(ctx, input, options)
     results: list[dict[str, Any]] = []
     references, room = References(), _ROOM
     for number, item in enumerate(input.operations, start=1):

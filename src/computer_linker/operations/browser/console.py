@@ -47,7 +47,7 @@ class PageConsole(Model):
 async def browser_console(
     ctx: Context, input: KeptInput = KeptInput(), options: ConsoleOptions = ConsoleOptions()
 ) -> PageConsole:
-    """What pages said to the console since the browser was opened, and the errors in them that nobody caught."""
+    """What pages said to the console since the browser was opened, and their uncaught errors."""
     async with page_of(ctx, ("console",), ("errors",)) as session:
         where, console, failed = await session.ask(("get", "url"), ("console",), ("errors",))
         url = await allowed(session, ctx.scope, where)

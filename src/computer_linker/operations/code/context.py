@@ -14,8 +14,7 @@ from computer_linker.policy.engine import holds
 from computer_linker.providers.git.run import Git
 from computer_linker.providers.git.status import Status, status
 from computer_linker.providers.held import guarded, hold_folder
-from computer_linker.providers.overview.instructions import Instruction, Skill, instructions, skills
-from computer_linker.providers.overview.workspace import config_files, languages
+from computer_linker.providers.overview import Instruction, Skill, config_files, instructions, languages, skills
 from computer_linker.providers.packages.project import Project, read_project
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.query import Breadth, NameQuery

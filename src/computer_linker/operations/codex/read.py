@@ -45,6 +45,7 @@ class AgentState(Model):
     operation_id: Annotated[str, Field(description="Of the last turn; file.undo takes it.")]
     boundary: str
     stderr: str
+    view_id: Annotated[str | None, Field(description="The view that has the changes of the last turn.")] = None
 
 
 @operation(
@@ -93,4 +94,5 @@ def _state(read: EventsRead, message: str, diff: str | None) -> AgentState:
         operation_id=turn.operation_id,
         boundary=turn.boundary,
         stderr=turn.stderr[-4000:],
+        view_id=turn.view_id,
     )

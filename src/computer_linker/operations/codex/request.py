@@ -7,6 +7,8 @@ from pydantic import Field
 from computer_linker.errors import ExecutionFailed, InvalidRequest, ProviderUnavailable
 from computer_linker.model.base import Model
 from computer_linker.model.paths import RootedPath
+from computer_linker.operations.codex.view import agent_view
+from computer_linker.operations.command.view import ViewOption
 from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, Turn, TurnProblem, Workflow
 from computer_linker.providers.processes.request import request_of
@@ -45,6 +47,7 @@ class AgentOptions(Model):
         Literal["read-only", "workspace-write"] | None,
         Field(description="Narrower than the scope allows, never wider."),
     ] = None
+    view: ViewOption = False
 
 
 def agents_of(ctx: Context) -> "Agents":
@@ -65,6 +68,7 @@ async def start_turn(ctx: Context, target: str, input: AgentInput, options: Agen
     where = target if session is None else session.target
     request = request_of(ctx, where, [agent], {})
     limit = ctx.scope.policy.max_runtime_seconds
+    view = agent_view(ctx, options.view, agent, input.prompt) if mode == "workspace-write" else None
     order = Order(
         operation_id=ctx.operation_id,
         op=ctx.op,
@@ -79,6 +83,7 @@ async def start_turn(ctx: Context, target: str, input: AgentInput, options: Agen
         timeout_s=min(options.timeout_seconds or limit, limit),
         model=options.model or (session.model if session is not None else None),
         session=session,
+        view=view,
     )
     running = await agents.start(order, ctx.durable_intent)
     ctx.boundary = running.session.last.boundary
@@ -141,6 +146,9 @@ class AgentOutcome(Model):
     thread_id: str | None
     sandbox: Literal["read-only", "workspace-write"]
     boundary: str
+    view_id: Annotated[
+        str | None, Field(description="The view its changes are in; null where it changed the folder.")
+    ] = None
 
 
 def outcome_of(session: Session, turn: Turn, *, max_output_bytes: int, diff: str | None) -> AgentOutcome:
@@ -163,4 +171,5 @@ def outcome_of(session: Session, turn: Turn, *, max_output_bytes: int, diff: str
         thread_id=session.thread_id,
         sandbox=turn.sandbox,
         boundary=turn.boundary,
+        view_id=turn.view_id,
     )

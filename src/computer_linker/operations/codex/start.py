@@ -22,6 +22,9 @@ class StartedAgent(Model):
     started_at: str
     sandbox: Literal["read-only", "workspace-write"]
     boundary: str
+    view_id: Annotated[
+        str | None, Field(description="The view its changes go to; null where it changes the folder.")
+    ] = None
 
 
 @operation(
@@ -57,4 +60,5 @@ async def codex_start(
         started_at=turn.started_at,
         sandbox=turn.sandbox,
         boundary=turn.boundary,
+        view_id=turn.view_id,
     )

@@ -16,6 +16,12 @@ from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.registry import Context
 
 _ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
+_ELSEWHERE = "what it does over the network, in other folders, or by services cannot be taken back."
+_AFTERWARDS = {
+    "direct": f"`undo` takes back its changes of small folders; {_ELSEWHERE}",
+    "view": f"Its changes of the folder are held on a view; {_ELSEWHERE}",
+    "ask": f"Its changes of the folder are held on a view until you keep them; {_ELSEWHERE}",
+}
 
 
 class _Command(Protocol):
@@ -67,6 +73,7 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
     lines = [f"$ {text}", f"in the folder {cwd.shown}, {await _confinement(ctx)}", *prints.lines]
     if len(named) > MOST:
         lines.append(f"Not checked beyond {MOST} names.")
+    lines.append(_AFTERWARDS[ctx.scope.policy.outcome])
     return Preview((*lines, _ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,))
 
 
@@ -74,10 +81,12 @@ async def _confinement(ctx: Context) -> str:
     """The boundary and the network of the scope's commands, for people."""
     boundary = await ctx.use(Preparation).boundary(ctx.scope)
     network = ctx.scope.policy.network
-    reach = "with the network" if network else "without the network"
+    reach = "with the network" if network is True else "without the network"
+    if network and network is not True and boundary.kind == "bubblewrap":
+        reach = f"with the network of {', '.join(network)} only"
     if not boundary.holds:
         return "with no kernel boundary: it can reach all your files and the network"
-    return f"held by {boundary.named(network_cut=not network)}; {reach}"
+    return f"held by {boundary.named(network_cut=network is not True)}; {reach}"
 
 
 def _words(command: str | list[str]) -> tuple[str, ...]:

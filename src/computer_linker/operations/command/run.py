@@ -8,6 +8,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_command
+from computer_linker.operations.command.undo import CommandUndo
 from computer_linker.operations.command.view import CommandView, ViewOption, ViewSummary, view_for
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
@@ -30,6 +31,13 @@ class RunOptions(Model):
         int, Field(gt=0, le=8_000_000, description="Keep this much of its output: the start and the end.")
     ] = 200_000
     view: ViewOption = False
+    undo: Annotated[
+        bool | None,
+        Field(
+            description="Make its changes of the scope's folders undoable by file.undo: null where the folders are small, true "
+            "also where they are large, false never. Not undoable: what it does over the network, elsewhere, or by services."
+        ),
+    ] = None
 
 
 class CommandOutcome(Model):
@@ -43,6 +51,13 @@ class CommandOutcome(Model):
     boundary: Annotated[str, Field(description="What the kernel enforced around it, or `none`.")]
     view: Annotated[
         ViewSummary | None, Field(description="The view its changes are in; null where it changed the folder.")
+    ] = None
+    undoable: Annotated[
+        bool | None,
+        Field(
+            description="Whether file.undo with this operation's id takes back its changes of the scope's folders; null where "
+            "that is not known to be anything."
+        ),
     ] = None
 
 
@@ -83,29 +98,35 @@ async def run_prepared(
     ctx.boundary = prepared.boundary
     ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
     ctx.warnings.extend(prepared.warnings)
-    if prepared.plan.planting is not None:
-        prepared.plan.planting.command = ctx.operation_id
+    prepared.plan.belongs_to(ctx.operation_id)
     limits = Limits(
         timeout_s=min(options.timeout_seconds, policy.max_runtime_seconds),
         max_output_bytes=min(options.max_output_bytes, policy.max_output_bytes),
     )
-    outcome = await ctx.use(Runner).run(
-        prepared.plan,
-        prepared.env,
-        limits,
-        stdin=None if stdin is None else stdin.encode("utf-8", "surrogatepass"),
-        before_start=ctx.durable_intent,
-        on_progress=None if ctx.report is None else ctx.progress,
-    )
-    reported = _reported(ctx, prepared, outcome)
-    return reported if view is None else reported.model_copy(update={"view": await view.summary()})
+    undo = CommandUndo(ctx, options.undo) if view is None and prepared.may_change else None
+    try:
+        outcome = await ctx.use(Runner).run(
+            prepared.plan,
+            prepared.env,
+            limits,
+            stdin=None if stdin is None else stdin.encode("utf-8", "surrogatepass"),
+            before_start=ctx.durable_intent if undo is None else undo.before_start,
+            on_progress=None if ctx.report is None else ctx.progress,
+        )
+        reported = _reported(ctx, prepared, outcome)
+        if view is not None:
+            return reported.model_copy(update={"view": await view.summary()})
+        return reported if undo is None else reported.model_copy(update={"undoable": await undo.recorded()})
+    finally:
+        if undo is not None:
+            await undo.release()
 
 
 def _reported(ctx: Context, prepared: Prepared, outcome: Outcome) -> CommandOutcome:
     # The side effects of a program are unknown; only that it ran, and how it ended, is known.
     ctx.effect = "partial" if outcome.timed_out else "unverifiable"
     ctx.note(exitCode=outcome.exit_code, outputBytes=outcome.output_bytes, timedOut=outcome.timed_out)
-    ctx.warnings.extend((*outcome.warnings, *outcome.refused))
+    ctx.warnings.extend((*outcome.warnings, *outcome.refused, *prepared.plan.gate_warnings()))
     if outcome.refused:
         ctx.note(refusedNames=len(outcome.refused))
     if prepared.program == "git" and outcome.exit_code != 0 and "Read-only file system" in outcome.stderr:

@@ -79,6 +79,7 @@ async def start_prepared(ctx: Context, prepared: Prepared, options: StartOptions
     ctx.boundary = prepared.boundary
     ctx.warnings.extend(prepared.warnings)
     ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
+    prepared.plan.belongs_to(ctx.operation_id)
     managed = await ctx.use(ProcessTable).start(
         Owner(ctx.scope.id, ctx.principal.id),
         prepared,

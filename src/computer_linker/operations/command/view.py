@@ -1,23 +1,36 @@
 """Runs a command in a view: the option, and what the view holds afterwards."""
 
+import asyncio
+import os
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from anyio.to_thread import run_sync
 from pydantic import Field
 
 from computer_linker.audit.command_line import command_preview
+from computer_linker.computer.facets.processes import Child
 from computer_linker.errors import LinkError
 from computer_linker.model.base import Model
-from computer_linker.providers.views.reading import ViewReader
-from computer_linker.providers.views.store import View, Views
+from computer_linker.model.paths import RootedPath
+from computer_linker.providers.sandbox.boundary import Store
+from computer_linker.providers.views.changes import ViewChange
+from computer_linker.providers.views.copying import FolderCopy
+from computer_linker.providers.views.reading import ViewReader, skips_of
+from computer_linker.providers.views.store import NewView, View, Views, disk_use
 from computer_linker.registry import Context
 
+OF_SESSION = "session"
+BATCH = "batch-"
+"""Begins the name of the view that the steps of one batch share."""
+_LOOK_S = 1.0
 ViewOption = Annotated[
     bool | str,
     Field(
-        description="Run on a view of the folder, which stays as it is until view.keep: true for a new view, or the id of one."
+        description="Run on a view of the folder, which stays as it is until view.keep: true for a new view, the id of one, or "
+        "`session` for the one view of this session."
     ),
 ]
 
@@ -40,49 +53,136 @@ class CommandView:
         self._command = command
         self._views = ctx.use(Views)
         self._view: View | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._exceeded = False
 
     @property
     def id(self) -> str | None:
         return None if self._view is None else self._view.id
 
-    async def hold(self) -> tuple[int, ...]:
+    async def hold(self) -> tuple[Store, ...]:
         """Open the folders that take the changes."""
-        ctx, views = self._ctx, self._views
-        if isinstance(self._wanted, str):
-            view = await run_sync(views.find, self._wanted, ctx.scope.id, ctx.principal)
+        views, found = self._views, await self._found()
+        if found is None:
+            view, held = await run_sync(self._created)
+            # No other call knows it yet.
+            views.begin(view)
         else:
-            preview = command_preview(self._command)
-            view = await run_sync(views.create, ctx.scope.id, ctx.principal, ctx.scope.roots, ctx.op, preview)
-        views.begin(view)
-        try:
-            held = await run_sync(views.hold, view)
-        except BaseException:
-            views.end(view)
-            raise
+            views.begin(found)
+            try:
+                view, held = await run_sync(views.started, found, self._ctx.operation_id)
+            except BaseException:
+                views.end(found)
+                raise
         self._view = view
-        ctx.note(viewId=view.id)
-        return held
+        self._ctx.note(viewId=view.id)
+        return tuple(Store(fd, is_copy=view.kind == "copy") for fd in held)
+
+    async def _found(self) -> View | None:
+        """The view that was asked for; None where a new one is to be made."""
+        ctx, views = self._ctx, self._views
+        if self._shared is not None:
+            return await run_sync(views.shared_by, self._shared, ctx.scope.id, ctx.principal)
+        if isinstance(self._wanted, str):
+            return await run_sync(views.find, self._wanted, ctx.scope.id, ctx.principal)
+        return None
+
+    @property
+    def _shared(self) -> str | None:
+        """The session or batch whose calls share the view."""
+        wanted = self._wanted
+        if wanted == OF_SESSION:
+            return self._ctx.principal.session
+        return wanted if isinstance(wanted, str) and wanted.startswith(BATCH) else None
+
+    def _created(self) -> tuple[View, tuple[int, ...]]:
+        ctx, views = self._ctx, self._views
+        new = NewView(
+            ctx.scope.id,
+            ctx.principal,
+            ctx.scope.roots,
+            ctx.op,
+            command_preview(self._command),
+            self._shared or "",
+            ctx.operation_id,
+        )
+        view = views.create(new, None if views.has_overlay(ctx.scope.roots) else self._fill)
+        return view, views.hold(view)
+
+    def _fill(self, place: Path) -> None:
+        """Copy the scope's folders into a new view."""
+        state = self._ctx.services.home.stat()
+        for index, root in enumerate(roots_of(self._ctx)):
+            copy = FolderCopy(skips_of(root), self._views.max_bytes, (state.st_dev, state.st_ino))
+            held = self._ctx.computer.files.open_folder(root)
+            try:
+                copy.copy(held, place / str(index) / "upper")
+            finally:
+                os.close(held)
+
+    def guard(self, child: Child) -> None:
+        """End the program when the view gets too large. The kernel has no quota for a folder, so its size is looked at."""
+        self._watching = asyncio.create_task(self._watch(child))
+
+    async def _watch(self, child: Child) -> None:
+        assert self._view is not None
+        place, loop = self._views.folder / self._view.id, asyncio.get_running_loop()
+        pause = _LOOK_S
+        while True:
+            await asyncio.sleep(pause)
+            started = loop.time()
+            if await run_sync(disk_use, place) > self._views.max_bytes:
+                self._exceeded = True
+                child.kill()
+                return
+            # A look at many files takes a tenth of the time at most.
+            pause = max(_LOOK_S, 10 * (loop.time() - started))
 
     def ended(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         if self._view is not None:
             self._views.end(self._view)
 
-    async def summary(self) -> ViewSummary | None:
-        """What the view would change now."""
+    async def changes(self) -> list[tuple[RootedPath, ViewChange]]:
+        """What the view would change now that its program has ended; what the changed texts were is stored for a merge."""
         if self._view is None:
-            return None
+            return []
+        if self._exceeded:
+            self._ctx.warn(f"The program was ended: its view holds more than {self._views.max_bytes >> 20} MB.")
         try:
-            changes = await run_sync(ViewReader.of(self._ctx, self._view).changes)
+            return await run_sync(self._compared, self._view)
         except LinkError as error:
             self._ctx.warn(f"The view could not be compared: {error.message}")
-            return ViewSummary(view_id=self._view.id, added=0, changed=0, removed=0)
-        found = Counter(change.action for _, change in changes)
-        return ViewSummary(
-            view_id=self._view.id,
-            added=found["added"],
-            changed=found["changed"] + found["renamed"],
-            removed=found["removed"],
-        )
+            return []
+
+    def _compared(self, view: View) -> list[tuple[RootedPath, ViewChange]]:
+        self._views.measured(view)
+        reader = ViewReader.of(self._ctx, view)
+        found = reader.changes()
+        reader.remember(found)
+        return found
+
+    async def summary(self) -> ViewSummary | None:
+        """How many names the view would change."""
+        return None if self._view is None else summary_of(self._view.id, await self.changes())
+
+
+def summary_of(view_id: str, changes: Sequence[tuple[RootedPath, ViewChange]]) -> ViewSummary:
+    found = Counter(change.action for _, change in changes)
+    return ViewSummary(
+        view_id=view_id,
+        added=found["added"],
+        changed=found["changed"] + found["renamed"],
+        removed=found["removed"],
+    )
+
+
+def roots_of(ctx: Context) -> list[RootedPath]:
+    """Every root of the scope."""
+    several = len(ctx.scope.roots) > 1
+    return [ctx.path_from_root(f"@{index}" if several else ".") for index in range(len(ctx.scope.roots))]
 
 
 def view_for(ctx: Context, wanted: bool | str, command: str | Sequence[str]) -> CommandView | None:

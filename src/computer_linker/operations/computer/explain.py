@@ -17,6 +17,12 @@ _SEEN: dict[FolderAccess, str] = {
     "read-only": " What it starts sees the scope's folders read-only, for fs:write is missing.",
     "hidden": " What it starts sees none of the scope's folders (they are hidden), for fs:read is missing.",
 }
+_UNDO = {
+    "direct": " file.undo of its operation takes back what it changes in the scope's folders, where these are small or `undo` is "
+    "true; nothing takes back what it does over the network, in other folders, or by services.",
+    "view": " It runs on a view: view.keep puts its changes in place. What it does over the network is not on the view.",
+    "ask": " It runs on a view: a person keeps or drops its changes. What it does over the network is not on the view.",
+}
 
 
 class ExplainInput(Model):
@@ -53,7 +59,8 @@ async def computer_explain(ctx: Context, input: ExplainInput) -> Explanation:
         if problem is not None:
             decision, reason = "deny", problem
         elif Capability.COMMAND_RUN in wanted.needs | wanted.needs_any:
-            reason += _SEEN[folder_access(ctx.principal, ctx.scope)]
+            access = folder_access(ctx.principal, ctx.scope)
+            reason += _SEEN[access] + (_UNDO[ctx.scope.policy.outcome] if access == "writable" else "")
     return Explanation(
         allowed=decision == "allow",
         decision=decision,

@@ -112,11 +112,9 @@ async def act(ctx: Context, options: ActOptions) -> AsyncIterator[tuple[str, Wit
         yield name, watch
 
 
-async def read_back(ctx: Context, watch: Witness, options: ActOptions, settle_s: float | None = None) -> Known:
+async def read_back(ctx: Context, watch: Witness, options: ActOptions) -> Known:
     """Return the effect word, and warn when the application no longer responds."""
-    known: Known = "unverifiable"
-    if options.verify:
-        known = await (watch.verdict() if settle_s is None else watch.verdict(settle_s))
+    known: Known = await watch.verdict() if options.verify else "unverifiable"
     is_silent = watch.app is not None and not await ctx.computer.accessibility.is_alive(watch.app)
     if is_silent and await watch.is_running():
         ctx.warn("The application has stopped answering. It may be showing a dialog that blocks it, or hang.")

@@ -1,6 +1,8 @@
 """view.keep: put what a view changed in place."""
 
 import contextlib
+from collections.abc import Mapping
+from hashlib import sha256
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -13,11 +15,13 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
+from computer_linker.operations.view.evidence import EvidenceOption, keep_evidence, refuse_without_right
 from computer_linker.operations.view.show import NeverKept
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.views.changes import ViewChange
 from computer_linker.providers.views.keeping import Keeping, discard, never_kept
+from computer_linker.providers.views.merging import MergedText
 from computer_linker.providers.views.reading import ViewReader, path_of
 from computer_linker.providers.views.store import View, Views
 from computer_linker.registry import Context, Example, operation
@@ -36,26 +40,40 @@ class KeepInput(Model):
     ] = None
 
 
+class KeepOptions(Model):
+    merge: Annotated[
+        bool, Field(description="Put the merge of both in place where a text changed in the folder too; see view.show.")
+    ] = False
+    evidence: EvidenceOption = False
+
+
 class Kept(Model):
     view_id: str
     paths: Annotated[list[str], Field(description="What was put in place; the first thousand.")]
     kept: int
+    merged: Annotated[list[str], Field(description="Texts that changed in the folder too, and were merged.")] = []
     refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
     left: Annotated[int, Field(description="How many changes stay in the view; 0 when the view is gone.")]
+    artifact: Annotated[str | None, Field(description="The evidence that was asked for.")] = None
 
 
-async def show_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -> Preview:
+async def show_keep(
+    ctx: Context, target: str, input: KeepInput = KeepInput(), options: KeepOptions = KeepOptions()
+) -> Preview:
     """The names and contents that would change, held to what the folder and the view contain now."""
     view = await run_sync(ctx.use(Views).find, target, ctx.scope.id, ctx.principal)
     reader = ViewReader.of(ctx, view)
     found = await run_sync(reader.changes)
     chosen, _, _ = await run_sync(_chosen, found, ctx, input)
     head = escaped(f"keeps what this command changed: {view.command}")
-    holds = {view.id: digest_of_parts(*map(repr, chosen))}
+    merges = await run_sync(reader.merges, chosen) if options.merge else {}
+    _refuse_conflicts(chosen, merges, await run_sync(reader.merges, chosen))
+    texts = (f"{path.shown} {sha256(text.content).hexdigest()}" for path, text in merges.items())
+    holds = {view.id: digest_of_parts(*map(repr, chosen), *texts)}
     # A renamed file also goes from where it was.
     former = [path_of(path, change.source).shown for path, change in chosen if change.source is not None]
     paths = (*(path.shown for path, _ in chosen), *former)
-    return Preview((head, *await run_sync(reader.previewed, chosen)), holds, paths=paths)
+    return Preview((head, *await run_sync(reader.previewed, chosen, merges)), holds, paths=paths)
 
 
 @operation(
@@ -69,34 +87,36 @@ async def show_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -
     shows=show_keep,
     examples=[Example("Keep everything.", {"target": "01M7M8DX489Z9FBH6T8B0F3QGF"}, runs=False)],
 )
-async def view_keep(ctx: Context, target: str, input: KeepInput = KeepInput()) -> Kept:
+async def view_keep(
+    ctx: Context, target: str, input: KeepInput = KeepInput(), options: KeepOptions = KeepOptions()
+) -> Kept:
     """Put the changes of the view `target` in place: all of them or none, or all of the chosen ones. file.undo takes it back.
 
-    Refused with `conflict` where the folder changed meanwhile under one of these names; choose others, or drop the view.
+    Refused with `conflict` where the folder changed meanwhile under one of these names. `merged` in its details are texts that
+    `merge: true` puts in place with the changes of both; for the others choose other paths, or drop the view.
     """
     views = ctx.use(Views)
+    refuse_without_right(ctx, wanted=options.evidence)
     view = await run_sync(views.find, target, ctx.scope.id, ctx.principal)
     with views.busy(view):
-        kept = await _keep(ctx, view, input)
+        kept = await _keep(ctx, view, input, options)
         if not kept.left:
             await run_sync(views.drop, view)
     return kept
 
 
-async def _keep(ctx: Context, view: View, input: KeepInput) -> Kept:
+async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions) -> Kept:
     reader = ViewReader.of(ctx, view)
     found = await run_sync(reader.changes)
     chosen, refused, left = await run_sync(_chosen, found, ctx, input)
-    conflicts = [path.shown for path, change in chosen if change.is_conflict]
-    if conflicts:
-        raise Conflict(
-            f"{len(conflicts)} of these changed in the folder since the view was made, first {conflicts[0]}. Nothing was kept.",
-            paths=conflicts[:100],
-        )
+    possible = await run_sync(reader.merges, chosen)
+    merges = possible if options.merge else {}
+    _refuse_conflicts(chosen, merges, possible)
     kept = ctx.use(UndoJournal).kept
+    lines = await run_sync(reader.previewed, chosen, merges) if options.evidence else []
     with contextlib.ExitStack() as opened:
         roots = await run_sync(opened.enter_context, reader.opened())
-        keepings = [Keeping(root, upper, kept) for root, upper, _ in roots]
+        keepings = [Keeping(each.root, each.upper, kept, merges) for each in roots]
         try:
             changes = await run_sync(_planned, keepings, chosen)
             if changes:
@@ -106,11 +126,36 @@ async def _keep(ctx: Context, view: View, input: KeepInput) -> Kept:
         finally:
             # What was put in place was moved from here; the rest is of a batch that failed.
             await run_sync(kept.drop, [name for keeping in keepings for name in keeping.names])
-        if left:
+        if left and view.kind == "overlay":
             await run_sync(discard, [(keeping.upper, keeping.root.root) for keeping in keepings], chosen)
     shown = [path.shown for path, _ in chosen]
-    ctx.note(viewId=view.id, kept=len(shown))
-    return Kept(view_id=view.id, paths=shown[:1000], kept=len(shown), refused=refused, left=left)
+    ctx.note(viewId=view.id, kept=len(shown), merged=len(merges))
+    return Kept(
+        view_id=view.id,
+        paths=shown[:1000],
+        kept=len(shown),
+        merged=[path.shown for path in merges],
+        refused=refused,
+        left=left,
+        artifact=await keep_evidence(ctx, view, "kept", lines) if options.evidence else None,
+    )
+
+
+def _refuse_conflicts(
+    chosen: Found, merges: Mapping[RootedPath, MergedText], possible: Mapping[RootedPath, MergedText]
+) -> None:
+    """Raise Conflict for what changed in the folder since and is not merged."""
+    both = [path for path, change in chosen if change.is_conflict and path not in merges]
+    if not both:
+        return
+    mergeable = [path.shown for path in both if path in possible]
+    rest = [path.shown for path in both if path not in possible]
+    advice = " `merge: true` keeps the merged text of all of them." if mergeable and not rest else ""
+    raise Conflict(
+        f"{len(both)} of these changed in the folder since the view was made, first {both[0].shown}. Nothing was kept.{advice}",
+        paths=rest[:100],
+        merged=mergeable[:100],
+    )
 
 
 def _planned(keepings: list[Keeping], chosen: Found) -> list[Change]:

@@ -1,18 +1,21 @@
 """view.show: what keeping a view would change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from anyio.to_thread import run_sync
 from pydantic import Field
 
+from computer_linker.audit.store import AuditStore
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
+from computer_linker.model.times import shown_ns
 from computer_linker.providers.views.changes import Action, Kind, ViewChange
+from computer_linker.providers.views.hosts import hosts_of
 from computer_linker.providers.views.keeping import never_kept
-from computer_linker.providers.views.reading import TextDifference, ViewReader, path_of
+from computer_linker.providers.views.reading import Detail, TextDifference, ViewReader, path_of
 from computer_linker.providers.views.store import Views
 from computer_linker.registry import Context, Example, operation
 
@@ -30,7 +33,14 @@ class ShownChange(Model):
     deletions: int
     mode: Annotated[str, Field(description="The mode it gets, in octal; the present one for what is removed.")]
     size: int
+    modified_at: Annotated[
+        str, Field(description="The modification time it gets; the present one for what is removed.")
+    ]
     renamed_from: str | None = None
+    mode_before: Annotated[str | None, Field(description="The present mode, where it becomes another.")] = None
+    size_before: Annotated[int | None, Field(description="The present size of a file that changes.")] = None
+    link_target: Annotated[str | None, Field(description="Where a link leads that is added or changed.")] = None
+    attributes: Annotated[list[str], Field(description="Extended attributes that change.")] = []
 
 
 class NeverKept(Model):
@@ -43,9 +53,15 @@ class ViewChanges(Model):
     changes: list[ShownChange]
     diff: Annotated[str, Field(description="A unified diff of the text files, as far as it fits.")]
     hosts: Annotated[
-        list[str], Field(description="Hosts that its programs spoke to; not observed yet, so always empty.")
+        list[str],
+        Field(
+            description="Hosts that its programs connected to; known where the scope's `network` is a list of hosts."
+        ),
     ]
     conflicts: Annotated[list[str], Field(description="Paths that changed in the folder since; they cannot be kept.")]
+    merged: Annotated[
+        list[str], Field(description="Texts that changed in the folder too; view.keep with `merge` puts both in place.")
+    ]
     refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
     truncated: bool
 
@@ -65,20 +81,33 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
     closed = await run_sync(never_kept, found)
     readable = [(path, change) for path, change in listed if path not in closed]
     texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
+    merges = await run_sync(reader.merges, [each for each in found if each[1].is_conflict])
     diff, is_cut = _joined(list(texts.values()), options.max_diff_bytes)
     return ViewChanges(
         view_id=view.id,
-        changes=[_shown(path, change, texts.get(path.shown)) for path, change in listed],
+        changes=[
+            _shown(path, change, texts.get(path.shown), detail)
+            for (path, change), detail in zip(listed, await run_sync(_details, reader, listed, closed), strict=True)
+        ],
         diff=diff,
-        hosts=[],
-        conflicts=[path.shown for path, change in found if change.is_conflict],
+        hosts=await run_sync(hosts_of, ctx.use(AuditStore), view),
+        conflicts=[path.shown for path, change in found if change.is_conflict and path not in merges],
+        merged=[path.shown for path in merges],
         refused=[NeverKept(path=path.shown, reason=why) for path, why in closed.items()],
         truncated=is_cut or len(found) > len(listed),
     )
 
 
-def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None) -> ShownChange:
-    entry = change.after or change.before
+def _details(
+    reader: ViewReader, listed: list[tuple[RootedPath, ViewChange]], closed: Mapping[RootedPath, str]
+) -> list[Detail]:
+    """The details of what may be read; a refused name may be a secret."""
+    known = iter(reader.details([each for each in listed if each[0] not in closed]))
+    return [Detail() if path in closed else next(known) for path, _ in listed]
+
+
+def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None, detail: Detail) -> ShownChange:
+    entry, before = change.after or change.before, change.before
     assert entry is not None
     former = None if change.source is None else path_of(path, change.source).shown
     return ShownChange(
@@ -89,7 +118,12 @@ def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None) ->
         deletions=text.deletions if text else 0,
         mode=f"{entry.mode:04o}",
         size=entry.size,
+        modified_at=shown_ns(entry.modified_ns),
         renamed_from=former,
+        mode_before=f"{before.mode:04o}" if before is not None and before.mode != entry.mode else None,
+        size_before=before.size if before is not None and before.kind == "file" and change.after is not None else None,
+        link_target=detail.link_target,
+        attributes=list(detail.attributes),
     )
 
 

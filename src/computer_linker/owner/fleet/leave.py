@@ -21,7 +21,7 @@ class Left(Model):
     examples=[Example("Leave.", {}, runs=False)],
 )
 async def fleet_leave(ctx: Context) -> Left:
-    """Leave the fleet: nobody reaches this machine through it from now on."""
+    """Leave the fleet: this machine is no longer reached through it."""
     fleet = ctx.use(FleetManager)
     left = await fleet.leave()
     ctx.note(server=left)

@@ -29,7 +29,7 @@ class InviteInput(Model):
     name: Annotated[str, Field(description="The machine's name."), Positional()]
     out: Annotated[
         str,
-        Field(description="Where to write the invitation; nobody else may read it."),
+        Field(description="Where to write the invitation; only you may read it."),
         LocalPath(),
         Named(metavar="FILE"),
     ]

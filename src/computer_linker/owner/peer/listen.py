@@ -28,7 +28,7 @@ class Listening(Model):
     examples=[Example("Listen in one network.", {"input": {"host": "192.168.1.5"}}, runs=False)],
 )
 async def peer_listen(ctx: Context, input: ListenInput = ListenInput()) -> Listening:
-    """Let paired computers reach this one. Nobody else gets past the handshake."""
+    """Let paired computers reach this one. The handshake refuses every other."""
     peers = ctx.use(PeerManager)
     ctx.note(before=peers.listening)
     if input.off:

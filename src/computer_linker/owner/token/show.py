@@ -18,7 +18,7 @@ def _text(result: OwnerToken) -> Iterator[Shown]:
 
 @owner_operation("token.show", effect=Effect.OBSERVE, text=_text, examples=[Example("Print the token.", {})])
 async def token_show(ctx: Context) -> OwnerToken:
-    """Print the token. Whoever has it can use every scope over HTTP."""
+    """Print the token. It gives the use of every scope over HTTP."""
     kept = load(ctx.services.home).owner_token
     if kept is None:
         raise NotFound("There is no owner token.", hint="computer-linker token rotate makes one")

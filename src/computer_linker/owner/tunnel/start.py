@@ -19,7 +19,8 @@ from computer_linker.registry.owner import (
     owner_operation,
 )
 from computer_linker.service.changing_config import change_config
-from computer_linker.service.tunnels import TunnelManager, TunnelState
+from computer_linker.service.tunnels import TunnelManager
+from computer_linker.tunnels.record import TunnelState
 
 if TYPE_CHECKING:
     from computer_linker.tunnels.fetching import Fetched

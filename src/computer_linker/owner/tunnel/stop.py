@@ -5,7 +5,8 @@ from typing import Any
 from computer_linker.config.load import load
 from computer_linker.registry.owner import Context, Effect, Example, Note, owner_operation
 from computer_linker.service.changing_config import change_config
-from computer_linker.service.tunnels import TunnelManager, TunnelState
+from computer_linker.service.tunnels import TunnelManager
+from computer_linker.tunnels.record import TunnelState
 
 
 @owner_operation(

@@ -27,7 +27,7 @@ from computer_linker.providers.agents.codex import Codex
 from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.launch import AgentLauncher
 from computer_linker.providers.agents.live import LiveTurn, background
-from computer_linker.providers.agents.order import Order
+from computer_linker.providers.agents.order import Order, TurnView
 from computer_linker.providers.agents.program import NO_EVENTS, AgentProgram
 from computer_linker.providers.agents.sessions import (
     DiffSummary,
@@ -171,7 +171,7 @@ class Agents:
         return text.encode("utf-8", "replace")
 
     async def _before(self, order: Order) -> tuple[Snapshot | None, list[str]]:
-        if order.mode == "read-only":
+        if order.mode == "read-only" or order.view is not None:
             return None, []
         try:
             taken = await self._shadow.take(order.cwd)
@@ -219,6 +219,7 @@ class Agents:
             warnings=warnings,
             before=None if before is None else before.tree,
             was_empty=[] if before is None else before.empty_names(),
+            view_id=None if order.view is None else order.view.id,
         )
         running.session = running.session.with_turn(turn)
         self.sessions.save(running.session)
@@ -238,7 +239,7 @@ class Agents:
             refused = await running.prepared.plan.settle_planting()
             running.prepared.plan.release()
             turn = turn.model_copy(update={"warnings": [*turn.warnings, *refused]}) if refused else turn
-            turn = await self._with_changes(turn, running.session, order.cwd)
+            turn = await self._with_changes(turn, running.session, order.cwd, order.view)
         except Exception:
             log.exception("the turn of %s failed", running.session.session_id)
             turn = turn.model_copy(update={"status": "failed", "ended_at": now()})
@@ -267,11 +268,14 @@ class Agents:
         except LinkError as error:
             log.error("the end of %s is not in the history: %s", session.session_id, error.message)
 
-    async def _with_changes(self, turn: Turn, session: Session, cwd: RootedPath) -> Turn:
-        """The turn with its changes, found by comparing the folder with the snapshot taken before."""
+    async def _with_changes(self, turn: Turn, session: Session, cwd: RootedPath, view: TurnView | None = None) -> Turn:
+        """The turn with its changes: those of its view, or found by comparing the folder with the snapshot taken before."""
         if turn.sandbox == "read-only":
             none = DiffSummary(changed_files=0, insertions=0, deletions=0, files=[])
             return turn.model_copy(update={"diff_summary": none})
+        if view is not None and (difference := await view.difference()) is not None:
+            self.sessions.save_diff(session.session_id, difference[1])
+            return turn.model_copy(update={"diff_summary": difference[0]})
         if turn.before is None:
             return turn
         try:

@@ -33,7 +33,8 @@ class AgentLauncher:
         boundary = await self._preparation.boundary(scope)
         ask = Ask(
             mode=order.mode,
-            network=scope.policy.network,
+            # A list of hosts has no gate for what an agent starts, so that is without a network.
+            network=scope.policy.network is True,
             is_confined=boundary.holds,
             has_own_root=boundary.kind == "bubblewrap",
             where=order.cwd_path,
@@ -51,7 +52,7 @@ class AgentLauncher:
         )
         request = CommandRequest(
             scope, order.principal, order.roots, order.cwd, line.argv, program_access=program_access,
-            any_of=frozenset({Capability.CODEX_RUN}),
+            view=order.view, any_of=frozenset({Capability.CODEX_RUN}),
         )  # fmt: skip
         await self._judged(request, program)
         if line.holds and boundary.kind == "landlock":

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from typing import Protocol
 
 from computer_linker.errors import PermissionDenied
 from computer_linker.model.paths import RootedPath
@@ -9,8 +10,22 @@ from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import folder_access
 from computer_linker.providers.agents.program import Mode
-from computer_linker.providers.agents.sessions import Session, Workflow
+from computer_linker.providers.agents.sessions import DiffSummary, Session, Workflow
 from computer_linker.providers.agents.workflows import READ_ONLY
+from computer_linker.providers.processes.held_view import ViewUse
+
+
+class TurnView(ViewUse, Protocol):
+    """The view that a turn works in."""
+
+    @property
+    def id(self) -> str | None:
+        """Its id once it is held; None for a turn that only reads, which needs none."""
+        ...
+
+    async def difference(self) -> tuple[DiffSummary, str] | None:
+        """What the view would change, and the diff; None when it could not be compared."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,8 @@ class Order:
     model: str | None = None
     session: Session | None = None
     """The session to continue."""
+    view: TurnView | None = None
+    """Takes the changes of the folder instead of it."""
 
     @property
     def cwd_path(self) -> str:

@@ -71,6 +71,8 @@ class Turn(Model):
     before: str | None = None
     """The snapshot of the folder before the turn."""
     was_empty: list[str] = []
+    view_id: str | None = None
+    """The view that has its changes; None where it changed the folder."""
 
 
 class Session(Model):

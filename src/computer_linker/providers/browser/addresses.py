@@ -6,6 +6,7 @@ from collections.abc import Callable
 from urllib.parse import quote, urlsplit
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.model.network import PRESETS, canonical_host, parse_entry
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
 
@@ -76,5 +77,23 @@ def _web(scope: Scope, url: str) -> str:
             f"Scope {scope.id} has no network. A file of the scope opens by its path; the owner can set `network` in its policy.",
             rule="network",
         )
-    assert port is None or port >= 0
+    _refuse_unlisted(scope, parts.hostname, port or (443 if parts.scheme.lower() == "https" else 80))
     return url
+
+
+def _refuse_unlisted(scope: Scope, host: str, port: int) -> None:
+    """Refuse a host that the scope's list does not have; the gate judges again, with the hosts of presets."""
+    network = scope.policy.network
+    if isinstance(network, bool) or any(entry in PRESETS for entry in network):
+        return
+    try:
+        name = canonical_host(host)
+    except ValueError:
+        raise InvalidRequest("The address has no plain host name.", field="target") from None
+    if not any(parse_entry(entry).covers(name, port) for entry in network):
+        raise PermissionDenied(
+            f"Scope {scope.id} reaches only the hosts of its `network` list, and {name}:{port} is not among them. "
+            f"The owner can allow it: computer-linker scope allow-host {scope.id} {name}:{port}",
+            rule="network",
+            host=name,
+        )

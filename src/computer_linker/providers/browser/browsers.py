@@ -26,7 +26,7 @@ from computer_linker.providers.processes.runner import Runner
 from computer_linker.services import Services
 
 if TYPE_CHECKING:
-    from computer_linker.providers.browser.gate import Gate
+    from computer_linker.providers.network.gate import Gate
 
 log = logging.getLogger(__name__)
 PROGRAM = "agent-browser"
@@ -156,7 +156,7 @@ class Browsers:
         sockets = Path("/tmp/sockets") if boundary.holds else Path(tempfile.mkdtemp(prefix="browser-"))  # noqa: S108
         proxy: Gate | None = None
         try:
-            proxy = await self._gate(request.scope, folder, confined=boundary.holds)
+            proxy = self._gate(request.scope, request.principal, folder, confined=boundary.holds)
             prepared = await self._prepared(request, folder, proxy, sockets)
             session = await self._spawned(session_id, prepared, folder, proxy, gate)
             session.scope = request.scope
@@ -169,27 +169,15 @@ class Browsers:
                 shutil.rmtree(left, ignore_errors=True)
             raise
 
-    async def _gate(self, scope: Scope, folder: Path, *, confined: bool) -> "Gate | None":
+    def _gate(self, scope: Scope, principal: Principal, folder: Path, *, confined: bool) -> "Gate | None":
         """The browser's proxy; None where the scope has no network and the kernel enforces that."""
         if confined and not scope.policy.network:
             return None
-        from computer_linker.providers.browser.gate import Gate
-        from computer_linker.providers.browser.reach import Own, own_ports
+        from computer_linker.providers.network.gates import Gates
 
-        gate = Gate(Own(own_ports, self._own_hosts), lambda: self._has_network(scope.id))
-        await gate.listen(folder if confined else None)
+        gate = self._services.use(Gates).for_browser(scope, principal)
+        gate.listen(folder if confined else None)
         return gate
-
-    def _has_network(self, scope_id: str) -> bool:
-        """Whether the scope has the network in the present config, so that a revocation applies at once."""
-        scope: Scope | None = self._services.config.scope(scope_id)
-        return scope is not None and scope.policy.network
-
-    def _own_hosts(self) -> frozenset[str]:
-        from urllib.parse import urlsplit
-
-        address: str | None = self._services.config.public_base_url
-        return frozenset({urlsplit(address).hostname or ""} if address else ())
 
     async def _prepared(self, request: CommandRequest, folder: Path, gate: "Gate | None", sockets: Path) -> Prepared:
         from dataclasses import replace

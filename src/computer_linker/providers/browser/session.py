@@ -24,7 +24,7 @@ from computer_linker.providers.processes.runner import stopped
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams
 
 if TYPE_CHECKING:
-    from computer_linker.providers.browser.gate import Gate
+    from computer_linker.providers.network.gate import Gate
 
 COMMAND_S = 30.0
 _SLACK_S = 5.0

@@ -59,7 +59,7 @@ def create(run: GitRun, path: RootedPath, branch: str) -> bool:
             raise AlreadyExists(f"{path.shown} exists already.", path=path.shown)
         except FileNotFoundError:
             pass
-        _check_owner_of_place(run, parent.path.child(path.name))
+        _check_owner_of_place(parent.path.child(path.name))
         target = os.path.realpath(f"{_real(parent.fd, parent.path)}/{path.name}")
         exists = run("show-ref", "--verify", "--quiet", f"refs/heads/{branch}", allowed=(0, 1)).code == 0
         args = ["worktree", "add", "--quiet", "--no-guess-remote"]
@@ -68,7 +68,7 @@ def create(run: GitRun, path: RootedPath, branch: str) -> bool:
         return _is_there(parent.fd, path.name)
 
 
-def _check_owner_of_place(run: GitRun, path: RootedPath) -> None:
+def _check_owner_of_place(path: RootedPath) -> None:
     # Inside the git folder a work tree would overwrite git's own data.
     if ".git" in (name.casefold() for name in path.parts):
         raise PathOutOfScope("A work tree cannot lie inside a git folder.", path=path.shown)

@@ -50,8 +50,7 @@ class Managed:
         self._feed = Feed(child.stdin) if child.stdin is not None else None
         self._timer: asyncio.TimerHandle | None = None
         self._ended: Ended | None = None
-        self.warnings: tuple[str, ...] = ()
-        """Limits it ran into."""
+        self._limits_reached: tuple[str, ...] = ()
         self._pumps = [Pump(child.stdout, lambda data: self._take("stdout", data), self._settle_if_over)]
         if child.stderr is not None:
             self._pumps.append(Pump(child.stderr, lambda data: self._take("stderr", data), self._settle_if_over))
@@ -60,6 +59,11 @@ class Managed:
     def refused(self) -> list[str]:
         """A sentence for each planted name that was removed."""
         return [] if self._planting is None else self._planting.refused
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Limits it ran into, and hosts that were refused to it."""
+        return (*self._limits_reached, *self._plan.gate_warnings())
 
     @property
     def end(self) -> int:
@@ -125,7 +129,7 @@ class Managed:
         if self._timer is not None:
             self._timer.cancel()
         self._ended = ended
-        self.warnings = limits_reached(ended)
+        self._limits_reached = limits_reached(ended)
         self._plan.release(self._has_settled)
         # Its last output may still be in the pipe, which an orphan may hold open.
         self._loop.call_later(_DRAIN_S, self._stop_reading)

@@ -4,15 +4,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.errors import InvalidRequest, LinkError, NotFound, PermissionDenied, ProviderUnavailable
+from computer_linker.errors import LinkError, NotFound, PermissionDenied, ProviderUnavailable
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import (
     is_ordinary,
     judge_access,
@@ -33,27 +32,20 @@ from computer_linker.providers.processes.confinement import (
     own_folders,
     real_path,
 )
+from computer_linker.providers.processes.held_view import HeldView, ViewUse
+from computer_linker.providers.processes.hosts import gates_of, judge_hosts, network_warnings
 from computer_linker.providers.processes.programs import Programs
-from computer_linker.providers.processes.shell import judge_request, shell_of
+from computer_linker.providers.processes.shell import argv_of, judge_request, shell_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
 from computer_linker.providers.search.ripgrep import program as ripgrep
 from computer_linker.services import Services
 
+if TYPE_CHECKING:
+    from computer_linker.providers.network.gates import CommandGate, Gates
+
 _CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
-
-
-class ViewUse(Protocol):
-    """The view that a command runs in."""
-
-    async def hold(self) -> tuple[int, ...]:
-        """Open the folders that take the changes, in the order of the roots; the command counts as running from now on."""
-        ...
-
-    def ended(self) -> None:
-        """The command has ended, or was not started after all."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +71,20 @@ class CommandRequest:
         """What the command may do with the scope's folders."""
         return folder_access(self.principal, self.scope)
 
+    @property
+    def writes(self) -> bool:
+        return self.access == "writable" if self.program_access is None else self.program_access.writes
+
+    @property
+    def lists_hosts(self) -> bool:
+        """Whether its network is a list of hosts. The service's own programs have networks of their own."""
+        return self.program_access is None and self.scope.policy.network_width == 1
+
+    @property
+    def has_network(self) -> bool:
+        """Whether it has the whole network."""
+        return self.scope.policy.network is True if self.program_access is None else self.program_access.network
+
 
 @dataclass(slots=True)
 class Prepared:
@@ -89,6 +95,8 @@ class Prepared:
     env: dict[str, str]
     boundary: str
     warnings: list[str]
+    may_change: bool = True
+    """False for a command that only reads, or sees no folder it could write."""
 
     @property
     def program(self) -> str:
@@ -102,6 +110,7 @@ class _Judged:
     boundary: Boundary
     where: str
     places: tuple[str, ...]
+    only_reads: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +133,10 @@ class Preparation:
         environ: Mapping[str, str] | None = None,
         accepts_anyone_local: Callable[[], bool] = bool,
         scopes: Callable[[], Sequence[Scope]] = tuple,
+        gates: "Callable[[], Gates] | None" = None,
     ) -> None:
         self._computer = computer
+        self._gates = gates
         self._accepts_anyone_local = accepts_anyone_local
         self._sandbox = sandbox
         # A copy, so that later changes of the service's environment do not affect commands.
@@ -141,6 +152,7 @@ class Preparation:
             services.use(Sandbox),
             accepts_anyone_local=lambda: services.accepts_anyone_local,
             scopes=lambda: services.config.scopes,
+            gates=lambda: gates_of(services),
         )
 
     @property
@@ -176,12 +188,17 @@ class Preparation:
         """The plan for one command. Raises, with nothing started, when the scope does not allow it."""
         held: list[int] = []
         scanned = Scanned()
-        views = _HeldView(request)
+        views = HeldView(request)
         try:
             judged = await self._judged(request, held)
             views.refuse_without(judged.boundary)
-            network = request.scope.policy.network if request.program_access is None else request.program_access.network
-            confinement = Confinement(cwd=judged.where, cwd_fd=held[0] if held else None, network=network)
+            gate = self._gate(request, judged)
+            confinement = Confinement(
+                cwd=judged.where,
+                cwd_fd=held[0] if held else None,
+                network=request.has_network,
+                hosts=None if gate is None else gate.inner,
+            )
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
                 confinement = kept_apart(confinement, request.scope, self._scopes())
@@ -200,6 +217,10 @@ class Preparation:
             views.release()
             raise
         plan.releases.append(views.release)
+        plan.guard = views.guard
+        if gate is not None:
+            plan.network_gate = gate
+            plan.releases.append(gate.close)
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
         plan.rights = ProcessRights.of(request.scope, request.principal, request.any_of)
@@ -210,13 +231,15 @@ class Preparation:
                 "secret in them. Narrow the scope to a smaller folder, or set its `sandbox` to `auto`.",
                 remedy="Narrow the scope to a smaller folder.",
             )
+        plan.boundary += views.named
         warnings = [*plan.warnings, *_warnings(request, judged.boundary)]
-        return Prepared(judged.argv, plan, env, plan.boundary, warnings)
+        may_change = not judged.only_reads and request.access == "writable"
+        return Prepared(judged.argv, plan, env, plan.boundary, warnings, may_change)
 
     async def _judged(self, request: CommandRequest, held: list[int]) -> "_Judged":
         """Apply the scope's rules to the command, with its working folder held first."""
         policy = request.scope.policy
-        argv, line = _argv(request)
+        argv, line = argv_of(request)
         boundary = await self.boundary(request.scope)
         if request.program_access is None:
             judge_access(request.access, boundary_holds=boundary.holds)
@@ -229,6 +252,7 @@ class Preparation:
             raise NotFound(f"There is no program {argv[0][:80]!r} here.", program=argv[0][:80])
         judge_program(program, request.principal)
         only_reads = line is None and is_ordinary(tuple(argv), program, programs.locate)
+        judge_hosts(policy, boundary, lists_hosts=request.lists_hosts)
         judge_boundary(
             request.scope,
             boundary_holds=boundary.holds,
@@ -241,12 +265,7 @@ class Preparation:
             judge_command(policy, argv, program, programs.locate, scope=request.scope.id, boundary_holds=boundary.holds)
         else:
             started += judge_request(request, argv, program, programs, where)
-        if boundary.holds and policy.network and request.program_access is None and self._accepts_anyone_local():
-            raise PermissionDenied(
-                "This scope gives commands the network, and the service answers everyone on this machine without a token: "
-                "a command could call it and use every scope. Make a token first: computer-linker token rotate",
-                rule="network",
-            )
+        self._refuse_calls_to_service(request, boundary)
         env = environment.build(
             self._kept,
             self._environ,
@@ -266,7 +285,28 @@ class Preparation:
             needed = (place for each in (*started, *wrappers) for place in programs.places(each))
             places = tuple(dict.fromkeys((*needed, *programs.extras.values())))
         # From here on the program is exactly this file, whatever the name resolves to later.
-        return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places)
+        return _Judged([*through, program.path, *argv[1:]], env, boundary, where, places, only_reads)
+
+    def _refuse_calls_to_service(self, request: CommandRequest, boundary: Boundary) -> None:
+        """Refuse a command that could call a service that answers without a token. A gate refuses that itself."""
+        is_command = request.program_access is None
+        if boundary.holds and is_command and request.has_network and self._accepts_anyone_local():
+            raise PermissionDenied(
+                "This scope gives commands the network, and the service answers everyone on this machine without a token: "
+                "a command could call it and use every scope. Make a token first: computer-linker token rotate",
+                rule="network",
+            )
+
+    def _gate(self, request: CommandRequest, judged: _Judged) -> "CommandGate | None":
+        """The gate of a command whose scope lists its hosts; None where it has none."""
+        if not request.lists_hosts or judged.boundary.kind != "bubblewrap":
+            return None
+        from computer_linker.providers.network.gates import ENVIRONMENT
+
+        assert self._gates is not None, "a service has gates"
+        judged.env.update(ENVIRONMENT)
+        program = judged.argv[0].rpartition("/")[2]
+        return self._gates().for_command(request.scope, request.principal, program)
 
     def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
         """The program lookup of this scope; rebuilt every few seconds, and when the config changed."""
@@ -318,64 +358,8 @@ class Preparation:
         return Folder(fd, real_path(fd, root.root), root.rules)
 
 
-@dataclass(slots=True)
-class _HeldView:
-    """The view of one command, from the moment it is held until the command has ended."""
-
-    request: CommandRequest
-    is_held: bool = False
-
-    def refuse_without(self, boundary: Boundary) -> None:
-        """Refuse a view where the boundary cannot make one, and a program that would bypass the scope's rule."""
-        request = self.request
-        writes = request.access == "writable" if request.program_access is None else request.program_access.writes
-        if request.view is None and writes and request.scope.policy.outcome != "direct":
-            raise ProviderUnavailable(
-                "This scope puts the changes of programs on a view, and this kind of program cannot run on one yet.",
-                remedy="Use command.run or package.run, or set the scope's `outcome` to `direct`.",
-            )
-        if request.view is not None and boundary.kind != "bubblewrap":
-            raise ProviderUnavailable(
-                "A view needs bubblewrap, which is not the boundary here, so nothing was run.",
-                remedy="Install bubblewrap, or set the scope's `outcome` to `direct`.",
-            )
-
-    async def applied(self, confinement: Confinement, held: list[int]) -> Confinement:
-        """The confinement with the view's folders; unchanged where the command may not write."""
-        if self.request.view is None or not confinement.writable:
-            return confinement
-        stores = await self.request.view.hold()
-        held.extend(stores)
-        self.is_held = True
-        viewed = zip(confinement.writable, stores, strict=True)
-        return replace(confinement, writable=tuple(replace(folder, view=store) for folder, store in viewed))
-
-    def release(self) -> None:
-        if self.is_held and self.request.view is not None:
-            self.is_held = False
-            self.request.view.ended()
-
-
 def _above(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _argv(request: CommandRequest) -> tuple[list[str], str | None]:
-    """The argv of a plain command, or the line that a shell gets."""
-    try:
-        return to_argv(request.command), None
-    except ShellNeeded as needed:
-        text = request.command
-        if not isinstance(text, str):
-            raise
-        if not request.scope.policy.allow_shell:
-            raise InvalidRequest(
-                f"{needed.message} A whole shell line runs only where the owner gave the scope `allowShell`.",
-                rule="allowShell",
-            ) from None
-        if len(text) > MAX_TEXT or "\0" in text:
-            raise InvalidRequest(f"A shell command has at most {MAX_TEXT} characters and no NUL.") from None
-        return [], text
 
 
 def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:
@@ -384,11 +368,10 @@ def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:
     if not boundary.holds:
         why = "the scope's policy turns the sandbox off" if scope.policy.sandbox == "off" else boundary.detail
         warnings.append(f"No kernel boundary held around this command: {why}. It could reach all your files.")
-        if not scope.policy.network:
-            warnings.append("network: false is not enforced without a kernel boundary.")
-    elif request.access == "read-only":
+    warnings += network_warnings(scope.policy, boundary, lists_hosts=request.lists_hosts)
+    if boundary.holds and request.access == "read-only":
         warnings.append("The scope or this caller lacks fs:write, so the command saw the scope's folders read-only.")
-    elif request.access == "hidden":
+    elif boundary.holds and request.access == "hidden":
         warnings.append("The scope or this caller lacks fs:read, so the command saw none of the scope's folders.")
     return warnings
 

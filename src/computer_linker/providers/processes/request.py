@@ -7,7 +7,8 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.providers.processes.prepare import CommandRequest, ViewUse
+from computer_linker.providers.processes.held_view import ViewUse
+from computer_linker.providers.processes.prepare import CommandRequest
 
 
 class CallContext(Protocol):

@@ -92,6 +92,8 @@ class Runner:
         plan.sent()
         if self._rights_watch is not None and plan.rights is not None:
             self._rights_watch.hold(child, plan.rights)
+        if plan.guard is not None:
+            plan.guard(child)
         return child
 
     async def _spawned(self, plan: SpawnPlan, launch: Launch) -> Child:

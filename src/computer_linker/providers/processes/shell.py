@@ -6,6 +6,7 @@ from typing import Protocol
 from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope, ScopePolicy
+from computer_linker.policy.command_line import MAX_TEXT, ShellNeeded, to_argv
 from computer_linker.policy.commands import Program, is_allowed, judge_denied
 from computer_linker.policy.engine import FolderAccess
 from computer_linker.policy.lines import LineRules, judge_line
@@ -21,7 +22,27 @@ class ShellRequest(Protocol):
     @property
     def principal(self) -> Principal: ...
     @property
+    def command(self) -> str | list[str]: ...
+    @property
     def access(self) -> FolderAccess: ...
+
+
+def argv_of(request: ShellRequest) -> tuple[list[str], str | None]:
+    """The argv of a plain command, or the line that a shell gets."""
+    try:
+        return to_argv(request.command), None
+    except ShellNeeded as needed:
+        text = request.command
+        if not isinstance(text, str):
+            raise
+        if not request.scope.policy.allow_shell:
+            raise InvalidRequest(
+                f"{needed.message} A whole shell line runs only where the owner gave the scope `allowShell`.",
+                rule="allowShell",
+            ) from None
+        if len(text) > MAX_TEXT or "\0" in text:
+            raise InvalidRequest(f"A shell command has at most {MAX_TEXT} characters and no NUL.") from None
+        return [], text
 
 
 def shell_of(programs: Programs) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from computer_linker.computer.facets.processes import KernelRules, ProcessLimits, Staging
+from computer_linker.computer.facets.processes import Child, InnerNetwork, KernelRules, ProcessLimits, Staging
 from computer_linker.model.paths import PathRules
 from computer_linker.policy.process_rights import ProcessRights
 
@@ -62,6 +62,16 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
+class Store:
+    """The held folder that takes the changes of a viewed one: `upper` and `work` of an overlay, or a whole copy in `upper`."""
+
+    fd: int
+    is_copy: bool = False
+    only: tuple[str, ...] = ()
+    """The one folder in it that can be written, by its path components; all of it without."""
+
+
+@dataclass(frozen=True, slots=True)
 class Folder:
     """A folder held by descriptor, and where it appears to the command."""
 
@@ -70,8 +80,8 @@ class Folder:
     rules: PathRules = field(default_factory=PathRules)
     above: tuple[str, ...] = ()
     """Path components from the scope's root down to here; `rules` match paths from the root."""
-    view: int | None = None
-    """The held folder that takes all changes instead of this one, with `upper` and `work` in it."""
+    view: Store | None = None
+    """Takes all changes instead of this folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,8 @@ class Confinement:
     nests: bool = False
     """The program creates its own sandbox inside this one."""
     network: bool = False
+    hosts: InnerNetwork | None = None
+    """The namespace in which a gate listens for the hosts of a list (bubblewrap only)."""
     cut_unix_sockets: bool = False
     """No UNIX sockets: it could meet a program whose sandbox closes other names, and each would open them for the other."""
     cwd: str = "/"
@@ -116,6 +128,17 @@ class Watch(Protocol):
 
     def end(self, then: Callable[[], None]) -> None:
         """Settle in the background; `then` is called afterwards."""
+        ...
+
+
+class NetworkGate(Protocol):
+    """Judges the connections of a process whose scope lists its hosts."""
+
+    operation: str | None
+    """The operation that the process belongs to."""
+
+    def warnings(self) -> list[str]:
+        """A sentence for each host that was refused so far."""
         ...
 
 
@@ -147,6 +170,20 @@ class SpawnPlan:
     releases: list[Callable[[], None]] = field(default_factory=list)
     planting: Watch | None = None
     """Removes the protected names that the process creates."""
+    guard: Callable[[Child], None] | None = None
+    """Called with the process once it is spawned, to end it when it exceeds a limit that the kernel does not enforce."""
+    network_gate: NetworkGate | None = None
+
+    def belongs_to(self, operation: str) -> None:
+        """Name the operation that runs it: what it plants and what it connects to is recorded under that."""
+        if self.planting is not None:
+            self.planting.command = operation
+        if self.network_gate is not None:
+            self.network_gate.operation = operation
+
+    def gate_warnings(self) -> list[str]:
+        """A sentence for each host that was refused so far."""
+        return [] if self.network_gate is None else self.network_gate.warnings()
 
     def sent(self) -> None:
         """Close our descriptors: the process holds its own now."""

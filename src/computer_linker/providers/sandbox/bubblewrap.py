@@ -46,7 +46,8 @@ def wrap(
     """The plan that runs `argv` inside bubblewrap, and its environment. The argv itself is passed on untouched."""
     # With a range of ids, the launcher's child has entered the user namespace; bubblewrap would map one id.
     users = ("--unshare-user",) if other_ids() is None else _SUPERUSER
-    network = () if confinement.network else ("--unshare-net",)
+    # A network with a gate is a namespace that the launcher's child has entered already.
+    network = () if confinement.network or confinement.hosts is not None else ("--unshare-net",)
     # Inside its own user namespace, root needs this capability to create another; it has no effect outside.
     nesting = ("--cap-add", "CAP_SETFCAP") if confinement.nests and os.geteuid() == 0 else ()
     # Its own session inside keeps signals of the pty (Ctrl-C) from ending bubblewrap itself.
@@ -57,10 +58,9 @@ def wrap(
         cut_unix_sockets=confinement.cut_unix_sockets,
         confine_sockets=not confinement.network,
     )
-    filtered = ("--seccomp", str(FILTER_FD)) if kernel.has_filter else ()
     line = (
         bwrap, *_ISOLATED, *users, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd,
-        "--block-fd", str(GATE_FD), *filtered, *_set_inside(env), "--", *session, *argv,
+        "--block-fd", str(GATE_FD), "--seccomp", str(FILTER_FD), *_set_inside(env), "--", *session, *argv,
     )  # fmt: skip
     plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=kernel)
 

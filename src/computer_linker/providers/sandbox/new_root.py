@@ -3,10 +3,11 @@
 import os
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
-from computer_linker.computer.facets.processes import Mount, Staging
+from computer_linker.computer.facets.processes import RESOLVER, InnerNetwork, Mount, Staging
 from computer_linker.computer.local.linux.id_range import other_ids
-from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder
+from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder, Store
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import (
     SYSTEM_FACTS,
@@ -19,6 +20,9 @@ from computer_linker.providers.sandbox.places import (
 )
 
 _MAX_LINKS = 8
+_RESOLVER_SETTINGS = "/etc/resolv.conf"
+_RESOLVER_TEXT = f"nameserver {RESOLVER[0]}\noptions timeout:5 attempts:2\n"
+"""Without the file, programs ask the same address."""
 _STRICTNESS = ("held", "read_only", "hidden")
 
 
@@ -33,6 +37,7 @@ class NewRoot:
     closed: dict[str, Mount] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     is_partial: bool = False
+    network: InnerNetwork | None = None
 
     def add(self, rank: int, mount: Mount) -> None:
         self.mounts.append((depth(mount.at), rank, mount))
@@ -41,10 +46,12 @@ class NewRoot:
         self.fds.append(fd)
         self.add(rank, Mount("shown", path, index=len(self.fds) - 1, read_only=read_only))
 
-    def view(self, rank: int, fd: int, store: int, path: str) -> None:
+    def view(self, rank: int, fd: int, store: Store, path: str) -> None:
         """Show a folder with all changes going to the store."""
-        self.fds += (fd, store)
-        self.add(rank, Mount("view", path, index=len(self.fds) - 2, store=len(self.fds) - 1))
+        self.fds += (fd, store.fd)
+        kind: Literal["view", "copied"] = "copied" if store.is_copy else "view"
+        at = len(self.fds) - 2
+        self.add(rank, Mount(kind, path, index=at, store=at + 1, target="/".join(store.only)))
 
     def close(self, path: str, closed: Closed) -> None:
         """Close a name; of two rules for one name the stricter wins."""
@@ -55,7 +62,8 @@ class NewRoot:
     def staging(self) -> Staging:
         ordered = [*self.mounts, *((depth(path), 4, mount) for path, mount in self.closed.items())]
         ordered.sort(key=lambda each: each[:2])
-        return Staging(tuple(mount for _, _, mount in ordered), tuple(self.fds), _room_bytes(), other_ids())
+        mounts = tuple(mount for _, _, mount in ordered)
+        return Staging(mounts, tuple(self.fds), _room_bytes(), other_ids(), self.network)
 
 
 def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
@@ -72,6 +80,9 @@ def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
             root.show(6, folder.fd, folder.path, read_only=False)
         for path in confinement.hidden:
             _hidden(root, path, confinement)
+        if confinement.hosts is not None:
+            root.network = confinement.hosts
+            root.add(7, Mount("file", os.path.realpath(_RESOLVER_SETTINGS), target=_RESOLVER_TEXT))
     except BaseException:
         for fd in root.opened:
             os.close(fd)

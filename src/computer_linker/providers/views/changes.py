@@ -33,6 +33,8 @@ class Entry:
     changed_ns: int
     device: int
     inode: int
+    owner: tuple[int, int] = (0, 0)
+    """User and group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,7 @@ class Comparison:
 
     def _folder(self, upper: int, lower: int | None, parts: Parts, *, is_anew: bool = False) -> None:
         """Compare a folder; `is_anew` when one above it was removed and made anew, so that nothing of the real one shows."""
-        if len(parts) > _MAX_DEPTH:
-            raise LimitExceeded(f"The view has folders more than {_MAX_DEPTH} levels deep.")
+        self._refuse_deep(parts)
         names = os.listdir(upper)
         # Only the outermost new folder has the mark of overlayfs.
         is_anew = is_anew or _is_opaque(upper)
@@ -78,15 +79,24 @@ class Comparison:
             for name in set(os.listdir(lower)) - set(names):  # noqa: PTH208  # an open folder has no path
                 self._add((*parts, name), "removed", entry_of(lower, name), None, lower)
 
+    def _refuse_deep(self, parts: Parts) -> None:
+        if len(parts) > _MAX_DEPTH:
+            raise LimitExceeded(f"The view has folders more than {_MAX_DEPTH} levels deep.")
+
     def _name(self, upper: int, lower: int | None, name: str, parts: Parts, *, is_anew: bool) -> None:
         found = os.stat(name, dir_fd=upper, follow_symlinks=False)
-        before = None if lower is None else entry_of(lower, name)
         if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
             # A whiteout: overlayfs marks a removed name with it, also one that was made in the view.
+            before = None if lower is None else entry_of(lower, name)
             if before is not None:
                 self._add(parts, "removed", before, None, lower)
             return
-        after = as_entry(found)
+        self._compared(upper, lower, name, found, parts, is_anew=is_anew)
+
+    def _compared(
+        self, upper: int, lower: int | None, name: str, found: os.stat_result, parts: Parts, *, is_anew: bool
+    ) -> None:
+        before, after = None if lower is None else entry_of(lower, name), as_entry(found)
         if after.kind == "directory" and before is not None and before.kind == "directory":
             if after.mode != before.mode:
                 self._add(parts, "changed", before, after)
@@ -109,14 +119,16 @@ class Comparison:
 
     def _differs(self, upper: int, lower: int | None, name: str, before: Entry, after: Entry) -> bool:
         """A program that opened a file for writing and wrote nothing left a copy, which is no change."""
-        facts = (before.kind, before.mode, before.size, before.modified_ns)
-        if facts != (after.kind, after.mode, after.size, after.modified_ns):
+        facts = (before.kind, before.mode, before.size, before.modified_ns, before.owner)
+        if facts != (after.kind, after.mode, after.size, after.modified_ns, after.owner):
             return True
         if after.kind == "symlink":
             return os.readlink(name, dir_fd=upper) != os.readlink(name, dir_fd=lower)
         if after.kind != "file":
             return False
-        return digest_at(upper, name) != digest_at(lower, name) or _attributes(upper, name) != _attributes(lower, name)
+        return digest_at(upper, name) != digest_at(lower, name) or attributes_of(upper, name) != attributes_of(
+            lower, name
+        )
 
     def _add(
         self, parts: Parts, action: Action, before: Entry | None, after: Entry | None, lower: int | None = None
@@ -184,7 +196,10 @@ def below(folder: int, name: str) -> Iterator[tuple[Parts, Entry]]:
 
 def digest_at(folder: int | None, name: str) -> str:
     """The SHA-256 of a regular file in an open folder."""
-    opened = os.open(name, _FILE, dir_fd=folder)
+    return _digest(os.open(name, _FILE, dir_fd=folder))
+
+
+def _digest(opened: int) -> str:
     digest = sha256()
     try:
         while data := os.read(opened, _CHUNK):
@@ -194,7 +209,7 @@ def digest_at(folder: int | None, name: str) -> str:
     return digest.hexdigest()
 
 
-def _attributes(folder: int | None, name: str) -> dict[str, bytes]:
+def attributes_of(folder: int | None, name: str) -> dict[str, bytes]:
     """The user's extended attributes of a file, without those of overlayfs."""
     opened = os.open(name, _FILE, dir_fd=folder)
     try:
@@ -205,11 +220,7 @@ def _attributes(folder: int | None, name: str) -> dict[str, bytes]:
 
 
 def digest_below(folder: int, parts: Parts) -> str:
-    with_parent = open_parent(folder, parts)
-    try:
-        return digest_at(with_parent, parts[-1])
-    finally:
-        os.close(with_parent)
+    return _digest(open_file(folder, parts))
 
 
 def open_parent(folder: int, parts: Parts) -> int:
@@ -222,6 +233,20 @@ def open_parent(folder: int, parts: Parts) -> int:
         finally:
             os.close(above)
     return opened
+
+
+def open_folder(folder: int, name: str) -> int:
+    """Open a folder in an open folder without following links."""
+    return os.open(name, _FOLDER, dir_fd=folder)
+
+
+def open_file(folder: int, parts: Parts) -> int:
+    """Open a file below an open folder for reading, without following links."""
+    above = open_parent(folder, parts)
+    try:
+        return os.open(parts[-1], _FILE, dir_fd=above)
+    finally:
+        os.close(above)
 
 
 def _is_opaque(folder: int) -> bool:
@@ -243,4 +268,5 @@ def as_entry(found: os.stat_result) -> Entry:
         found.st_ctime_ns,
         found.st_dev,
         found.st_ino,
+        (found.st_uid, found.st_gid),
     )

@@ -1,7 +1,6 @@
 """Turns what a view would change into changes of the real folder: all of them, or chosen ones."""
 
 import contextlib
-import errno
 import os
 import secrets
 import stat
@@ -14,13 +13,12 @@ from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES, is_git_folder
 from computer_linker.policy.paths import check_name
-from computer_linker.providers.views.changes import OVERLAY_ATTRIBUTES, Entry, Parts, ViewChange, as_entry, open_parent
+from computer_linker.providers.views.changes import Entry, Parts, ViewChange, as_entry, open_parent
+from computer_linker.providers.views.entries import NEW, copy_file, copy_link, copy_metadata
+from computer_linker.providers.views.merging import MergedText
 from computer_linker.undo.store import KeptFiles
 
-_CHUNK = 1 << 20
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 _GIT_NAMES = {name.casefold(): name for name in GIT_NAMES}
@@ -73,6 +71,8 @@ class Keeping:
     root: RootedPath
     upper: int
     kept: KeptFiles
+    merges: Mapping[RootedPath, MergedText] = field(default_factory=dict)
+    """The texts that replace those of the view."""
     names: list[str] = field(default_factory=list)
     """What was copied; the caller removes it when the changes are not made."""
 
@@ -92,7 +92,8 @@ class Keeping:
             if change.after is not None and change.after.kind == "directory":
                 new_folders.append(change.parts)
             if change.after is not None:
-                name = self._copied(change.parts, chosen)
+                text = self.merges.get(path)
+                name = self._copied(change.parts, chosen) if text is None else self._written(text)
                 planned.append(Restore(path, name, _replaced(change)))
         return planned
 
@@ -102,6 +103,14 @@ class Keeping:
         if change.before is None or _is_mode(change) or _replaced(change) is not None:
             return []
         return [Remove(path, recursive=True, expect=_mark(change))]
+
+    def _written(self, text: MergedText) -> str:
+        name = secrets.token_hex(16)
+        self.names.append(name)
+        with os.fdopen(os.open(name, NEW, 0o600, dir_fd=self.kept.folder), "wb") as file:
+            file.write(text.content)
+            os.fchmod(file.fileno(), text.mode & 0o777)
+        return name
 
     def _copied(self, parts: Parts, chosen: Mapping[Parts, Entry]) -> str:
         name = secrets.token_hex(16)
@@ -146,26 +155,21 @@ def copy_entry(source: int, name: str, target: int, new_name: str, parts: Parts,
     found = os.stat(name, dir_fd=source, follow_symlinks=False)
     _refuse_changed(found, parts, chosen)
     if stat.S_ISLNK(found.st_mode):
-        os.symlink(os.readlink(name, dir_fd=source), new_name, dir_fd=target)
+        copy_link(source, name, target, new_name)
         _refuse_changed(os.stat(name, dir_fd=source, follow_symlinks=False), parts, chosen)
-        os.utime(new_name, ns=(found.st_atime_ns, found.st_mtime_ns), dir_fd=target, follow_symlinks=False)
         return
-    is_folder = stat.S_ISDIR(found.st_mode)
-    opened = os.open(name, _FOLDER if is_folder else _FILE, dir_fd=source)
+    if not stat.S_ISDIR(found.st_mode):
+        _refuse_changed(copy_file(source, name, target, new_name, found), parts, chosen)
+        return
+    opened = os.open(name, _FOLDER, dir_fd=source)
     try:
-        if is_folder:
-            os.mkdir(new_name, 0o700, dir_fd=target)
-            made = os.open(new_name, _FOLDER, dir_fd=target)
-        else:
-            made = os.open(new_name, _NEW, 0o600, dir_fd=target)
+        os.mkdir(new_name, 0o700, dir_fd=target)
+        made = os.open(new_name, _FOLDER, dir_fd=target)
         try:
-            if is_folder:
-                for inner in os.listdir(opened):  # noqa: PTH208
-                    if (*parts, inner) in chosen:
-                        copy_entry(opened, inner, made, inner, (*parts, inner), chosen)
-            else:
-                _copy_bytes(opened, made, found.st_size)
-            _copy_facts(opened, made, found)
+            for inner in os.listdir(opened):  # noqa: PTH208
+                if (*parts, inner) in chosen:
+                    copy_entry(opened, inner, made, inner, (*parts, inner), chosen)
+            copy_metadata(opened, made, found)
             _refuse_changed(os.fstat(opened), parts, chosen)
         finally:
             os.close(made)
@@ -176,33 +180,6 @@ def copy_entry(source: int, name: str, target: int, new_name: str, parts: Parts,
 def _refuse_changed(found: os.stat_result, parts: Parts, chosen: Mapping[Parts, Entry]) -> None:
     if as_entry(found) != chosen[parts]:
         raise Conflict(f"{'/'.join(parts)} was changed in the view while it was kept. Nothing was kept.")
-
-
-def _copy_bytes(source: int, target: int, size: int) -> None:
-    """Copy a file without its holes, which would fill the disk."""
-    at = 0
-    while at < size:
-        try:
-            at = os.lseek(source, at, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            break
-        end = os.lseek(source, at, os.SEEK_HOLE)
-        while at < end and (count := os.copy_file_range(source, target, min(end - at, _CHUNK * 64), at, at)):
-            at += count
-        if at < end:
-            break
-    os.ftruncate(target, size)
-
-
-def _copy_facts(source: int, target: int, found: os.stat_result) -> None:
-    for name in os.listxattr(source):
-        if name.startswith("user.") and not name.startswith(OVERLAY_ATTRIBUTES):
-            os.setxattr(target, name, os.getxattr(source, name))
-    # Without set-user-id bits: what runs with more rights than its caller needs the owner's own hand.
-    os.fchmod(target, found.st_mode & 0o1777)
-    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def discard(uppers: Sequence[tuple[int, str]], chosen: Sequence[tuple[RootedPath, ViewChange]]) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -12,8 +12,20 @@ from computer_linker.computer.base import Computer
 from computer_linker.errors import Conflict
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
+from computer_linker.policy.paths import is_hidden_by
 from computer_linker.policy.visible_text import escaped
-from computer_linker.providers.views.changes import Comparison, Entry, Parts, ViewChange, open_parent
+from computer_linker.providers.views.changes import (
+    Comparison,
+    Entry,
+    Parts,
+    ViewChange,
+    attributes_of,
+    open_file,
+    open_folder,
+    open_parent,
+)
+from computer_linker.providers.views.copying import CopyComparison, Skips
+from computer_linker.providers.views.merging import MergedText, merge, remember
 from computer_linker.providers.views.store import View, Views
 
 _DIFF_S = 2.0
@@ -41,6 +53,25 @@ class TextDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """What of one change is neither its name nor its content."""
+
+    link_target: str | None = None
+    attributes: tuple[str, ...] = ()
+    """The extended attributes that were added, changed or removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRoot:
+    """One root of a view: the folder of its store, what its programs left, and the real folder, all open."""
+
+    root: RootedPath
+    store: int
+    upper: int
+    lower: int
+
+
+@dataclass(frozen=True, slots=True)
 class ViewReader:
     """Compares a view with the scope's folders as they are now. Blocking: use it in a worker thread."""
 
@@ -59,56 +90,115 @@ class ViewReader:
         return cls(view, roots, ctx.computer.files.open_folder, ctx.use(Views).hold)
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[list[tuple[RootedPath, int, int]]]:
-        """Each root with its view's upper folder and the real folder, open."""
+    def opened(self) -> Iterator[list[OpenRoot]]:
+        """Each root of the view, open."""
         with contextlib.ExitStack() as stack:
-            found: list[tuple[RootedPath, int, int]] = []
+            found: list[OpenRoot] = []
             stores = self.hold(self.view)
             for store in stores:
                 stack.callback(os.close, store)
             for root, store in zip(self.roots, stores, strict=True):
-                upper = os.open("upper", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=store)
+                upper = open_folder(store, "upper")
                 stack.callback(os.close, upper)
-                lower = self.open_folder(root)
+                held = self.open_folder(root)
+                stack.callback(os.close, held)
+                # The held one names the folder, and cannot be listed.
+                lower = open_folder(held, ".")
                 stack.callback(os.close, lower)
-                found.append((root, upper, lower))
+                found.append(OpenRoot(root, store, upper, lower))
             yield found
 
     def changes(self) -> list[tuple[RootedPath, ViewChange]]:
         """Every change with its path in the scope."""
         with self.opened() as roots:
-            return [
-                (root.child(*change.parts), change)
-                for root, upper, lower in roots
-                for change in Comparison(upper, lower, self.view.base_ns).run()
-            ]
+            return [(each.root.child(*change.parts), change) for each in roots for change in self._compared(each)]
+
+    def _compared(self, place: OpenRoot) -> list[ViewChange]:
+        view = self.view
+        if view.kind == "overlay":
+            return Comparison(place.upper, place.lower, view.base_ns).run()
+        skips = skips_of(place.root)
+        return CopyComparison(place.upper, place.lower, view.base_ns, filled_ns=view.filled_ns, skips=skips).run()
+
+    def remember(self, changes: list[tuple[RootedPath, ViewChange]]) -> None:
+        """Store what the changed texts were, for a later merge."""
+        with self.opened() as roots:
+            for each in roots:
+                mine = (change for path, change in changes if path.root == each.root.root)
+                remember(each.store, each.lower, mine, self.view.base_ns)
+
+    def merges(self, changes: list[tuple[RootedPath, ViewChange]]) -> dict[RootedPath, MergedText]:
+        """The texts that both sides changed and that can be merged."""
+        found: dict[RootedPath, MergedText] = {}
+        with self.opened() as roots:
+            places = {each.root.root: each for each in roots}
+            for path, change in changes:
+                place = places[path.root]
+                text = merge(place.store, place.upper, place.lower, change) if change.is_conflict else None
+                if text is not None:
+                    found[path] = text
+        return found
 
     def differences(self, changes: list[tuple[RootedPath, ViewChange]]) -> list[TextDifference]:
         """The text difference of each, within a time limit for all of them."""
         until = time.monotonic() + _DIFF_S
         with self.opened() as roots:
-            places = {root.root: (upper, lower) for root, upper, lower in roots}
+            places = {each.root.root: (each.upper, each.lower) for each in roots}
             return [_difference(path, change, *places[path.root], until) for path, change in changes]
 
-    def previewed(self, changes: list[tuple[RootedPath, ViewChange]]) -> list[str]:
+    def details(self, changes: list[tuple[RootedPath, ViewChange]]) -> list[Detail]:
+        """Where each link leads, and which extended attributes differ."""
+        with self.opened() as roots:
+            places = {each.root.root: (each.upper, each.lower) for each in roots}
+            return [_detail(change, *places[path.root]) for path, change in changes]
+
+    def previewed(
+        self, changes: list[tuple[RootedPath, ViewChange]], merges: Mapping[RootedPath, MergedText]
+    ) -> list[str]:
         """Each change for a person: its names, mode and content, every byte visible, and what is left out."""
         until = time.monotonic() + _DIFF_S
         shown: list[str] = []
         with self.opened() as roots:
-            places = {root.root: (upper, lower) for root, upper, lower in roots}
+            places = {each.root.root: (each.upper, each.lower) for each in roots}
             for number, (path, change) in enumerate(changes):
                 if len(shown) >= _SHOWN_LINES:
                     return [*shown, f"… {len(changes) - number} more changes, which are not shown here"]
-                shown += [_headline(path, change), *_content_lines(path, change, *places[path.root], until)]
+                lines = _content_lines(path, change, *places[path.root], until, merges.get(path))
+                shown += [_headline(path, change, is_merged=path in merges), *lines]
         return shown
 
 
-def _headline(path: RootedPath, change: ViewChange) -> str:
+def _detail(change: ViewChange, upper: int, lower: int) -> Detail:
+    before, after = change.before, change.after
+    if after is None or after.kind == "other":
+        return Detail()
+    if after.kind == "symlink":
+        return Detail(_content(upper, change.parts, after).decode("utf-8", "backslashreplace"))
+    now = _attributes(upper, change.parts)
+    was = _attributes(lower, change.source or change.parts) if before is not None and before.kind == after.kind else {}
+    return Detail(attributes=tuple(sorted(name for name in {*now, *was} if now.get(name) != was.get(name))))
+
+
+def _attributes(folder: int, parts: Parts) -> dict[str, bytes]:
+    above = open_parent(folder, parts)
+    try:
+        return attributes_of(above, parts[-1])
+    finally:
+        os.close(above)
+
+
+def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool) -> str:
     former = "" if change.source is None else f" from {path_of(path, change.source).shown}"
     before, after = change.before, change.after
     is_new_mode = after is not None and (before is None or before.mode != after.mode or before.kind != after.kind)
     mode = f" ({after.kind}, mode {after.mode:04o})" if after is not None and is_new_mode else ""
-    return escaped(f"{change.action} {path.shown}{former}{mode}")
+    both = ", merged with what changed in the folder since" if is_merged else ""
+    return escaped(f"{change.action} {path.shown}{former}{mode}{both}")
+
+
+def skips_of(root: RootedPath) -> Skips:
+    """Tells the names of a root that no program may see."""
+    return lambda parts: is_hidden_by((*root.parts, *parts), root.rules)
 
 
 def path_of(path: RootedPath, parts: Parts) -> RootedPath:
@@ -116,14 +206,16 @@ def path_of(path: RootedPath, parts: Parts) -> RootedPath:
     return RootedPath(path.root, parts, path.rules, path.prefix)
 
 
-def _content_lines(path: RootedPath, change: ViewChange, upper: int, lower: int, until: float) -> list[str]:
+def _content_lines(
+    path: RootedPath, change: ViewChange, upper: int, lower: int, until: float, text: MergedText | None
+) -> list[str]:
     before, after = change.before, change.after
     if after is None or after.kind == "directory":
         return []
     old = (
         b"" if before is None or before.kind == "directory" else _content(lower, change.source or change.parts, before)
     )
-    new = _content(upper, change.parts, after)
+    new = _content(upper, change.parts, after) if text is None else text.content
     if len(old) > MAX_BYTES or len(new) > MAX_BYTES:
         return [f"  {after.size} bytes, too large to be shown here"]
     if old == new:
@@ -157,10 +249,5 @@ def _difference(path: RootedPath, change: ViewChange, upper: int, lower: int, un
 
 
 def _read(folder: int, parts: Parts) -> bytes:
-    above = open_parent(folder, parts)
-    try:
-        opened = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=above)
-    finally:
-        os.close(above)
-    with os.fdopen(opened, "rb") as file:
+    with os.fdopen(open_file(folder, parts), "rb") as file:
         return file.read(MAX_BYTES + 1)

@@ -5,22 +5,29 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from computer_linker.errors import Conflict, LimitExceeded, NotFound
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
 from computer_linker.model.times import shown_ns
+from computer_linker.providers.views.probe import can_overlay
 from computer_linker.services import Services
 
 MAX_VIEWS = 200
 MAX_OF_ONE = 50
 """Views of one principal."""
 MAX_AGE_S = 7 * 86_400
+MAX_BYTES = 8 << 30
+"""Disk space of one view."""
+MAX_ALL_BYTES = 32 << 30
+"""Disk space of all views together: no further one is made, and no program starts in one, above it."""
+_MAX_OPERATIONS = 1000
 _RECORD = "view.json"
+Kind = Literal["overlay", "copy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,29 @@ class View:
     created_at: str
     base_ns: int
     """The change time that an entry of the folders must not be newer than: it was changed elsewhere since."""
+    shared: str = ""
+    """The session or the batch whose calls find it again; empty for a view of its own."""
+    kind: Kind = "overlay"
+    """How the changes are held: over the folder, or in a copy of it where the kernel has no overlay for it."""
+    operations: tuple[str, ...] = ()
+    """The operations that ran programs in it, the newest last."""
+    filled_ns: int = 0
+    """When the copy was complete."""
+    stored: int = 0
+    """Bytes on disk, as of the end of the last program."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewView:
+    """A view to be made."""
+
+    scope_id: str
+    principal: Principal
+    roots: Sequence[str]
+    op: str
+    command: str
+    shared: str
+    operation: str
 
 
 @dataclass(slots=True)
@@ -44,42 +74,123 @@ class Views:
     """All views of one state folder. What reads or changes the folder blocks: call it in a worker thread."""
 
     folder: Path
+    max_bytes: int = MAX_BYTES
+    max_all_bytes: int = MAX_ALL_BYTES
+    probe: Callable[[Path, Sequence[str]], bool] = can_overlay
     _running: set[str] = field(default_factory=set)
     """The views in which a program runs; changed by the event loop alone."""
     _changing: threading.Lock = field(default_factory=threading.Lock)
     """Held while views are created or removed, so that none is taken for the rest of a crash."""
+    _filling: set[str] = field(default_factory=set)
+    """The views whose folders are being copied; they have no record yet."""
+    _probed: dict[tuple[int, ...], bool] = field(default_factory=dict)
+    """Whether overlayfs can cover folders on these devices."""
 
     @classmethod
     def open(cls, services: Services) -> Self:
         return cls(services.home / "views")
 
-    def create(self, scope_id: str, principal: Principal, roots: Sequence[str], op: str, command: str) -> View:
-        """Create a view with no change in it. Raises LimitExceeded when this principal has too many."""
+    def create(self, new: NewView, fill: Callable[[Path], None] | None = None) -> View:
+        """Create a view with no change in it; `fill` copies the folders into it where it is to be a copy.
+
+        Raises LimitExceeded when this principal has too many, or all hold too much.
+        """
         with self._changing:
             self._drop_old()
-            return self._create(scope_id, principal, roots, op, command)
+            view = self._create(new)
+            if fill is None:
+                self._save(view)
+                return view
+            self._filling.add(view.id)
+        try:
+            fill(self.folder / view.id)
+            view = replace(view, kind="copy", filled_ns=self._clock(view))
+            self._save(view)
+        except BaseException:
+            _remove(self.folder / view.id)
+            raise
+        finally:
+            self._filling.discard(view.id)
+        return view
 
-    def _create(self, scope_id: str, principal: Principal, roots: Sequence[str], op: str, command: str) -> View:
+    def _clock(self, view: View) -> int:
+        """A time later than that of everything copied so far, by the file system's own clock, which goes in steps."""
+        mark = self.folder / view.id / "mark"
+        mark.touch()
+        copied = now = mark.stat().st_ctime_ns
+        while now <= copied:
+            time.sleep(0.001)
+            mark.touch()
+            now = mark.stat().st_ctime_ns
+        return now
+
+    def _create(self, new: NewView) -> View:
         known = self._all()
-        mine = [view for view in known if view.principal == principal.id]
+        mine = [view for view in known if view.principal == new.principal.id]
         if len(mine) >= MAX_OF_ONE or len(known) >= MAX_VIEWS:
             raise LimitExceeded(
                 "There are too many views. Keep or drop one first: view.list shows them.", views=len(mine)
             )
+        self._refuse_full(known)
         self.folder.mkdir(mode=0o700, exist_ok=True)
         view_id = new_ulid()
         place = self.folder / view_id
         place.mkdir(mode=0o700)
-        for index in range(len(roots)):
-            for name in ("upper", "work"):
+        for index in range(len(new.roots)):
+            for name in ("upper", "work", "base"):
                 (place / str(index) / name).mkdir(mode=0o700, parents=True)
         # By the file system's own clock, which also sets the times it is compared with.
         base_ns = place.stat().st_ctime_ns
-        view = View(view_id, scope_id, principal.id, op, command, tuple(roots), shown_ns(base_ns), base_ns)
-        record = place / f".{_RECORD}"
+        return View(
+            view_id, new.scope_id, new.principal.id, new.op, new.command, tuple(new.roots), shown_ns(base_ns), base_ns,
+            new.shared, operations=(new.operation,),
+        )  # fmt: skip
+
+    def _save(self, view: View) -> None:
+        record = self.folder / view.id / f".{_RECORD}"
         record.write_text(json.dumps(asdict(view)))
-        record.rename(place / _RECORD)
-        return view
+        record.rename(record.with_name(_RECORD))
+
+    def _refuse_full(self, known: Sequence[View]) -> None:
+        if sum(view.stored for view in known) > self.max_all_bytes:
+            raise LimitExceeded(
+                f"All views together hold more than {self.max_all_bytes >> 20} MB. Keep or drop one first.",
+                maxBytes=self.max_all_bytes,
+            )
+
+    def has_overlay(self, roots: Sequence[str]) -> bool:
+        """Whether overlayfs can cover these folders; tried once for each file system."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        devices = tuple(Path(place).stat().st_dev for place in (str(self.folder), *roots))
+        if devices not in self._probed:
+            self._probed[devices] = self.probe(self.folder, roots)
+        return self._probed[devices]
+
+    def shared_by(self, shared: str, scope_id: str, caller: Principal) -> View | None:
+        """The newest view of the caller that a session or batch shares; None when it has none."""
+        mine = (view for view in self.listed(scope_id, caller) if view.principal == caller.id)
+        return next((view for view in mine if view.shared == shared), None)
+
+    def started(self, view: View, operation_id: str) -> tuple[View, tuple[int, ...]]:
+        """Record that an operation runs a program in the view, and hold it. Raises LimitExceeded when it is full."""
+        if view.stored > self.max_bytes:
+            raise LimitExceeded(
+                f"The view holds more than {self.max_bytes >> 20} MB. Keep or drop it.", maxBytes=self.max_bytes
+            )
+        with self._changing:
+            self._refuse_full([each for each in self._all() if each.id != view.id])
+            noted = replace(view, operations=(*view.operations, operation_id)[-_MAX_OPERATIONS:])
+            self._save(noted)
+        return noted, self.hold(noted)
+
+    def measured(self, view: View) -> int:
+        """The bytes that the view holds on disk now, which are recorded."""
+        stored = disk_use(self.folder / view.id)
+        with self._changing:
+            found = self._read(view.id)
+            if found is not None:
+                self._save(replace(found, stored=stored))
+        return stored
 
     def find(self, view_id: str, scope_id: str, caller: Principal) -> View:
         """Find a view of this scope. Raises NotFound, with the same message for another principal's."""
@@ -148,7 +259,8 @@ class Views:
             return
         for place in list(self.folder.iterdir()):
             is_old = time.time() - place.stat().st_mtime > MAX_AGE_S
-            if (is_old or not (place / _RECORD).exists()) and not self.is_running(place.name):
+            is_used = self.is_running(place.name) or place.name in self._filling
+            if (is_old or not (place / _RECORD).exists()) and not is_used:
                 _remove(place)
 
     def _all(self) -> list[View]:
@@ -160,11 +272,27 @@ class Views:
             value = json.loads((self.folder / view_id / _RECORD).read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return View(**{**value, "roots": tuple(value["roots"])})
+        return View(**{**value, "roots": tuple(value["roots"]), "operations": tuple(value.get("operations", ()))})
 
 
 def _no_such_view() -> NotFound:
     return NotFound("There is no such view: it was kept or dropped, or is too old. view.list shows them.")
+
+
+def disk_use(place: Path) -> int:
+    """The bytes on disk of everything in a folder, as far as it can be read."""
+    total, todo = 0, [str(place)]
+    while todo:
+        try:
+            with os.scandir(todo.pop()) as found:
+                for entry in found:
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
+        except OSError:
+            # Removed meanwhile, closed by the program, or too deep: the rest is counted.
+            continue
+    return total
 
 
 def _remove(place: Path) -> None:

@@ -2,22 +2,24 @@
 
 import os
 import platform
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import (
+    NAME,
     TOKEN_VARIABLE,
     Client,
     Connection,
     Http,
+    Rules,
     Stdio,
     User,
     headers_of,
     plain_entry,
 )
 from computer_linker.service.clients.toml_tables import Toml
+from computer_linker.transports.mcp.profiles import OBSERVING_TOOLS
 
 
 def known_clients() -> dict[str, Client]:
@@ -25,14 +27,13 @@ def known_clients() -> dict[str, Client]:
     return {client.name: client for client in sorted(_CLIENTS, key=lambda client: client.name)}
 
 
-def this_user(environment: Mapping[str, str] | None = None) -> User:
+def this_user() -> User:
     """The person who runs this command."""
-    given = os.environ if environment is None else environment
     named = platform.system().lower()
     system: Literal["linux", "darwin", "windows"] = (
         "darwin" if named == "darwin" else "windows" if named == "windows" else "linux"
     )
-    return User(Path(os.path.expanduser("~")), given, system)  # noqa: PTH111  # as home.py does it
+    return User(Path(os.path.expanduser("~")), os.environ, system)  # noqa: PTH111  # as home.py does it
 
 
 def _claude_desktop_entry(connection: Connection) -> dict[str, Any]:
@@ -74,7 +75,15 @@ _CLIENTS = (
         # `claude mcp add` puts a server here, for the folder it was called in, by default.
         projects="projects",
         entry=lambda connection: plain_entry(connection, typed=True),
-        after="Start a new session. To let it read unasked, type /permissions and allow mcp__computer-linker__computer_observe.",
+        # It asks about every tool that no rule allows, also about one with `readOnlyHint`.
+        rules=Rules(
+            file=lambda user: (
+                Path(user.environment.get("CLAUDE_CONFIG_DIR") or user.home / ".claude") / "settings.json"
+            ),
+            path=("permissions", "allow"),
+            allow=tuple(f"mcp__{NAME}__{tool}" for tool in OBSERVING_TOOLS),
+        ),
+        after="Start a new session. It reads unasked, and asks you before anything else.",
         sign_in="In a session, type /mcp, choose computer-linker, and authenticate.",
     ),
     # Claude Desktop: claude_desktop_config.json, which supports programs only; over HTTP it has its own connectors.

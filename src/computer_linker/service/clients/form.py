@@ -56,9 +56,20 @@ class Document(Protocol):
 
     def get(self, text: str, path: tuple[str, ...]) -> Any: ...
 
-    def put(self, text: str, path: tuple[str, ...], value: dict[str, Any]) -> str: ...
+    def put(self, text: str, path: tuple[str, ...], value: Any) -> str: ...
 
     def drop(self, text: str, path: tuple[str, ...]) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Permission rules of a client's own: a list in one of its settings files, in JSON."""
+
+    file: Callable[[User], Path]
+    path: tuple[str, ...]
+    """The keys that lead to the list."""
+    allow: tuple[str, ...]
+    """The rules that let the tools which only observe run unasked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,8 @@ class Client:
     """The keys that lead to the table of servers."""
     projects: str | None = None
     """The key of a table in the same file with separate servers for each project folder."""
+    rules: Rules | None = None
+    """What it needs beside the entry, so that reads run unasked; None where the tools' annotations are enough."""
     after: str = "Start a new session of the client; it reads its settings when it starts."
     sign_in: str = "Start a new session of the client, and sign in there."
     """How to sign in from the client: the browser then shows the consent page."""

@@ -31,7 +31,7 @@ class Jsonc:
         found = _Document(text).find(path) if _blanked(_COMMENT, text).strip() else None
         return None if found is None else found.value
 
-    def put(self, text: str, path: tuple[str, ...], value: dict[str, Any]) -> str:
+    def put(self, text: str, path: tuple[str, ...], value: Any) -> str:
         """Return the text with this value set; missing parent objects are created."""
         if not _blanked(_COMMENT, text).strip():
             # A comment without a line end would include what follows it.

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.service.clients.faults import CannotEdit
-from computer_linker.service.clients.form import Client, User
+from computer_linker.service.clients.form import Client, Rules, User
+from computer_linker.service.clients.jsonc import Jsonc
 
 _MAX_BYTES = 32 * 1024 * 1024
 _LONGEST_SHOWN = 200
@@ -61,8 +62,23 @@ def plan_removal(client: Client, user: User) -> Change:
         after = client.document.drop(after, path)
     if client.paths(after):
         raise CannotEdit("the entry would still be there")
-    is_empty = "".join(after.split()) in ("", "{}")
-    return Change(file, before, None if is_empty and after.encode() != before else after.encode())
+    return Change(file, before, before if after.encode() == before else _unless_empty(after))
+
+
+def plan_rules(rules: Rules, user: User, *, present: bool) -> Change:
+    """Plan to add our permission rules to the client's list, or to remove them."""
+    file = _real(rules.file(user))
+    before = _read(file)
+    text, editor = _text(before), Jsonc()
+    found = editor.get(text, rules.path)
+    if not isinstance(found, list | None):
+        raise CannotEdit(f"`{'.'.join(rules.path)}` of {file} is not a list")
+    others = [rule for rule in found or [] if rule not in rules.allow]
+    wanted = [*(found or []), *(rule for rule in rules.allow if rule not in (found or []))] if present else others
+    if wanted == (found or []):
+        return Change(file, before, before)
+    after = editor.put(text, rules.path, wanted) if wanted else editor.drop(text, rules.path)
+    return Change(file, before, _unless_empty(after))
 
 
 def present_in(client: Client, user: User) -> list[str | None]:
@@ -83,6 +99,10 @@ def make(change: Change) -> Path | None:
     else:
         _replace(change.file, change.after)
     return backup
+
+
+def _unless_empty(text: str) -> bytes | None:
+    return None if "".join(text.split()) in ("", "{}") else text.encode()
 
 
 def _real(file: Path) -> Path:

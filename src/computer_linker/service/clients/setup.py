@@ -1,14 +1,17 @@
 """`client list`, `client setup NAME` and `client remove NAME`: present state, planned change, and result."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from computer_linker.auth.owner_token import is_digest
 from computer_linker.config.schema import Config
+from computer_linker.errors import ExecutionFailed, InvalidRequest
+from computer_linker.model.base import Model
 from computer_linker.service.client_setup import (
-    NAME,
     SPLIT,
     environment,
     local_address,
@@ -18,7 +21,7 @@ from computer_linker.service.client_setup import (
 from computer_linker.service.clients.catalog import known_clients
 from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import Client, Connection, Http, Stdio, User
-from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_setup, present_in
+from computer_linker.service.clients.settings_file import Change, make, plan_removal, plan_rules, plan_setup, present_in
 from computer_linker.transports.mcp.profiles import HEADER_SURFACE
 
 SPLIT_SURFACE = "split"
@@ -46,56 +49,127 @@ class Service:
         return Http(local_address(self.config, self.local_url), token)
 
 
-def list_clients(user: User) -> list[dict[str, Any]]:
+class RulesChange(Model):
+    """The change of the client's own permission rules, in another file of it."""
+
+    file: str
+    rules: list[str]
+    backup: str | None
+
+
+class ClientChange(Model):
+    """One change of a client's settings: planned, or made when `written`."""
+
+    client: str
+    title: str
+    file: str
+    needed: bool
+    written: bool
+    backup: str | None
+    diff: str
+    after: str
+    entry: dict[str, Any] | None = None
+    permissions: RulesChange | None = None
+
+
+class FoundClient(Model):
+    """A known client: whether it is installed, and whether it has an entry for this service."""
+
+    name: str
+    title: str
+    installed: bool
+    program: str | None
+    file: str
+    connected: bool
+    projects: list[str]
+    problem: str | None
+
+
+def client_named(name: str) -> Client:
+    """Return the client of this name. Raises InvalidRequest."""
+    known = known_clients()
+    if name not in known:
+        hint = "computer-linker client chatgpt" if name == "chatgpt" else f"one of: {' '.join(known)}"
+        raise InvalidRequest(f"there is no client {name[:40]!r} whose settings can be written", hint=hint)
+    return known[name]
+
+
+def list_clients(user: User) -> list[FoundClient]:
     """Every known client: whether it is installed, and whether it has an entry for us."""
     return [_found(client, user) for client in known_clients().values()]
 
 
-def set_up(client: Client, user: User, connection: Connection, *, write: bool) -> dict[str, Any]:
-    """Return the entry, its file and the change; written on request. Raises CannotEdit, having written nothing."""
-    entry = client.entry(_with_its_tools(client, connection))
+def set_up(
+    client: Client, user: User, service: Service, over: Transport, *, with_token: bool, write: bool
+) -> ClientChange:
+    """Return the entry, its file and the change; written on request. Raises ExecutionFailed, having written nothing."""
+    with _left_alone(client, user):
+        connection = service.connection(over, with_token=with_token)
+        entry = client.entry(_with_its_tools(client, connection))
+        rules = None if client.rules is None else plan_rules(client.rules, user, present=True)
+        done = _done(client, plan_setup(client, user, entry), rules, _secret_of(connection), write=write)
     signs_in = isinstance(connection, Http) and connection.signs_in
-    details = {"entry": entry, "after": f"{client.sign_in} {_APPROVE}" if signs_in else client.after}
-    return _done(client, plan_setup(client, user, entry), _secret_of(connection), write=write) | details
+    after = f"{client.sign_in} {_APPROVE}" if signs_in else client.after
+    return done.model_copy(update={"entry": entry, "after": after})
 
 
-def remove(client: Client, user: User, *, write: bool) -> dict[str, Any]:
-    """Remove our entry."""
-    return _done(client, plan_removal(client, user), None, write=write)
+def remove(client: Client, user: User, *, write: bool) -> ClientChange:
+    """Remove our entry. Raises ExecutionFailed, having written nothing."""
+    with _left_alone(client, user):
+        rules = None if client.rules is None else plan_rules(client.rules, user, present=False)
+        return _done(client, plan_removal(client, user), rules, None, write=write)
 
 
-def _done(client: Client, change: Change, secret: str | None, *, write: bool) -> dict[str, Any]:
-    diff = change.diff(hide=secret)
-    backup = make(change) if write else None
-    return {
-        "client": client.name,
-        "title": client.title,
-        "file": str(change.file),
-        "needed": change.is_needed,
-        "written": write and change.is_needed,
-        "backup": None if backup is None else str(backup),
-        "diff": diff,
-        "after": client.after,
-    }
+@contextmanager
+def _left_alone(client: Client, user: User) -> Iterator[None]:
+    try:
+        yield
+    except CannotEdit as error:
+        raise ExecutionFailed(
+            f"{client.file(user)} was left as it is: {error}", hint="computer-linker client setup prints the lines"
+        ) from error
 
 
-def _found(client: Client, user: User) -> dict[str, Any]:
+def _done(client: Client, change: Change, rules: Change | None, secret: str | None, *, write: bool) -> ClientChange:
+    """The planned changes, made on request: the rules first, for an entry without them would ask."""
+    planned = [change] if rules is None else [change, rules]
+    diff = "\n".join(filter(None, (each.diff(hide=secret) for each in planned)))
+    made = [make(each) if write else None for each in reversed(planned)]
+    backups = [None if backup is None else str(backup) for backup in made]
+    needed = any(each.is_needed for each in planned)
+    permissions = None
+    if rules is not None and client.rules is not None:
+        permissions = RulesChange(file=str(rules.file), rules=list(client.rules.allow), backup=backups[0])
+    return ClientChange(
+        client=client.name,
+        title=client.title,
+        file=str(change.file),
+        needed=needed,
+        written=write and needed,
+        backup=backups[-1],
+        diff=diff,
+        after=client.after,
+        permissions=permissions,
+    )
+
+
+def _found(client: Client, user: User) -> FoundClient:
     places = [place for name in client.programs if (place := shutil.which(name, path=user.environment.get("PATH")))]
     file = client.file(user)
     try:
         present, problem = present_in(client, user), None
     except (CannotEdit, OSError) as error:
         present, problem = [], str(error)
-    return {
-        "name": client.name,
-        "title": client.title,
-        "installed": bool(places) or file.exists(),
-        "program": places[0] if places else None,
-        "file": str(file),
-        "connected": bool(present),
-        "projects": [] if None in present else [project for project in present if project],
-        "problem": problem,
-    }
+    return FoundClient(
+        name=client.name,
+        title=client.title,
+        installed=bool(places) or file.exists(),
+        program=places[0] if places else None,
+        file=str(file),
+        connected=bool(present),
+        projects=[] if None in present else [project for project in present if project],
+        problem=problem,
+    )
 
 
 def _with_its_tools(client: Client, connection: Connection) -> Connection:
@@ -115,6 +189,3 @@ def _whole_program() -> list[str]:
 
 def _secret_of(connection: Connection) -> str | None:
     return connection.token if isinstance(connection, Http) else None
-
-
-__all__ = ["NAME", "Service", "Transport", "list_clients", "remove", "set_up"]

@@ -16,7 +16,7 @@ class Toml:
             value = value.get(name) if isinstance(value, dict) else None
         return value
 
-    def put(self, text: str, path: tuple[str, ...], value: dict[str, Any]) -> str:
+    def put(self, text: str, path: tuple[str, ...], value: Any) -> str:
         """Return the text with this table at its end; an older one of the same name is removed."""
         import tomlkit
 

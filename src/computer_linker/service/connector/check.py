@@ -8,10 +8,13 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from pydantic import Field
+
 from computer_linker.http_client import Response
+from computer_linker.model.base import Model
 from computer_linker.service.connector.origin import HopFailed, OriginClient, json_object
 
 _BEHIND = (
@@ -62,13 +65,27 @@ _META = {
 }
 
 
+_Left = Field(exclude_if=lambda value: value is None)
+
+
+class Hop(Model):
+    """One step of the check: `ok` is null for one that was left out."""
+
+    hop: str
+    ok: bool | None
+    detail: str = ""
+    remedy: Annotated[str | None, _Left] = None
+    duration_ms: Annotated[float | None, _Left] = None
+    warning: Annotated[str | None, _Left] = None
+
+
 @dataclass
 class ConnectorCheck:
     """One run. `owner_token` is used on the consent page of this address, and nowhere else; None leaves OAuth out."""
 
     url: str
     owner_token: str | None
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[Hop] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -101,27 +118,25 @@ class ConnectorCheck:
         if not all(self._try(name, step) for name, step in discover):
             return False
         if self.owner_token is None:
-            self.steps.append(
-                {"hop": "authorize", "ok": None, "detail": "left out: the owner token is not at hand here"}
-            )
+            self.steps.append(Hop(hop="authorize", ok=None, detail="left out: the owner token is not at hand here"))
             return False
         enter = [("authorize", self._authorize), ("token", self._token), ("refresh", self._refresh)]
         return all(self._try(name, step) for name, step in enter)
 
     def _try(self, hop: str, step: Callable[[], str]) -> bool:
         started = time.perf_counter()
-        result: dict[str, Any] = {"hop": hop, "ok": True}
+        remedy = warning = None
         try:
-            result["detail"] = step()
+            ok, detail = True, step()
         except HopFailed as failed:
-            result |= {"ok": False, "detail": str(failed), "remedy": failed.remedy}
+            ok, detail, remedy = False, str(failed), failed.remedy
         took_s = time.perf_counter() - started
-        result["durationMs"] = round(took_s * 1000, 1)
-        if result["ok"] and took_s >= _SLOW_S:
-            remedy = _SLOW_HERE if urlsplit(self._base).hostname in LOOPBACK else _SLOW
-            result["warning"] = f"{hop} took {took_s:.1f} seconds; clients that wait less give up. {remedy}"
-        self.steps.append(result)
-        return bool(result["ok"])
+        if ok and took_s >= _SLOW_S:
+            cause = _SLOW_HERE if urlsplit(self._base).hostname in LOOPBACK else _SLOW
+            warning = f"{hop} took {took_s:.1f} seconds; clients that wait less give up. {cause}"
+        took_ms = round(took_s * 1000, 1)
+        self.steps.append(Hop(hop=hop, ok=ok, detail=detail, remedy=remedy, duration_ms=took_ms, warning=warning))
+        return ok
 
     def _dns(self) -> str:
         try:

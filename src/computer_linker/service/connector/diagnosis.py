@@ -8,45 +8,56 @@ from urllib.parse import urlsplit
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.auth.owner_token import is_digest
 from computer_linker.config.schema import Config
+from computer_linker.model.base import Model
+from computer_linker.model.history import HistoryGroup
 from computer_linker.service.client_setup import local_address
-from computer_linker.service.connector.check import LOOPBACK, ConnectorCheck
+from computer_linker.service.connector.check import LOOPBACK, ConnectorCheck, Hop
+from computer_linker.tunnels.record import TunnelState, read, shown
 
 _LATELY = 200
 
 
-def diagnose_client(config: Config, home: Path, running_url: str | None, url: str | None) -> dict[str, Any]:
+class Diagnosis(Model):
+    """Every hop with its finding; `hop` and `remedy` of the one that fails."""
+
+    ok: bool
+    url: str
+    hop: str | None
+    remedy: str | None
+    tunnel: TunnelState
+    warnings: list[str]
+    steps: list[Hop]
+    connections: list[HistoryGroup]
+    refused: dict[str, int]
+
+
+def diagnosis_of(config: Config, home: Path, running_url: str | None, url: str | None) -> Diagnosis:
     """Return every hop with its finding; `hop` and `remedy` of the one that fails. `url` defaults to the local address."""
     address = url or local_address(config, running_url)
     check = ConnectorCheck(address, _token_for(address, config, running_url))
     check.run()
-    failed = next((step for step in check.steps if step["ok"] is False), None)
-    tunnel = _tunnel(home)
-    return {
-        "ok": failed is None and check.steps[-1]["ok"] is True,
-        "url": address,
-        "hop": failed["hop"] if failed else None,
-        "remedy": (_about_the_tunnel(address, tunnel, running_url) or failed["remedy"]) if failed else None,
-        "tunnel": tunnel,
-        "warnings": [step["warning"] for step in check.steps if "warning" in step],
-        "steps": check.steps,
-        "connections": _history(home, "connections").get("connections", [])[:10],
-        "refused": _refused(home),
-    }
+    failed = next((step for step in check.steps if step.ok is False), None)
+    tunnel = shown(read(home))
+    return Diagnosis(
+        ok=failed is None and check.steps[-1].ok is True,
+        url=address,
+        hop=failed.hop if failed else None,
+        remedy=(_about_the_tunnel(address, tunnel, running_url) or failed.remedy) if failed else None,
+        tunnel=tunnel,
+        warnings=[step.warning for step in check.steps if step.warning is not None],
+        steps=check.steps,
+        connections=_history(home, "connections").get("connections", [])[:10],
+        refused=_refused(home),
+    )
 
 
-def _tunnel(home: Path) -> dict[str, Any]:
-    from computer_linker.tunnels.record import read, shown
-
-    return shown(read(home))
-
-
-def _about_the_tunnel(address: str, tunnel: dict[str, Any], running_url: str | None) -> str | None:
+def _about_the_tunnel(address: str, tunnel: TunnelState, running_url: str | None) -> str | None:
     """The tunnel's problem, when the checked address belongs to a tunnel that is not open."""
     is_outside = urlsplit(address).hostname not in LOOPBACK and address != running_url
-    if not is_outside or tunnel["provider"] is None or tunnel["state"] in ("running", "stopped"):
+    if not is_outside or tunnel.provider is None or tunnel.state in ("running", "stopped"):
         return None
-    again = f", and is tried again at {tunnel['retryAt']}" if tunnel["retryAt"] else ""
-    return f"The {tunnel['provider']} tunnel is {tunnel['state']}{again}: {tunnel['lastError'] or 'no reason is known'}"
+    again = f", and is tried again at {tunnel.retry_at}" if tunnel.retry_at else ""
+    return f"The {tunnel.provider} tunnel is {tunnel.state}{again}: {tunnel.last_error or 'no reason is known'}"
 
 
 def _token_for(address: str, config: Config, running_url: str | None) -> str | None:

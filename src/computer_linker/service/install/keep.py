@@ -4,15 +4,49 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from computer_linker.client.socket_client import ask_service
+from computer_linker.client.socket_client import running_url
 from computer_linker.config.private import make_folder
 from computer_linker.config.store import write_whole
+from computer_linker.model.base import Model
 from computer_linker.service.install.plan import Plan, ServiceManager, ServiceManagerFailed
 
 _START_S = 45.0
 _POLL_S = 0.1
+
+
+class Installed(Model):
+    """What `service install` wrote, and where the service answers."""
+
+    file: str
+    change: Literal["written", "unchanged", "rewritten"]
+    content: str
+    local_url: str
+
+
+class Uninstalled(Model):
+    """What `service uninstall` removed."""
+
+    file: str
+    removed: bool
+
+
+class ServiceState(Model):
+    """What is installed, whether it is current, and what the service manager reports."""
+
+    state: str
+    local_url: str | None
+    manager: str
+    is_proven: bool
+    file: str
+    installed: bool
+    up_to_date: bool
+    enabled: bool | None = None
+    pid: int | None = None
+    restarts: int | None = None
+    detail: str | None = None
+    problem: str | None = None
 
 
 def this_manager() -> ServiceManager:
@@ -30,7 +64,7 @@ def this_manager() -> ServiceManager:
     return Systemd()
 
 
-def install(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
+def install(manager: ServiceManager, plan: Plan) -> Installed:
     """Write the file, have the manager restart the service, and wait until it answers.
 
     Raises ServiceManagerFailed; when the manager does not answer or another service runs, nothing was written.
@@ -44,9 +78,13 @@ def install(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
         make_folder(file.parent)
         write_whole(file.parent, file.name, content)
     manager.start()
-    url = _until_it_answers(manager, plan.home)
-    changed = "written" if before is None else "unchanged" if before == content else "rewritten"
-    return {"file": os.fspath(file), "change": changed, "content": as_text(content), "localUrl": url}
+    changed: Literal["written", "unchanged", "rewritten"] = "unchanged" if before == content else "rewritten"
+    return Installed(
+        file=os.fspath(file),
+        change="written" if before is None else changed,
+        content=as_text(content),
+        local_url=_until_it_answers(manager, plan.home),
+    )
 
 
 def as_text(content: bytes) -> str:
@@ -54,32 +92,35 @@ def as_text(content: bytes) -> str:
     return content.decode("utf-16" if content.startswith(b"\xff\xfe") else "utf-8")
 
 
-def status(manager: ServiceManager, plan: Plan) -> dict[str, Any]:
+def status(manager: ServiceManager, plan: Plan) -> ServiceState:
     """Return what is installed, whether it is current, and its state."""
     file = manager.file()
     content = file.read_bytes() if file.exists() else None
-    answer: dict[str, Any] = {
-        "manager": manager.name,
-        "isProven": manager.is_proven,
-        "file": os.fspath(file),
-        "installed": content is not None,
-        "upToDate": content in (manager.rendered(plan), manager.rendered(_other(plan))),
-        "localUrl": (ask_service(plan.home, {"action": "hello"}, is_question=True) or {}).get("localUrl"),
-    }
+    found = ServiceState(
+        state="unknown",
+        local_url=running_url(plan.home),
+        manager=manager.name,
+        is_proven=manager.is_proven,
+        file=os.fspath(file),
+        installed=content is not None,
+        up_to_date=content in (manager.rendered(plan), manager.rendered(_other(plan))),
+    )
     try:
         reported = manager.status()
     except ServiceManagerFailed as error:
-        return answer | {"state": "unknown", "problem": error.message}
-    return answer | {
-        "state": reported.state if content is not None else "not installed",
-        "enabled": reported.is_enabled,
-        "pid": reported.pid,
-        "restarts": reported.restarts,
-        "detail": reported.detail,
-    }
+        return found.model_copy(update={"problem": error.message})
+    return found.model_copy(
+        update={
+            "state": reported.state if content is not None else "not installed",
+            "enabled": reported.is_enabled,
+            "pid": reported.pid,
+            "restarts": reported.restarts,
+            "detail": reported.detail,
+        }
+    )
 
 
-def uninstall(manager: ServiceManager) -> dict[str, Any]:
+def uninstall(manager: ServiceManager) -> Uninstalled:
     """Stop it and remove the file; config, history, sessions and tunnels' settings stay."""
     file = manager.file()
     existed = file.exists()
@@ -87,7 +128,7 @@ def uninstall(manager: ServiceManager) -> dict[str, Any]:
         manager.remove()
         file.unlink(missing_ok=True)
         manager.forget()
-    return {"file": os.fspath(file), "removed": existed}
+    return Uninstalled(file=os.fspath(file), removed=existed)
 
 
 def _other(plan: Plan) -> Plan:
@@ -96,11 +137,11 @@ def _other(plan: Plan) -> Plan:
 
 def _check_not_running(manager: ServiceManager, home: Path) -> None:
     """Refuse when a service started in a terminal uses the folder; the manager's own is replaced."""
-    answer = ask_service(home, {"action": "hello"}, is_question=True)
-    if answer is None or not answer.get("localUrl") or manager.status().pid is not None:
+    url = running_url(home)
+    if url is None or manager.status().pid is not None:
         return
     raise ServiceManagerFailed(
-        f"a service already runs for this state folder at {answer['localUrl']}",
+        f"a service already runs for this state folder at {url}",
         "stop it first: computer-linker stop, then install again",
     )
 
@@ -108,9 +149,9 @@ def _check_not_running(manager: ServiceManager, home: Path) -> None:
 def _until_it_answers(manager: ServiceManager, home: Path) -> str:
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
-        url = (ask_service(home, {"action": "hello"}, is_question=True) or {}).get("localUrl")
-        if url:
-            return str(url)
+        url = running_url(home)
+        if url is not None:
+            return url
         if manager.status().state == "failed":
             break
         time.sleep(_POLL_S)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from computer_linker.config.schema import Config
 from computer_linker.policy.programs import find_program
@@ -87,11 +87,6 @@ def make_plan(home: Path, config: Config, *, with_desktop: bool = False) -> Plan
     """The plan for this installation of the program and this state folder."""
     environment = {"COMPUTER_LINKER_HOME": os.fspath(home), "PATH": _safe_path(config, os.environ.get("PATH", ""))}
     return Plan(home, (sys.executable, "-I", "-m", "computer_linker", "serve", "--log"), environment, with_desktop)
-
-
-def shown(plan: Plan) -> dict[str, Any]:
-    """The plan for people and scripts."""
-    return {"home": os.fspath(plan.home), "argv": list(plan.argv), "environment": plan.environment}
 
 
 def _safe_path(config: Config, path: str) -> str:

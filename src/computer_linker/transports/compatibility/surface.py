@@ -182,7 +182,10 @@ def _workspace(scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def _network(policy: dict[str, Any]) -> str:
-    return "true" if policy["network"] else "false"
+    network = policy["network"]
+    if isinstance(network, bool) or not network:
+        return "true" if network else "false"
+    return ",".join(network)
 
 
 def _older_shape(reply: Reply) -> Reply:

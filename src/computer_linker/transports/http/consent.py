@@ -148,10 +148,10 @@ def _is_same_browser(headers: Headers, pending: Pending) -> bool:
     return False
 
 
-async def redirect(send: Send, url: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+async def redirect(send: Send, url: str) -> None:
     """Redirect the browser."""
     given = [(b"location", url.encode()), (b"content-length", b"0"), (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": 302, "headers": given + (headers or [])})
+    await send({"type": "http.response.start", "status": 302, "headers": given})
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -14,10 +14,12 @@ from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.model.request_id import id_of, request_id_of
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
+from computer_linker.transports.http.event_stream import Streams
 from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant, check_body_headers
 from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, unlink
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
-from computer_linker.transports.mcp.fast_path import MODERN_VERSION, FastPath, Negotiated, fault_of
+from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, fault_of
+from computer_linker.transports.mcp.handshake import MODERN_VERSION
 from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested, requested_in_headers
 from computer_linker.transports.mcp.sdk import load_sdk
 
@@ -29,7 +31,7 @@ BuildServer = Callable[[Any], "Server[Any]"]
 _MAX_SESSIONS = 1000
 _MAX_HANDSHAKE = 64 * 1024
 _DISCONNECT_AFTER_S = 0.02
-_ALLOWED = [(b"allow", b"POST, DELETE")]
+_ALLOWED = [(b"allow", b"GET, POST, DELETE")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class McpEndpoint:
         self._closing = asyncio.Event()
         self._sessions = Sessions()
         self._running: dict[tuple[bytes, str | int], anyio.CancelScope] = {}
+        self._streams = Streams(fast_path.tools, self._closing)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -111,8 +114,7 @@ class McpEndpoint:
             await self._pass_to_sdk(request, None)
             return
         if request.scope["method"] == "GET":
-            # The server sends nothing unsolicited, so there is no stream to open.
-            await answer_json(request.send, 405, {"error": "There is no stream here; send POST."}, _ALLOWED)
+            await self._stream(request)
             return
         if request.session is None or request.session_id is None:
             await _protocol_error(request.send, 400, -32600, "A session id is needed")
@@ -121,6 +123,19 @@ class McpEndpoint:
         if request.session.sdk_id is not None:
             await unlink(request.session, (await self._started()).handle_request, request.scope)
         await answer_empty(request.send, 200)
+
+    async def _stream(self, request: Request) -> None:
+        """The stream of a handshake-era session: notifications of outdated lists."""
+        session, session_id = request.session, request.session_id
+        takes = b"text/event-stream" in request.headers.get(b"accept", b"")
+        if session is None or session_id is None or not takes:
+            await answer_json(
+                request.send, 405, {"error": "There is no stream without a session; send POST."}, _ALLOWED
+            )
+            return
+        await self._streams.of_session(
+            request.send, request.receive, request.who, session_id, lambda: self._sessions.has(session_id, session)
+        )
 
     async def _at_once(self, message: dict[str, Any], request: Request) -> bool:
         """True when the message needed no work and was answered: the handshake, a ping, the list of tools."""
@@ -137,6 +152,9 @@ class McpEndpoint:
         negotiated = self._negotiated(message, request)
         if negotiated is None:
             return False
+        if self._fast_path.is_listening(message, negotiated):
+            await self._streams.of_subscription(request.send, request.receive, request.who, message)
+            return True
         answer = self._fast_path.answer(message, negotiated)
         if answer is not None:
             extra = await self._opened(message, negotiated, request)

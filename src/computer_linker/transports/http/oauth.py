@@ -75,7 +75,7 @@ class OAuthRoutes:
         elif path in _SERVER_PATHS and method in ("GET", "HEAD"):
             await answer_json(send, 200, _server_metadata(base))
         elif self._services.config.owner_token is None:
-            raise Refused(404, "Without an owner token there is nobody who could consent.")
+            raise Refused(404, "Without an owner token no one can consent.")
         elif path == "/register" and method == "POST":
             check_body_headers(headers)
             await self._register(receive, send)

@@ -57,6 +57,10 @@ class Sessions:
         self._known[session_id] = self._known.pop(session_id)
         return session
 
+    def has(self, session_id: bytes, session: Session) -> bool:
+        """True while this session is open."""
+        return self._known.get(session_id) is session
+
     def close(self, session_id: bytes) -> None:
         """Forget it."""
         self._known.pop(session_id, None)

@@ -1,5 +1,7 @@
 """Approval by the client's own dialog: elicitation in the handshake era, an input-required result in 2026-07-28."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import to_json
@@ -46,6 +48,41 @@ def answer_of(response: Any) -> Answer | None:
     content = response.get("content") if type(response) is dict and response.get("action") == "accept" else None
     choice = content.get("decision") if type(content) is dict else None
     return _CHOICES.get(choice) if type(choice) is str else None
+
+
+class LineDialog:
+    """The questions to one handshake-era client on a line connection."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._open: dict[str, asyncio.Future[Any]] = {}
+        self._count = 0
+
+    async def ask(self, asked: ApprovalRequest) -> Answer | None:
+        self._count += 1
+        request_id = f"computer-linker-{self._count}"
+        answered = self._open[request_id] = asyncio.get_running_loop().create_future()
+        try:
+            params = question(asked)
+            self._send(to_json({"jsonrpc": "2.0", "id": request_id, "method": "elicitation/create", "params": params}))
+            return answer_of(await answered)
+        except asyncio.CancelledError:
+            # Answered elsewhere, or ended: the client can close its dialog.
+            self._send(
+                to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}})
+            )
+            raise
+        finally:
+            del self._open[request_id]
+
+    def take(self, request_id: Any, result: Any) -> bool:
+        """Take the client's answer; False when it answers no question of ours."""
+        answered = self._open.get(request_id)
+        if answered is None:
+            return False
+        if not answered.done():
+            answered.set_result(result)
+        return True
 
 
 async def ask_by_result(asked: ApprovalRequest) -> Answer | None:

@@ -4,8 +4,7 @@ It handles only well-formed requests; anything else goes to the SDK, which imple
 """
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
@@ -18,10 +17,15 @@ from computer_linker.model.request_id import MAX_ID
 from computer_linker.registry.context import Progress
 from computer_linker.transports.mcp.answers import paged, rendered
 from computer_linker.transports.mcp.dialog import input_required
-from computer_linker.transports.mcp.offers import CAPABILITIES, METHODS, Offers
-from computer_linker.transports.mcp.profiles import (
+from computer_linker.transports.mcp.handshake import (
     META_RENDER,
     META_SURFACE,
+    MODERN_VERSION,
+    Opening,
+)
+from computer_linker.transports.mcp.list_changes import LISTEN, wanted
+from computer_linker.transports.mcp.offers import CAPABILITIES, METHODS, Offers
+from computer_linker.transports.mcp.profiles import (
     NOTHING_ASKED,
     UNKNOWN,
     Profile,
@@ -32,18 +36,15 @@ from computer_linker.transports.mcp.profiles import (
 )
 from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools
 
-HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-MODERN_VERSION = "2026-07-28"
-META_VERSION = "io.modelcontextprotocol/protocolVersion"
-META_CLIENT = "io.modelcontextprotocol/clientInfo"
-META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+if TYPE_CHECKING:
+    from computer_linker.transports.mcp.handshake import Era
+
 META_SERVER = "io.modelcontextprotocol/serverInfo"
 SERVER_INFO = {"name": "computer-linker", "title": "Computer Linker", "version": __version__}
 
 _ABSENT = frozenset("resources/subscribe resources/unsubscribe logging/setLevel tasks/list tasks/get".split())
 """Protocol methods that this server does not have; some clients call them regardless."""
 
-Era = Literal["undecided", "handshake", "modern"]
 _MAX_HANDLE = MAX_ID
 """The longest id and progress token. Each is held while a call runs, and repeated in every answer and report."""
 
@@ -52,7 +53,7 @@ _MAX_HANDLE = MAX_ID
 class Negotiated:
     """What a client and this server agreed on for one connection: protocol era and version, and the client's capabilities."""
 
-    era: Era = "undecided"
+    era: "Era" = "undecided"
     version: str | None = None
     client: str | None = None
     client_capabilities: dict[str, Any] | None = None
@@ -67,9 +68,9 @@ class Negotiated:
         """The rendering: what was asked for, else what the client's profile has."""
         return self.asked.render or self.profile.render
 
-    def meet(self, client: str | None, meta: Any) -> None:
-        """Note the client's name and its own choices, which stand above those of its environment."""
-        self.client, self.profile = client, profile_of(client)
+    def meet(self, client: str | None, capabilities: dict[str, Any], meta: Any) -> None:
+        """Note the client, and its own choices, which stand above those of its environment."""
+        self.client, self.profile, self.client_capabilities = client, profile_of(client), capabilities
         if type(meta) is dict and not meta.keys().isdisjoint(_CHOICES):
             self.asked = requested_in_meta(meta).over(self.asked)
 
@@ -86,7 +87,19 @@ class ToolCall:
     responses: Any = None
 
 
-class FastPath:
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The start of a connection that the stdio shim answered itself, while the service started."""
+
+    answered: bytes = b""
+    """The requests that were answered, one a line."""
+    waiting: bytes = b""
+    """What else was read of the client."""
+    digest: int = 0
+    """The CRC-32 of the list of tools that was given; 0 when none was."""
+
+
+class FastPath(Opening):
     """Prepared answers, and the recognition of plain tool calls."""
 
     def __init__(self, tools: Tools) -> None:
@@ -99,32 +112,27 @@ class FastPath:
 
     def meet(self, message: dict[str, Any], negotiated: Negotiated) -> None:
         """Note the client of a 2026-07-28 request, each of which carries it."""
-        self._is_modern(message.get("params"), negotiated)
-
-    def answer(self, message: dict[str, Any], negotiated: Negotiated) -> bytes | None:
-        """The result of a request that needs no work, as JSON; None when it is not one of these."""
-        method, params = message.get("method"), message.get("params")
-        if method == "initialize":
-            return self._initialize(message, params, negotiated)
-        if method == "ping":
-            return b"{}" if negotiated.era != "modern" and params in (None, {}) else None
-        if method == "tools/list":
-            return self._list(params, negotiated)
-        if method == "server/discover" and self._is_modern(params, negotiated):
-            return self._discovered
-        return None
+        self.is_modern(message.get("params"), negotiated)
 
     def is_absent(self, message: dict[str, Any], negotiated: Negotiated) -> bool:
         """True for a well-formed request to a method this server does not have."""
         if message.get("method") not in _ABSENT:
             return False
-        return negotiated.era == "handshake" or self._is_modern(message.get("params"), negotiated)
+        return negotiated.era == "handshake" or self.is_modern(message.get("params"), negotiated)
 
     def is_offer(self, message: dict[str, Any], negotiated: Negotiated) -> bool:
         """True for a well-formed request about resources, prompts or completion."""
         if message.get("method") not in METHODS:
             return False
-        return negotiated.era == "handshake" or self._is_modern(message.get("params"), negotiated)
+        return negotiated.era == "handshake" or self.is_modern(message.get("params"), negotiated)
+
+    def is_listening(self, message: dict[str, Any], negotiated: Negotiated) -> bool:
+        """True for a well-formed request to be told of outdated lists, which the 2026-07-28 era has."""
+        return (
+            message.get("method") == LISTEN
+            and self.is_modern(message.get("params"), negotiated)
+            and wanted(message) is not None
+        )
 
     async def offer(self, message: dict[str, Any], negotiated: Negotiated, who: Principal) -> bytes:
         """The JSON of the result of such a request. Raises OfferRefused."""
@@ -147,7 +155,7 @@ class FastPath:
         if negotiated.era == "handshake":
             if not params.keys() <= _HANDSHAKE_CALL:
                 return None
-        elif not params.keys() <= _MODERN_CALL or not self._is_modern(params, negotiated):
+        elif not params.keys() <= _MODERN_CALL or not self.is_modern(params, negotiated):
             return None
         meta = params.get("_meta")
         token = meta.get("progressToken") if type(meta) is dict else None
@@ -169,60 +177,24 @@ class FastPath:
         members, meta = rendered(reply, tools, call, who, negotiated)
         return _closed(members, meta, is_modern=negotiated.era == "modern")
 
-    def _initialize(self, message: dict[str, Any], params: Any, negotiated: Negotiated) -> bytes | None:
-        if negotiated.era == "modern" or type(params) is not dict:
-            return None
-        version, client = params.get("protocolVersion"), params.get("clientInfo")
-        capabilities = params.get("capabilities")
-        if type(version) is not str or type(client) is not dict or type(capabilities) is not dict:
-            return None
-        if type(client.get("name")) is not str or type(client.get("version")) is not str:
-            return None
-        negotiated.era, negotiated.handshake = "handshake", message
-        negotiated.version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-        negotiated.meet(client_name(client), params.get("_meta"))
-        negotiated.client_capabilities = capabilities
+    def initialized(self, version: str) -> bytes:
         return to_json(
             {
-                "protocolVersion": negotiated.version,
+                "protocolVersion": version,
                 "capabilities": CAPABILITIES,
                 "serverInfo": SERVER_INFO,
                 "instructions": INSTRUCTIONS,
             }
         )
 
-    def _list(self, params: Any, negotiated: Negotiated) -> bytes | None:
-        if negotiated.era == "handshake":
-            return (
-                b"{" + b'"tools":' + self.listed(negotiated) + b"}"
-                if params is None or params.keys() <= {"_meta"}
-                else None
-            )
-        if self._is_modern(params, negotiated) and params.keys() <= {"_meta"}:
-            return b"{" + b'"tools":' + self.listed(negotiated) + _LISTED_FOR_AN_HOUR + _MODERN_TAIL + b"}"
-        return None
-
-    def listed(self, negotiated: Negotiated) -> bytes:
+    def listed(self, known: Negotiated) -> bytes:
         """The tools of this connection, as JSON."""
-        return self.tools_for(negotiated).listing(negotiated.render, negotiated.profile)
+        return self.tools_for(known).listing(known.render, known.profile)
 
-    def _is_modern(self, params: Any, negotiated: Negotiated) -> bool:
-        """True for a complete 2026-07-28 envelope; the first one sets the era of an undecided connection."""
-        if negotiated.era == "handshake" or type(params) is not dict:
-            return False
-        meta = params.get("_meta")
-        if type(meta) is not dict or meta.get(META_VERSION) != MODERN_VERSION:
-            return False
-        capabilities, client = meta.get(META_CAPABILITIES), meta.get(META_CLIENT)
-        if type(capabilities) is not dict or not (client is None or type(client) is dict):
-            return False
-        negotiated.era, negotiated.version = "modern", MODERN_VERSION
-        negotiated.meet(client_name(client), meta)
-        negotiated.client_capabilities = capabilities
-        return True
+    def modern_tail(self) -> bytes:
+        return _LISTED_FOR_AN_HOUR + _MODERN_TAIL
 
-    @cached_property
-    def _discovered(self) -> bytes:
+    def discovered(self) -> bytes:
         members = to_json(
             {
                 "supportedVersions": [MODERN_VERSION],
@@ -266,11 +238,3 @@ def fault_of(message: Any) -> str | None:
     if any(type(handle) is str and len(handle) > _MAX_HANDLE for handle in (message.get("id"), token)):
         return f"An id or a progress token has at most {_MAX_HANDLE} characters."
     return None
-
-
-def client_name(client: Any) -> str | None:
-    """`name/version` as declared by the client; information for the history, never a right."""
-    if type(client) is not dict:
-        return None
-    name, version = str(client.get("name", ""))[:60], str(client.get("version", ""))[:30]
-    return f"{name}/{version}" if version else name or None

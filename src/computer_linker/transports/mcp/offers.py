@@ -9,8 +9,8 @@ from computer_linker.transports.mcp.resources import TEMPLATES, Resources, code_
 from computer_linker.transports.mcp.tools import Tools
 
 CAPABILITIES: dict[str, Any] = {
-    "tools": {"listChanged": False},
-    "resources": {"listChanged": False},
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": True},
     "prompts": {"listChanged": False},
     "completions": {},
 }

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
+from computer_linker.transports.mcp.handshake import META_RENDER, META_SURFACE
+
 Render = Literal["json", "model"]
 Surface = Literal["default", "split", "expanded", "compatibility"]
 
-META_RENDER = "computer-linker/render"
-META_SURFACE = "computer-linker/toolSurface"
+OBSERVING_TOOLS = ("get_computer_info", "get_operation_history", "computer_observe")
+"""The tools of the `split` surface that change nothing."""
 HEADER_RENDER = b"computer-linker-render"
 HEADER_SURFACE = b"computer-linker-tool-surface"
 
@@ -88,10 +90,9 @@ def requested_in_headers(headers: Mapping[bytes, bytes]) -> Requested:
     return requested(*named)
 
 
-def requested_in_greeting(choices: list[bytes]) -> Requested:
+def requested_in_greeting(choices: Mapping[str, str]) -> Requested:
     """The choices that the stdio shim adds to its greeting, such as `render=model`."""
-    given = dict(choice.decode("latin-1").split("=", 1) for choice in choices if b"=" in choice)
-    return requested(given.get("render"), given.get("surface"))
+    return requested(choices.get("render"), choices.get("surface"))
 
 
 def _known(value: Any, names: Any) -> Any:

@@ -15,21 +15,16 @@ from computer_linker.approvals.approvals import Approver
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.model.principal import Principal
 from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
-from computer_linker.transports.mcp.fast_path import (
-    HANDSHAKE_VERSIONS,
-    MODERN_VERSION,
-    SERVER_INFO,
-    Era,
-    FastPath,
-    Negotiated,
-    ToolCall,
-)
+from computer_linker.transports.mcp.fast_path import SERVER_INFO, FastPath, Negotiated, ToolCall
+from computer_linker.transports.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION
 from computer_linker.transports.mcp.offers import OfferRefused
 from computer_linker.transports.mcp.progress import courier
 from computer_linker.transports.mcp.tools import INSTRUCTIONS, Tools, check_arguments
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
+
+    from computer_linker.transports.mcp.handshake import Era
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Reply
+from computer_linker.model.network import shown_network
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import may_ask, missing_capabilities, sees_scope
 from computer_linker.providers.kept_results import KeptResults
@@ -23,6 +24,7 @@ from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import call_form
 from computer_linker.registry.text import PLAIN, Text
 from computer_linker.transports.mcp.dialog import KEY, answer_of
+from computer_linker.transports.mcp.list_changes import ListChanges
 from computer_linker.transports.mcp.profiles import Profile, Render
 from computer_linker.transports.mcp.schemas import (
     HISTORY_INPUT,
@@ -72,6 +74,11 @@ class Tools:
         self.always_structured: set[str] = set()
         """Tools with an output schema: clients refuse their results without structured content."""
         self._build()
+
+    @property
+    def list_changes(self) -> ListChanges:
+        """What tells clients of outdated lists."""
+        return self._dispatcher.services.use(ListChanges)
 
     def has(self, name: str) -> bool:
         return name in self._run
@@ -312,7 +319,7 @@ def _scopes_shown(scopes: Any) -> str:
     for scope in scopes:
         policy = scope["capabilityPolicy"]
         boundary = policy["boundary"].get("commands")
-        facts = [f"network {'yes' if policy['network'] else 'no'}", f"confirm {policy['confirm']}"]
+        facts = [f"network {shown_network(policy['network'])}", f"confirm {policy['confirm']}"]
         facts += [f"commands: {boundary}"] if boundary else []
         lines.append(f"scope {scope['id']} ({scope['type']}): {' '.join(scope['capabilities'])}; {'; '.join(facts)}")
     return "\n".join(lines)

@@ -7,21 +7,23 @@ client takes (see the decision record on the fast path).
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from binascii import crc32
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Literal
 
 import anyio
 from pydantic_core import to_json
 
 from computer_linker.approvals.approvals import Approver
-from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.model.request_id import first_id_of, id_of, request_id_of
 from computer_linker.registry.context import Progress
-from computer_linker.transports.mcp.dialog import answer_of, ask_by_result, can_ask, question
-from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, ToolCall, fault_of
+from computer_linker.transports.mcp.dialog import LineDialog, ask_by_result, can_ask
+from computer_linker.transports.mcp.fast_path import Begun, FastPath, Negotiated, ToolCall, fault_of
+from computer_linker.transports.mcp.list_changes import Subscriptions, wanted
 from computer_linker.transports.mcp.offers import OfferRefused
 from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested
 from computer_linker.transports.mcp.progress import Rising
@@ -59,24 +61,46 @@ class Wire:
         self._running: dict[str | int, asyncio.Task[None]] = {}
         self._scopes: dict[str | int, anyio.CancelScope] = {}
         self._sending: Literal["idle", "soon", "waiting", "never"] = "idle"
-        self._questions: dict[str, asyncio.Future[Any]] = {}
-        self._asked_count = 0
+        self._dialog = LineDialog(self._send)
         self._sdk: SdkSession | None = None
         self._closed = self._loop.create_future()
         self._reading = False
         self._who: Principal | None = None
+        self._subscriptions = Subscriptions(self._send)
 
-    async def serve(self, already_read: bytes = b"") -> None:
-        """Return when the client has disconnected and none of its requests run."""
+    async def serve(self, begun: Begun | None = None) -> None:
+        """Return when the client has disconnected and none of its requests run. `begun` is what the shim did of it."""
         os.set_blocking(self._read_fd, False)
         os.set_blocking(self._write_fd, False)
         self._resume()
-        if already_read:
-            self._received(already_read)
+        if begun is not None:
+            self._go_on(begun)
         try:
-            await self._closed
+            with self._fast_path.tools.list_changes.watched(self.principal, self._outdated):
+                await self._closed
         finally:
             await self._end()
+
+    def _go_on(self, begun: Begun) -> None:
+        for line in begun.answered.split(b"\n")[:-1]:
+            with suppress(NotJson, InvalidRequest):
+                self._fast_path.answer(read_json(line), self._negotiated)
+        if begun.digest not in (0, crc32(self._fast_path.listed(self._negotiated))):
+            self._subscriptions.tools_outdated(is_modern=self._negotiated.era == "modern")
+        if begun.waiting:
+            self._received(begun.waiting)
+
+    def _outdated(self) -> None:
+        self._subscriptions.resources_changed(is_modern=self._negotiated.era != "handshake")
+
+    async def _listen(self, request_id: str | int, honored: dict[str, bool]) -> None:
+        """Hold a subscription until it is cancelled or the connection ends."""
+        try:
+            with self._scopes[request_id], self._subscriptions.held(request_id, honored):
+                # Not the future itself: a cancelled subscription must not cancel it for the connection.
+                await asyncio.wait([self._closed])
+        finally:
+            del self._running[request_id], self._scopes[request_id]
 
     def _resume(self) -> None:
         if not self._reading and not self._closed.done():
@@ -168,12 +192,13 @@ class Wire:
             if call is not None:
                 if self._answered_directly(request_id, call):
                     return
-                self._scopes[request_id] = anyio.CancelScope()
-                self._running[request_id] = self._loop.create_task(self._call(request_id, call))
+                self._start(request_id, self._call(request_id, call))
                 return
         elif self._fast_path.is_offer(message, self._negotiated):
-            self._scopes[request_id] = anyio.CancelScope()
-            self._running[request_id] = self._loop.create_task(self._call(request_id, message))
+            self._start(request_id, self._call(request_id, message))
+            return
+        elif self._fast_path.is_listening(message, self._negotiated):
+            self._start(request_id, self._listen(request_id, wanted(message) or {}))
             return
         else:
             answer = self._fast_path.answer(message, self._negotiated)
@@ -185,6 +210,10 @@ class Wire:
                 self._error(request_id, METHOD_NOT_FOUND, "Method not found")
                 return
         self._pass_to_sdk(message)
+
+    def _start(self, request_id: str | int, work: Coroutine[Any, Any, None]) -> None:
+        self._scopes[request_id] = anyio.CancelScope()
+        self._running[request_id] = self._loop.create_task(work)
 
     def _answered_directly(self, request_id: str | int, call: ToolCall) -> bool:
         """Run a call that never suspends without a task, which would cost more than the call."""
@@ -231,31 +260,11 @@ class Wire:
         """The approver for this client's own dialog; None when it has none."""
         if not can_ask(self._negotiated.client_capabilities):
             return None
-        return ask_by_result if self._negotiated.era == "modern" else self._elicit
-
-    async def _elicit(self, asked: ApprovalRequest) -> Answer | None:
-        self._asked_count += 1
-        request_id = f"computer-linker-{self._asked_count}"
-        answered = self._questions[request_id] = self._loop.create_future()
-        try:
-            params = question(asked)
-            self._send(to_json({"jsonrpc": "2.0", "id": request_id, "method": "elicitation/create", "params": params}))
-            return answer_of(await answered)
-        except asyncio.CancelledError:
-            # Answered elsewhere, or ended: the client can close its dialog.
-            self._send(
-                to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}})
-            )
-            raise
-        finally:
-            del self._questions[request_id]
+        return ask_by_result if self._negotiated.era == "modern" else self._dialog.ask
 
     def _notification(self, message: dict[str, Any]) -> None:
         method, params = message.get("method"), message.get("params")
-        answered = self._questions.get(_handle(message.get("id"))) if method is None else None
-        if answered is not None:
-            if not answered.done():
-                answered.set_result(message.get("result"))
+        if method is None and self._dialog.take(_handle(message.get("id")), message.get("result")):
             return
         if method == "notifications/cancelled" and type(params) is dict:
             scope = self._scopes.get(_handle(params.get("requestId")))

@@ -107,7 +107,7 @@ def _arriving(arrived: "queue.Queue[ssl.SSLSocket]") -> Connect:
         try:
             link = arrived.get(timeout=within_s)
         except queue.Empty:
-            raise TimeoutError("nobody came") from None
+            raise TimeoutError("no connection came") from None
         return link, _agreed(link, _OFFSET.pack(have))
 
     return connect

@@ -48,6 +48,6 @@ async def join(address: str, code: str, own: Own) -> tuple[Peer, str]:
             raise PermissionDenied("The other machine does not say which it is. Nothing was paired.")
         peer = Peer(plain_name(str(offer.get("name"))), offer["machineId"], cert, address)
         if hashlib.sha256(shown).hexdigest() != peer.fingerprint:
-            raise PermissionDenied("Somebody stands between the two machines. Nothing was paired.")
+            raise PermissionDenied("Another machine is between the two. Nothing was paired.")
         pinned = pin_of(parse_offer(result.get("offer")))
         return Peer(peer.name, peer.machine_id, cert, address, manifest=pinned), str(result.get("as"))

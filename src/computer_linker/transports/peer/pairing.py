@@ -1,7 +1,7 @@
 """Pairing: a one-time code of 130 bits shown on one machine and typed on the other proves both keys to each other.
 
 The code is long enough that no password-authenticated exchange is needed: each side sends an HMAC, keyed by the code, over both
-certificates and both nonces. Without the code nobody can answer or search for it.
+certificates and both nonces. Without the code no one can answer or search for it.
 """
 
 import hashlib

@@ -170,7 +170,7 @@ class PeerServer:
     async def _pair(self, link: ServerConnection) -> None:
         """Answer a pairing: both certificates are proved by the code, then pinned."""
         if not self.invitations.is_open:
-            raise PermissionDenied("No code is shown on this machine, so nobody is paired.", rule="no_invitation")
+            raise PermissionDenied("No code is shown on this machine, so no machine is paired.", rule="no_invitation")
         own, config = self.identity, self._services.config
         nonce = secrets.token_bytes(32)
         # An unpaired machine learns what the owner of the code needs, and nothing of what this machine can do.

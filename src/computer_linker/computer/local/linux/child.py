@@ -45,6 +45,7 @@ class LinuxChild(Ending):
         self.names_changed = False
         self.namespace: int | None = None
         """The mount namespace of its root. Closed last, in a thread, because freeing a namespace blocks."""
+        self.network = launch.staging.network if launch.staging is not None else None
         self._staged: asyncio.Future[Ended | None] | None = None
         self._streams = streams
         self._owner = owner

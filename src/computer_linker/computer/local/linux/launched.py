@@ -11,6 +11,7 @@ import sys
 
 from computer_linker.computer.local.linux.control_groups import limit
 from computer_linker.computer.local.linux.id_maps import IdMaps
+from computer_linker.computer.local.linux.inner_network import open_listeners
 from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
 from computer_linker.computer.local.linux.mount_calls import Unstaged
 from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
@@ -83,7 +84,8 @@ def become(
         if order["staging"] is not None:
             step = "staging"
             stage(order["staging"], order["staging"]["held"], maps if order["staging"]["ids"] else None)
-            _report_staged(number, control)
+            network = order["staging"]["network"]
+            _report_staged(number, control, [] if network is None else open_listeners(network))
             step = "setup"
         if order["wrapped"] or order["kernel"] is not None:
             step = "keyring"
@@ -218,10 +220,11 @@ def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> in
     return gate
 
 
-def _report_staged(number: int, control: _socket.socket) -> None:
-    """Report the staged root with its namespace. The service holds it, since freeing it takes milliseconds."""
+def _report_staged(number: int, control: _socket.socket, listeners: list[_socket.socket]) -> None:
+    """Report the staged root with its namespace, which the service holds, since freeing it takes milliseconds."""
     namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-    rights = namespace.to_bytes(4, sys.byteorder)
+    fds = [namespace, *(each.fileno() for each in listeners)]
+    rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
     control.sendmsg(
         [marshal.dumps({"event": "staged", "id": number})], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
     )

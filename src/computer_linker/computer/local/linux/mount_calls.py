@@ -107,8 +107,18 @@ def read_only(tree: int) -> int:
 
 
 def set_attributes(tree: int, attributes: int) -> None:
+    """Set attributes of a mount and of all below it."""
+    _set(tree, attributes, _AT_EMPTY_PATH | _AT_RECURSIVE)
+
+
+def set_own_attributes(tree: int, attributes: int) -> None:
+    """Set attributes of a mount, not of those below it."""
+    _set(tree, attributes, _AT_EMPTY_PATH)
+
+
+def _set(tree: int, attributes: int, flags: int) -> None:
     wanted = attributes.to_bytes(8, sys.byteorder) + bytes(24)
-    _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, wanted, _SIZE_32)
+    _call(_MOUNT_SETATTR, tree, b"", flags, wanted, _SIZE_32)
 
 
 def cover(point: int, tree: int) -> None:

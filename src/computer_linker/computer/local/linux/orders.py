@@ -4,10 +4,9 @@ import io
 import marshal
 import os
 import socket
-from contextlib import nullcontext
 from typing import Any
 
-from computer_linker.computer.facets.processes import Launch, Mount, Staging
+from computer_linker.computer.facets.processes import NAMED_RANGE, PROXY, RESOLVER, InnerNetwork, Launch, Mount, Staging
 from computer_linker.computer.local.linux.child_streams import Streams
 from computer_linker.computer.local.linux.kernel_rules import compiled, program_filter
 from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
@@ -20,9 +19,11 @@ _MAX_ORDER = 8 << 20
 
 def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
     """Send a waiting child its order. Raises BrokenPipeError when it has ended."""
-    program = program_filter(launch.kernel)
-    with _in_memory("filter", program) if program else nullcontext() as memory:
-        _send(link, launch, streams, None if memory is None else memory.fileno())
+    if not launch.wrapped:
+        _send(link, launch, streams, None)
+        return
+    with _in_memory("filter", program_filter(launch.kernel)) as memory:
+        _send(link, launch, streams, memory.fileno())
 
 
 def _send(link: socket.socket, launch: Launch, streams: Streams, filter_fd: int | None) -> None:
@@ -98,6 +99,17 @@ def _staging(staging: Staging, first: int) -> dict[str, Any]:
         "ids": staging.other_ids or 0,
         "held": list(range(first, first + len(staging.fds))),
         "mounts": [_mount(mount) for mount in staging.mounts],
+        "network": None if staging.network is None else _network(staging.network),
+    }
+
+
+def _network(network: InnerNetwork) -> dict[str, Any]:
+    return {
+        "ports": network.ports,
+        "addresses": network.addresses,
+        "resolver": RESOLVER,
+        "proxy": PROXY,
+        "range": NAMED_RANGE,
     }
 
 
@@ -108,9 +120,9 @@ def _mount(mount: Mount) -> tuple[Any, ...]:
             return mount.kind, at
         case "shown":
             return mount.kind, at, mount.index, mount.read_only
-        case "view":
-            return mount.kind, at, mount.index, mount.store
-        case "link":
+        case "view" | "copied":
+            return mount.kind, at, mount.index, mount.store, os.fsencode(mount.target)
+        case "link" | "file":
             return mount.kind, at, mount.target
         case _:
             return mount.kind, at, mount.device, mount.inode

@@ -36,6 +36,8 @@ serve(int(sys.argv[2]))
 _DESCRIPTORS = 16_384
 _MAX_AHEAD = 4
 """Children that wait for an order, each for another client."""
+_MAX_RECEIVED = 64
+"""Descriptors of one message: a namespace, and the listeners of a command's own network."""
 _FORK_AHEAD_S = 0.01
 """Delay before a child for the next order is forked: not while a command starts, since both would be slower."""
 
@@ -172,7 +174,9 @@ class LinuxProcesses:
 
     def _receive(self, control: socket.socket) -> None:
         try:
-            data, fds, _, _ = socket.recv_fds(control, 4096, 1, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
+            data, fds, _, _ = socket.recv_fds(
+                control, 4096, _MAX_RECEIVED, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+            )
         except BlockingIOError:
             return
         except OSError:
@@ -186,7 +190,7 @@ class LinuxProcesses:
                 link = socket.socket(fileno=fds[0])
                 self._has_ready(Ready(message["id"], message["pid"], link, message["client"]))
             case "staged":
-                self._has_staged(message["id"], fds[0])
+                self._has_staged(message["id"], fds[0], fds[1:])
             case "failed" if not message["id"]:
                 self._has_not_forked(message["client"], message["errno"])
             case "failed":
@@ -224,12 +228,15 @@ class LinuxProcesses:
                 return entry[1]
         return None
 
-    def _has_staged(self, number: int, namespace: int) -> None:
+    def _has_staged(self, number: int, namespace: int, listeners: list[int]) -> None:
         child = self._children.get(number)
         if child is None:
-            os.close(namespace)
+            for fd in (namespace, *listeners):
+                os.close(fd)
         else:
             child.namespace = namespace
+            if child.network is not None:
+                child.network.opened(listeners)
             child.has_staged(None)
 
     def _has_failed(self, number: int, reason: str, step: str) -> None:

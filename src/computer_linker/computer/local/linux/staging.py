@@ -31,6 +31,7 @@ from computer_linker.computer.local.linux.mount_calls import (
     own_namespaces,
     read_only,
     set_attributes,
+    set_own_attributes,
 )
 
 TYPE_CHECKING = False
@@ -167,7 +168,7 @@ def _show_held(root: _Root, at: bytes, trees: list[int], index: int, is_read_onl
         root.fd = tree
 
 
-def _show_view(root: _Root, at: bytes, trees: list[int], index: int, store: int) -> None:
+def _show_view(root: _Root, at: bytes, trees: list[int], index: int, store: int, only: bytes) -> None:
     """Mount a held folder with an overlay: the program's changes go to the store's `upper`, the folder stays as it is."""
     lower, kept = root.attach(read_only(trees[index])), root.attach(trees[store])
     overlay = filesystem(
@@ -177,7 +178,29 @@ def _show_view(root: _Root, at: bytes, trees: list[int], index: int, store: int)
         (b"workdir", b"/proc/self/fd/%d/work" % kept),
         (b"userxattr", None),
     )
-    cover(root.point(at), overlay)
+    _put_view(root, at, overlay, lower, only)
+
+
+def _show_copy(root: _Root, at: bytes, trees: list[int], index: int, store: int, only: bytes) -> None:
+    """Mount the copy of a held folder in its place: for folders that overlayfs cannot cover."""
+    lower, kept = root.attach(read_only(trees[index])), root.attach(trees[store])
+    upper = open_path(kept, b"upper")
+    copy = clone(upper)
+    os.close(upper)
+    set_attributes(copy, NOSUID | NODEV)
+    _put_view(root, at, copy, lower, only)
+
+
+def _put_view(root: _Root, at: bytes, tree: int, lower: int, only: bytes) -> None:
+    """Mount a view; where `only` names a folder in it, nothing else of it can be written."""
+    point = root.point(at)
+    move(tree, point)
+    os.close(point)
+    if only:
+        inner = open_path(tree, only)
+        cover(inner, clone(inner))
+        set_own_attributes(tree, NOSUID | NODEV | RDONLY)
+    os.close(tree)
     root.lowers.append((at, lower))
 
 
@@ -213,6 +236,19 @@ def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
         b"devpts", (b"newinstance", None), (b"ptmxmode", b"0666"), (b"mode", b"620"), attributes=NOSUID | NOEXEC
     )
     cover(root.point(at + b"/pts"), pts)
+
+
+def _write_file(root: _Root, at: bytes, _trees: list[int], text: str) -> None:
+    """Mount a read-only file with this text on a file; one that is missing is made, but never in a folder of the disk."""
+    try:
+        point = root.point(at, is_folder=False)
+    except FileNotFoundError:
+        return
+    name = b"text-%d" % point
+    fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=root.base)
+    os.write(fd, text.encode())
+    os.close(fd)
+    cover(point, read_only(clone(open_path(root.base, name))))
 
 
 def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
@@ -284,9 +320,11 @@ _KINDS: "dict[str, Any]" = {
     "system": _show_system,
     "shown": _show_held,
     "view": _show_view,
+    "copied": _show_copy,
     "room": _make_room,
     "devices": _make_devices,
     "link": _link,
+    "file": _write_file,
     "held": _hold,
     "read_only": _hold_read_only,
     "hidden": _hide,

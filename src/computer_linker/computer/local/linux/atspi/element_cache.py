@@ -103,7 +103,7 @@ def _element(start: Start, said: dict[str, object], known: dict[ElementId, Fixed
         known.pop(at, None)
         return None
     states = state_names(bits)
-    fixed = known.get(at) or _learn(at, said, states, known, is_qt)
+    fixed = known.get(at) or _learn(at, said, known, is_qt)
     if fixed is None:
         return None
     count = said.get("count", 0)
@@ -115,9 +115,7 @@ def _element(start: Start, said: dict[str, object], known: dict[ElementId, Fixed
     return Element(at, parent, fixed.role, shown_name(name), states, interfaces, children=number, index=index)
 
 
-def _learn(
-    at: ElementId, said: dict[str, object], states: tuple[str, ...], known: dict[ElementId, Fixed], is_qt: bool
-) -> Fixed | None:
+def _learn(at: ElementId, said: dict[str, object], known: dict[ElementId, Fixed], is_qt: bool) -> Fixed | None:
     role, interfaces = said.get("role"), said.get("interfaces")
     if not isinstance(role, int):
         return None

@@ -125,7 +125,7 @@ class StagedMove(Staged):
         self.make_missing()
         if not is_same(self.source, self.before):
             raise Conflict(
-                f"{self.change.path.shown} was changed by somebody else just now.", path=self.change.path.shown
+                f"{self.change.path.shown} was changed by something else just now.", path=self.change.path.shown
             )
         source, place = self.source, self.place
         if self.over is None:

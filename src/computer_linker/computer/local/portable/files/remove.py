@@ -53,7 +53,7 @@ class StagedRemove(Staged):
             return
         if not is_same(place, self.before) and self.before is not None and self.before.type != "directory":
             raise Conflict(
-                f"{self.change.path.shown} was changed by somebody else just now.", path=self.change.path.shown
+                f"{self.change.path.shown} was changed by something else just now.", path=self.change.path.shown
             )
         if self.kept is not None and self.area.keeper is not None and self._is_kept(self.area.keeper, self.kept):
             pass
@@ -172,7 +172,7 @@ class StagedRemove(Staged):
             return
         rename_new(keeper.folder, kept, self.place.folder, self.place.name)
         shown = self.change.path.shown
-        raise Conflict(f"{shown} was changed by somebody else just now.", path=shown)
+        raise Conflict(f"{shown} was changed by something else just now.", path=shown)
 
     def _remove_empty(self) -> None:
         try:
@@ -233,7 +233,7 @@ class StagedRestore(Staged):
         place = self.place
         if not is_same(place, self.before):
             raise Conflict(
-                f"{self.change.path.shown} was changed by somebody else just now.", path=self.change.path.shown
+                f"{self.change.path.shown} was changed by something else just now.", path=self.change.path.shown
             )
         folder, name = (self._keeper().folder, self.change.kept) if self.copy is None else (self.staging, self.copy)
         if self.before is None:

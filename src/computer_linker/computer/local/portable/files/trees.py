@@ -222,7 +222,7 @@ def write_all(target: int, data: bytes | memoryview) -> None:
         left = left[os.write(target, left) :]
 
 
-def remove_tree(folder: int, name: str, halted: Halted = lambda: False) -> None:
+def remove_tree(folder: int, name: str) -> None:
     """Remove a file or a whole folder. A link is removed, never its target."""
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not modes.S_ISDIR(found.st_mode):
@@ -230,20 +230,18 @@ def remove_tree(folder: int, name: str, halted: Halted = lambda: False) -> None:
         return
     opened = os.open(name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
-        _empty(opened, halted)
+        _empty(opened)
     finally:
         os.close(opened)
     os.rmdir(name, dir_fd=folder)
 
 
-def _empty(folder: int, halted: Halted) -> None:
+def _empty(folder: int) -> None:
     """Remove everything in an open folder, deepest first, holding only one more descriptor at a time."""
     todo: list[Parts] = [()]
     seen: list[Parts] = []
     while todo:
         parts = todo.pop()
-        if halted():
-            raise Aborted("The removal was stopped.")
         opened = open_below(folder, parts, FOLDER)
         try:
             with os.scandir(opened) as entries:

@@ -71,7 +71,7 @@ class StagedWrite(Staged):
         self.make_missing()
         if self._is_conditional() and not is_same(self.place, self.before):
             raise Conflict(
-                f"{self.change.path.shown} was changed by somebody else just now.", path=self.change.path.shown
+                f"{self.change.path.shown} was changed by something else just now.", path=self.change.path.shown
             )
         if self.spare is not None:
             link_descriptor(self.old, self.place.folder, self.spare)

@@ -72,7 +72,7 @@ async def _asked(bus: SessionBus) -> Path:
             "Install xdg-desktop-portal and the backend of your desktop."
         ) from error
     if not await answer.within(_CONSENT_S):
-        raise TimedOut("Nobody answered the system's question about capturing the screen.")
+        raise TimedOut("The system's question about capturing the screen was not answered.")
     if answer.code != 0:
         raise OsPermissionRequired(
             "Capturing the screen was not allowed. Allow it when the system asks.", grant="screen"

@@ -1,0 +1,88 @@
+"""The network namespace of a command whose network is a list: loopback only, with listeners that the service holds.
+
+A socket stays in the namespace it was made in, so the launcher's child makes them and hands them to the service: what the
+command connects to inside is accepted outside, without a program beside it. Imports little, like all of the launcher.
+"""
+
+import _socket
+import ctypes
+import errno
+import fcntl
+
+from computer_linker.computer.local.linux.mount_calls import Unstaged, libc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CLONE_NEWNET = 0x40000000
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK = 0x8913, 0x8914, 0x8916, 0x891C
+_UP = 1
+_LOOPBACK_INDEX = 1
+"""Loopback is the first device of every namespace."""
+_BACKLOG = 128
+
+
+def open_listeners(order: "dict[str, Any]") -> list[_socket.socket]:
+    """Enter a new network namespace; return its resolver's socket, the proxy's listener, and one listener a port."""
+    if libc.unshare(_CLONE_NEWNET) != 0:
+        raise Unstaged(ctypes.get_errno(), "network namespace")
+    try:
+        _bring_up(order["range"], order["addresses"])
+        resolver = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+        resolver.bind(order["resolver"])
+        return [resolver, _listener(*order["proxy"]), *(_listener("::", port) for port in order["ports"])]
+    except OSError as error:
+        raise Unstaged(error.errno or 0, "network namespace") from error
+
+
+def _bring_up(named: tuple[str, str], addresses: list[str]) -> None:
+    """Bring loopback up, with the range of the addresses that stand for names, and with the listed addresses."""
+    probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    flags = fcntl.ioctl(probe.fileno(), _SIOCGIFFLAGS, _request(b"lo", bytes(16)))
+    up = int.from_bytes(flags[16:18], "little") | _UP
+    fcntl.ioctl(probe.fileno(), _SIOCSIFFLAGS, _request(b"lo", up.to_bytes(2, "little") + bytes(14)))
+    # On loopback, the whole range of an address with a netmask is local.
+    _add(probe, 0, *named)
+    for number, address in enumerate(addresses, 1):
+        if ":" in address:
+            _add_v6(address)
+        else:
+            _add(probe, number, address, "255.255.255.255")
+    probe.close()
+
+
+def _add(probe: _socket.socket, number: int, address: str, netmask: str) -> None:
+    name = b"lo:%d" % number
+    for call, value in ((_SIOCSIFADDR, address), (_SIOCSIFNETMASK, netmask)):
+        # `struct sockaddr_in`: the family, a port, the address.
+        fcntl.ioctl(probe.fileno(), call, _request(name, b"\2\0\0\0" + _socket.inet_aton(value) + bytes(8)))
+
+
+def _add_v6(address: str) -> None:
+    probe = _socket.socket(_socket.AF_INET6, _socket.SOCK_DGRAM)
+    # `struct in6_ifreq`: the address, the length of its prefix, the device.
+    packed = _socket.inet_pton(_socket.AF_INET6, address)
+    request = packed + (128).to_bytes(4, "little") + _LOOPBACK_INDEX.to_bytes(4, "little")
+    fcntl.ioctl(probe.fileno(), _SIOCSIFADDR, request)
+    probe.close()
+
+
+def _request(name: bytes, value: bytes) -> bytes:
+    """`struct ifreq`."""
+    return name.ljust(16, b"\0") + value.ljust(24, b"\0")
+
+
+def _listener(address: str, port: int) -> _socket.socket:
+    """A listener; of `::` for IPv4 too, where there is IPv6."""
+    try:
+        made = _socket.socket(_socket.AF_INET6 if ":" in address else _socket.AF_INET, _socket.SOCK_STREAM)
+        if ":" in address:
+            made.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 0)
+        made.bind((address, port))
+    except OSError as error:
+        if ":" not in address or error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+            raise
+        return _listener("0.0.0.0", port)  # noqa: S104  # of the command's own namespace
+    made.listen(_BACKLOG)
+    return made

@@ -1,0 +1,1 @@
+"""Find the hop that does not work."""

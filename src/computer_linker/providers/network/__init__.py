@@ -1,0 +1,1 @@
+"""The gate: the only network of programs whose scope lists its hosts."""

@@ -1,0 +1,200 @@
+"""Plain HTTP through the gate: each request is read, judged by the host that it names, and written anew."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+from urllib.parse import urlsplit
+
+from computer_linker.model.network import address_of, split_host
+from computer_linker.providers.network.messages import (
+    BadMessage,
+    Head,
+    copy_body,
+    framing_of,
+    read_request,
+    read_response,
+    refusal,
+)
+from computer_linker.providers.network.passage import Upstream
+from computer_linker.providers.network.reach import Refused
+from computer_linker.providers.network.stream import IDLE_S, Ended, Stream, join
+
+_HEAD_S = 15.0
+_BODILESS = (b"204", b"304")
+Connect = Callable[[str, int], Awaitable[Upstream]]
+
+
+class Forward:
+    """The requests of one connection. `origin` is the host it was opened to; None for a proxy's client, which names one each."""
+
+    def __init__(
+        self,
+        client: Stream,
+        connect: Connect,
+        refused: Callable[[Refused], None],
+        origin: tuple[str, int] | None = None,
+    ) -> None:
+        self._client = client
+        self._connect = connect
+        self._refused = refused
+        self._origin = origin
+        self._default_port = 80
+        self._upstream: Upstream | None = None
+        self._place: tuple[str, int] | None = None
+        self._has_begun = False
+        """The answer to the present request has begun, so that no other can be given."""
+
+    async def run(self) -> None:
+        """Serve requests until either side ends the connection."""
+        try:
+            wait_s = _HEAD_S
+            while await self._one(wait_s):
+                wait_s = IDLE_S
+        except Refused as refused:
+            await self._client.send(refusal(str(refused)))
+        except BadMessage as bad:
+            if not self._has_begun:
+                await self._client.send(refusal(f"not forwarded: {bad}.", "400 Bad Request"))
+        finally:
+            if self._upstream is not None:
+                self._upstream.close()
+
+    async def _one(self, wait_s: float) -> bool:
+        """Forward one request and its response; False when the connection is over."""
+        if not self._client.held:
+            async with asyncio.timeout(wait_s):
+                if not await self._client.more():
+                    return False
+        async with asyncio.timeout(_HEAD_S):
+            request = await read_request(self._client)
+        if request is None:
+            return False
+        self._has_begun = False
+        try:
+            place, path = self._destination(request)
+        except Refused as refused:
+            self._refused(refused)
+            raise
+        framing = framing_of(request, 0)
+        upgrade = _upgrade(request)
+        upstream = await self._upstream_for(place)
+        extra = [(b"host", _authority(place, self._default_port)), *upgrade]
+        request.fields = [field for field in request.fields if field[0] != b"host"]
+        await upstream.send(request.forwarded(b"%b %b HTTP/1.1" % (request.first[0], path), extra))
+        answer = self._answer(request, upstream, is_upgrade=bool(upgrade))
+        if not framing:
+            return await answer
+        return await self._with_body(copy_body(self._client, upstream.stream, framing, upstream.sent), answer)
+
+    async def _with_body(self, body: Coroutine[Any, Any, None], answer: Coroutine[Any, Any, bool]) -> bool:
+        """Send the body while the answer may come already; a body that fails ends both."""
+        sending, answering = asyncio.ensure_future(body), asyncio.ensure_future(answer)
+        try:
+            await asyncio.wait((sending, answering), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+            keeps = await answering
+            # A host may answer before it has the whole body; then what is left of it is not a next request.
+            return keeps and sending.done()
+        finally:
+            for task in (sending, answering):
+                task.cancel()
+            await asyncio.gather(sending, answering, return_exceptions=True)
+
+    async def _answer(self, request: Head, upstream: Upstream, *, is_upgrade: bool) -> bool:
+        while True:
+            async with asyncio.timeout(IDLE_S):
+                response = await read_response(upstream.stream)
+            status = response.first[1]
+            first = b"HTTP/1.1 %b %b" % (status, response.first[2])
+            if status == b"101":
+                if not is_upgrade:
+                    raise BadMessage("the server changed the protocol unasked")
+                await self._client.send(response.forwarded(first, _upgrade(response)))
+                await join(self._client, upstream.stream, upstream.sent, upstream.received)
+                return False
+            if not status.startswith(b"1"):
+                break
+            await self._client.send(response.forwarded(first, []))
+        bodiless = request.first[0] == b"HEAD" or status in _BODILESS
+        framing = 0 if bodiless else framing_of(response, "end")
+        keeps = request.keeps and response.keeps and framing != "end"
+        self._has_begun = True
+        await self._client.send(response.forwarded(first, [] if keeps else [(b"connection", b"close")]))
+        await copy_body(upstream.stream, self._client, framing, upstream.received)
+        return keeps
+
+    def _destination(self, request: Head) -> tuple[tuple[str, int], bytes]:
+        """The host and port of a request, and its path. All that name a host must name the same one."""
+        method, target, _ = request.first
+        hosts = request.all(b"host")
+        if method == b"CONNECT" or len(hosts) > 1:
+            raise BadMessage("its host is ambiguous")
+        path, place = target, self._origin
+        if not target.startswith(b"/") and target != b"*":
+            named, path = self._absolute(target)
+            place = place or named
+            _refuse_other(place, named)
+        if place is None:
+            raise BadMessage("a proxy needs the whole address")
+        for host in hosts:
+            _refuse_other(place, _place(host.decode("latin-1"), 0))
+        return place, path
+
+    def _absolute(self, target: bytes) -> tuple[tuple[str, int], bytes]:
+        try:
+            parts = urlsplit(target.decode("ascii"))
+        except ValueError:
+            raise BadMessage("its address cannot be read") from None
+        if parts.scheme.lower() != "http" or "@" in parts.netloc:
+            raise BadMessage("only plain http addresses without a password are forwarded; https goes by CONNECT")
+        path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
+        if not path.startswith("/"):
+            path = f"/{path}"
+        return _place(parts.netloc, self._default_port), path.encode("ascii")
+
+    async def _upstream_for(self, place: tuple[str, int]) -> Upstream:
+        """The open connection to this host, or a new one: judged again when it is idle for long enough to be lost."""
+        if self._upstream is not None and self._place == place and self._upstream.is_usable():
+            return self._upstream
+        if self._upstream is not None:
+            self._upstream.close()
+            self._upstream = None
+        try:
+            self._upstream = await self._connect(*place)
+        except (OSError, TimeoutError):
+            await self._client.send(refusal(f"{place[0]} did not answer.", "502 Bad Gateway"))
+            raise Ended from None
+        self._place = place
+        return self._upstream
+
+
+def _refuse_other(place: tuple[str, int], named: tuple[str, int]) -> None:
+    """Refuse a request that names another host too, or another port where it names one."""
+    if _same(named[0]) != _same(place[0]) or named[1] not in (0, place[1]):
+        raise Refused(*named, f"the request is for {place[0]}:{place[1]}")
+
+
+def _same(host: str) -> str:
+    """The host, by one name for this machine."""
+    ip = address_of(host)
+    return "localhost" if ip is not None and ip.is_loopback else host
+
+
+def _place(text: str, port: int) -> tuple[str, int]:
+    try:
+        return split_host(text, port)
+    except ValueError:
+        raise Refused(text, port, "it is not a plain host name") from None
+
+
+def _authority(place: tuple[str, int], default_port: int) -> bytes:
+    host = f"[{place[0]}]" if ":" in place[0] else place[0]
+    return (host if place[1] == default_port else f"{host}:{place[1]}").encode("ascii")
+
+
+def _upgrade(head: Head) -> list[tuple[bytes, bytes]]:
+    """The fields that ask for, or grant, a WebSocket. Every other upgrade is left out, HTTP/2 in clear text above all."""
+    if head.tokens(b"upgrade") == {b"websocket"} and b"upgrade" in head.tokens(b"connection"):
+        return [(b"connection", b"Upgrade"), (b"upgrade", b"websocket")]
+    return []

@@ -1,0 +1,278 @@
+"""The gate: the only network of a program, where every connection is judged by the name it is for.
+
+A program reaches it as a proxy (HTTP, CONNECT and SOCKS5 on one port), or without knowing of it: inside the program's
+network each allowed name has an address of its own, and what connects there is taken for a connection to that name.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from computer_linker.model.network import canonical_host, split_host
+from computer_linker.providers.network import hello, socks
+from computer_linker.providers.network.forward import Forward
+from computer_linker.providers.network.messages import MAX_HEAD, BadMessage, refusal
+from computer_linker.providers.network.passage import Passage, Upstream, connected
+from computer_linker.providers.network.reach import Reach, Refused
+from computer_linker.providers.network.stream import IDLE_S, Ended, Stream, join
+
+log = logging.getLogger(__name__)
+_GREETING_S = 15.0
+_MAX_CONNECTIONS = 256
+_MAX_LINE = 8192
+_CONNECT = b"CONNECT "
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_FAILURES = (OSError, TimeoutError, Ended, BadMessage, ValueError)
+
+
+class Gate:
+    """Takes connections until it is closed, and reports each."""
+
+    def __init__(self, reach: Reach, report: Callable[[Passage], None] = lambda _passage: None) -> None:
+        self._reach = reach
+        self._report = report
+        self._listeners: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.connections = 0
+        """How many are open."""
+        self.port = 0
+        self.refusals: deque[str] = deque(maxlen=20)
+        """Recent refusals: host and reason, never the rest of an address."""
+
+    def listen(self, folder: Path | None) -> None:
+        """Take a proxy's clients, at `gate.sock` in the folder or on a free port of this machine."""
+        if folder is None:
+            listener = socket.create_server(("127.0.0.1", 0))
+            self.port = listener.getsockname()[1]
+        else:
+            listener = socket.socket(socket.AF_UNIX)
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                # By descriptor, because a socket's path is limited to a hundred characters.
+                listener.bind(f"/proc/self/fd/{held}/gate.sock")
+            finally:
+                os.close(held)
+            listener.listen(128)
+        self.serve(listener, self.greet)
+
+    def serve(self, listener: socket.socket, handle: Callable[[Stream], Awaitable[None]]) -> None:
+        """Take connections of a listener, which belongs to the gate from now on."""
+        listener.setblocking(False)
+        self._listeners.append(listener)
+        self._start(self._accept(listener, handle))
+
+    def close(self) -> None:
+        """Stop, and end all connections."""
+        for listener in self._listeners:
+            listener.close()
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def aclose(self) -> None:
+        self.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+
+    def taken_refusals(self) -> list[str]:
+        """Refusals since the last call."""
+        found = list(dict.fromkeys(self.refusals))
+        self.refusals.clear()
+        return found
+
+    def refused(self, refused: Refused) -> None:
+        """Keep and report a refusal."""
+        self.refusals.append(f"{refused.host}: {refused.why}")
+        self._report(Passage(refused.host, refused.port, "refused", refused.why, refused.entry))
+
+    async def connect(self, host: str, port: int) -> Upstream:
+        """A connection to a host that may be reached. Raises Refused, which is reported here."""
+        try:
+            host, addresses = await self._reach.judge(host, port)
+        except Refused as refused:
+            self.refused(refused)
+            raise
+        try:
+            stream = await connected(addresses, port)
+        except (OSError, TimeoutError) as error:
+            self._report(Passage(host, port, "failed", type(error).__name__))
+            raise
+        return Upstream(stream, Passage(host, port, "allowed"), self._report)
+
+    async def greet(self, client: Stream) -> None:
+        """Serve a client of the proxy: the first bytes are those of one of its protocols."""
+        async with asyncio.timeout(_GREETING_S):
+            if not await client.more():
+                return
+            asked = await _asked(client)
+        if asked is None:
+            await Forward(client, self.connect, self.refused).run()
+            return
+        host, port, answers = asked
+        try:
+            upstream = await self.connect(host, port)
+        except Refused as refused:
+            await client.send(answers.refused(str(refused), "403 Forbidden"))
+        except (OSError, TimeoutError):
+            await client.send(answers.refused(f"{host} did not answer.", "502 Bad Gateway"))
+        else:
+            await self._relay(client, upstream, answers.accepted)
+
+    async def take(self, client: Stream, host: str, port: int) -> None:
+        """Serve a client that connected to what stands for this host inside its network."""
+        try:
+            upstream = await self.connect(host, port)
+        except (Refused, OSError, TimeoutError):
+            client.reset()
+        else:
+            await self._relay(client, upstream, b"")
+
+    async def _relay(self, client: Stream, upstream: Upstream, greeting: bytes) -> None:
+        """Join a client and its host, once what the client sends first names no other host."""
+        try:
+            if greeting:
+                await client.send(greeting)
+            if not await _client_speaks_first(client, upstream.stream):
+                await join(client, upstream.stream, upstream.sent, upstream.received)
+            elif hello.is_tls(client.held):
+                await self._relay_tls(client, upstream)
+            elif await _is_http(client):
+                await self._relay_http(client, upstream)
+            else:
+                await join(client, upstream.stream, upstream.sent, upstream.received)
+        finally:
+            upstream.close()
+
+    async def _relay_tls(self, client: Stream, upstream: Upstream) -> None:
+        host = upstream.passage.host
+        name = await _named_in_hello(client)
+        if name is not None and _canonical(name) != host:
+            upstream.refuse(f"its TLS names {name[:100]}")
+            self.refusals.append(f"{host}: its TLS names {name[:100]}")
+            await client.send(hello.ALERT)
+        else:
+            await join(client, upstream.stream, upstream.sent, upstream.received)
+
+    async def _relay_http(self, client: Stream, upstream: Upstream) -> None:
+        place = (upstream.passage.host, upstream.passage.port)
+        unused: list[Upstream] = [upstream]
+
+        async def connect(host: str, port: int) -> Upstream:
+            return unused.pop() if unused and unused[-1].is_usable() else await self.connect(host, port)
+
+        await Forward(client, connect, self.refused, place).run()
+
+    async def _accept(self, listener: socket.socket, handle: Callable[[Stream], Awaitable[None]]) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, _ = await loop.sock_accept(listener)
+            except OSError:
+                return
+            if self.connections >= _MAX_CONNECTIONS:
+                sock.close()
+                continue
+            self.connections += 1
+            self._start(self._served(Stream(sock), handle))
+
+    async def _served(self, client: Stream, handle: Callable[[Stream], Awaitable[None]]) -> None:
+        try:
+            await handle(client)
+        except _FAILURES as error:
+            # Bytes may have been forwarded, so that no error response is possible.
+            log.debug("a connection of the gate ended: %r", error)
+        finally:
+            self.connections -= 1
+            client.close()
+
+    def _start(self, work: "Awaitable[None]") -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Answers(NamedTuple):
+    """What a client is answered whose connection was opened, or was not."""
+
+    accepted: bytes
+    refused: Callable[[str, str], bytes]
+
+
+async def _asked(client: Stream) -> tuple[str, int, _Answers] | None:
+    """The host and port that a client wants a connection to; None for one that sends plain HTTP requests."""
+    if socks.is_socks(client.held):
+        return *await socks.requested(client), _Answers(socks.ACCEPTED, socks.refusal)
+    while len(client.held) < len(_CONNECT) and _CONNECT.startswith(client.held) and await client.more():
+        pass
+    if not client.held.startswith(_CONNECT):
+        return None
+    head = await client.until(b"\r\n\r\n", MAX_HEAD)
+    line = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
+    if len(line) != 3 or not line[2].startswith("HTTP/1."):
+        raise BadMessage("the first line is not HTTP/1.1")
+    answers = _Answers(_ESTABLISHED, refusal)
+    try:
+        return *split_host(line[1], 443), answers
+    except ValueError:
+        # Judged, and so refused and reported, under the name that was asked for.
+        return line[1], 443, answers
+
+
+async def _client_speaks_first(client: Stream, server: Stream) -> bool:
+    """Wait for the first bytes of either side."""
+    if client.held:
+        return True
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[Stream] = loop.create_future()
+
+    def readable(stream: Stream) -> None:
+        if not first.done():
+            first.set_result(stream)
+
+    for stream in (client, server):
+        loop.add_reader(stream.sock.fileno(), readable, stream)
+    try:
+        async with asyncio.timeout(IDLE_S):
+            found = await first
+    finally:
+        for stream in (client, server):
+            loop.remove_reader(stream.sock.fileno())
+    return found is client and await client.more()
+
+
+async def _named_in_hello(client: Stream) -> str | None:
+    """The server's name of the hello that is held, read on until it is whole."""
+    async with asyncio.timeout(_GREETING_S):
+        while True:
+            try:
+                return hello.server_name(client.held)
+            except IndexError:
+                if len(client.held) > hello.MAX_HELLO or not await client.more():
+                    raise Ended from None
+            except hello.Unreadable:
+                raise Ended from None
+
+
+async def _is_http(client: Stream) -> bool:
+    """Whether a line with ` HTTP/` comes first; blank lines before it count too, as servers skip them."""
+    async with asyncio.timeout(_GREETING_S):
+        while True:
+            text = client.held.lstrip(b"\r\n \t")
+            line, ends, _ = text.partition(b"\n")
+            if any((byte < 0x20 and byte not in b"\r\t") or byte == 0x7F for byte in line[:_MAX_LINE]):
+                return False
+            if b" HTTP/" in line.upper():
+                return True
+            if ends or len(line) > _MAX_LINE or not await client.more():
+                return False
+
+
+def _canonical(name: str) -> str | None:
+    try:
+        return canonical_host(name)
+    except ValueError:
+        return None

@@ -1,0 +1,189 @@
+"""Gates of commands: one for each command whose scope lists its hosts, with the network it is started in."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Coroutine, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from computer_linker.computer.facets.processes import PROXY, InnerNetwork
+from computer_linker.model.network import PRESETS, Entry, address_of, parse_entry
+from computer_linker.model.principal import Principal
+from computer_linker.model.scope import Scope
+from computer_linker.policy.writers import writer_of, writers_of
+from computer_linker.providers.network.gate import Gate
+from computer_linker.providers.network.passage import Passage
+from computer_linker.providers.network.presets import preset_entries, trusted_by
+from computer_linker.providers.network.reach import Own, Reach, Rules, own_ports
+from computer_linker.providers.network.resolver import Resolver
+from computer_linker.providers.network.stream import Stream
+from computer_linker.services import Services
+
+_PRESETS_S = 30.0
+_MAX_EVENTS = 1000
+"""Connections of one command that the history keeps one by one; further ones are counted in its last event."""
+_PROXY_URL = f"http://{PROXY[0]}:{PROXY[1]}"
+_HERE = "localhost,127.0.0.1,::1"
+ENVIRONMENT = {
+    name: value
+    for pair in (
+        ("http_proxy", _PROXY_URL),
+        ("https_proxy", _PROXY_URL),
+        ("all_proxy", _PROXY_URL),
+        ("no_proxy", _HERE),
+    )
+    for name, value in (pair, (pair[0].upper(), pair[1]))
+}
+"""How programs find the proxy. This machine's own names do not go there: a program may serve and use them inside."""
+
+
+class CommandGate:
+    """The gate of one command, from its planning to its end."""
+
+    def __init__(self, gates: "Gates", scope: Scope, principal: Principal, program: str) -> None:
+        self._gates, self._scope, self._principal, self._program = gates, scope, principal, program
+        self._reach = Reach(partial(gates.rules, scope.id), gates.own)
+        self._gate = Gate(self._reach, self._report)
+        self._resolver: Resolver | None = None
+        self._refused: dict[str, str] = {}
+        self._events = 0
+        self._inner: list[int] = []
+        self.operation: str | None = None
+        """The operation that the command belongs to."""
+        entries = gates.rules(scope.id).entries
+        self.inner = InnerNetwork(
+            tuple(sorted({port for entry in entries for port in entry.ports})),
+            tuple(dict.fromkeys(host for entry in entries if _needs_address(host := entry.host))),
+            self._opened,
+        )
+
+    def warnings(self) -> list[str]:
+        """A sentence for each host that was refused, with the owner's command that allows it."""
+        return list(self._refused.values())
+
+    def close(self) -> None:
+        """End its connections; called once the command has ended."""
+        self._gates.inner.difference_update(self._inner)
+        self._gate.close()
+        if self._resolver is not None:
+            self._resolver.close()
+            self._resolver = None
+
+    def _opened(self, fds: list[int]) -> None:
+        self._inner = fds
+        self._gates.inner.update(fds)
+        resolver, proxy, *ports = (socket.socket(fileno=fd) for fd in fds)
+        self._resolver = Resolver(self._reach, self._gate.refused)
+        self._resolver.listen(resolver)
+        self._gate.serve(proxy, self._gate.greet)
+        for listener in ports:
+            self._gate.serve(listener, self._take)
+
+    async def _take(self, client: Stream) -> None:
+        assert self._resolver is not None
+        address, port = client.sock.getsockname()[:2]
+        await self._gate.take(client, self._resolver.name_of(address), port)
+
+    def _report(self, passage: Passage) -> None:
+        if passage.verdict == "refused":
+            place = f"{passage.host}:{passage.port}" if passage.port else passage.host
+            self._refused.setdefault(place, _refusal(place, passage, self._scope.id))
+        self._events += 1
+        if self._events <= _MAX_EVENTS:
+            self._gates.record(self._principal, self._scope.id, self.operation, facts_of(self._program, passage))
+
+
+class Gates:
+    """Makes gates, resolves the entries of scopes, and records connections."""
+
+    def __init__(self, services: Services, home: Path, environ: Mapping[str, str]) -> None:
+        self._services = services
+        self._home = home
+        self._environ = environ
+        self._presets: dict[str, tuple[float, tuple[Entry, ...]]] = {}
+        self._recording: set[asyncio.Task[str]] = set()
+        self.inner: set[int] = set()
+        """Descriptors of listeners in the networks of commands."""
+        self.own = Own(lambda: own_ports(self.inner), self._own_hosts)
+
+    @classmethod
+    def open(cls, services: Services) -> Self:
+        return cls(services, Path.home(), dict(os.environ))
+
+    def for_command(self, scope: Scope, principal: Principal, program: str) -> CommandGate:
+        """A gate for a command of a scope that lists its hosts."""
+        return CommandGate(self, scope, principal, program)
+
+    def for_browser(self, scope: Scope, principal: Principal) -> Gate:
+        """The proxy of a browser: for the scope's hosts, or for all."""
+
+        def report(passage: Passage) -> None:
+            self.record(principal, scope.id, None, facts_of("browser", passage))
+
+        return Gate(Reach(partial(self.rules, scope.id), self.own), report)
+
+    def rules(self, scope_id: str) -> Rules:
+        """What the scope may reach by the config of this moment."""
+        scope: Scope | None = self._services.config.scope(scope_id)
+        network = False if scope is None else scope.policy.network
+        if isinstance(network, bool):
+            return Rules(network)
+        return Rules(False, tuple(entry for text in network for entry in self._entries(text)))
+
+    def record(
+        self, principal: Principal, scope: str, operation: str | None, facts: Mapping[str, str | int | None]
+    ) -> None:
+        """Put a connection into the history."""
+        work: Coroutine[Any, Any, str] = self._services.note("network.connect", principal, facts, scope, operation)
+        task = asyncio.ensure_future(work)
+        self._recording.add(task)
+        task.add_done_callback(self._recording.discard)
+
+    async def aclose(self) -> None:
+        """Wait until what was seen is recorded."""
+        if self._recording:
+            await asyncio.wait(self._recording, timeout=5)
+
+    def _entries(self, text: str) -> tuple[Entry, ...]:
+        if text not in PRESETS:
+            return (parse_entry(text),)
+        known = self._presets.get(text)
+        if known is None or time.monotonic() - known[0] > _PRESETS_S:
+            writers = writers_of(self._services.config.scopes)
+            entries = preset_entries(text, self._home, self._environ, trusted_by(lambda path: writer_of(path, writers)))
+            known = self._presets[text] = (time.monotonic(), entries)
+        return known[1]
+
+    def _own_hosts(self) -> frozenset[str]:
+        address: str | None = self._services.config.public_base_url
+        return frozenset({urlsplit(address).hostname or ""} if address else ())
+
+
+def facts_of(program: str, passage: Passage) -> dict[str, str | int | None]:
+    """What the history keeps of a connection."""
+    return {
+        "program": program,
+        "host": passage.host,
+        "port": passage.port or None,
+        "verdict": passage.verdict,
+        "sentBytes": passage.sent,
+        "receivedBytes": passage.received,
+        "reason": passage.why or None,
+    }
+
+
+def _needs_address(host: str) -> bool:
+    """Whether a listed host is an address that the program's network does not have by itself."""
+    ip = address_of(host)
+    return ip is not None and not ip.is_loopback
+
+
+def _refusal(place: str, passage: Passage, scope: str) -> str:
+    text = f"The network gate refused {place}: {passage.why}."
+    if passage.entry is None:
+        return text
+    return f"{text} The owner can allow it: computer-linker scope allow-host {scope} {passage.entry}"

@@ -1,1 +1,0 @@
-"""Overview of a workspace: languages and configuration, instructions for contributors, changes."""

@@ -1,0 +1,81 @@
+"""Copies single entries of a folder with everything that belongs to them."""
+
+import errno
+import os
+
+from computer_linker.providers.views.changes import OVERLAY_ATTRIBUTES
+
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_CHUNK = 1 << 20
+
+
+def copy_link(source: int, name: str, target: int, new_name: str) -> None:
+    """Copy a symbolic link with its times."""
+    found = os.stat(name, dir_fd=source, follow_symlinks=False)
+    os.symlink(os.readlink(name, dir_fd=source), new_name, dir_fd=target)
+    os.utime(new_name, ns=(found.st_atime_ns, found.st_mtime_ns), dir_fd=target, follow_symlinks=False)
+
+
+def copy_file(source: int, name: str, target: int, new_name: str, found: os.stat_result) -> os.stat_result:
+    """Copy a regular file with mode, times and attributes. Returns its state after it was read."""
+    opened = os.open(name, _FILE, dir_fd=source)
+    try:
+        made = os.open(new_name, NEW, 0o600, dir_fd=target)
+        try:
+            _copy_bytes(opened, made, found.st_size)
+            copy_metadata(opened, made, found)
+            return os.fstat(opened)
+        finally:
+            os.close(made)
+    finally:
+        os.close(opened)
+
+
+def _copy_bytes(source: int, target: int, size: int) -> None:
+    """Copy a file without its holes, which would fill the disk."""
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            break
+        end = os.lseek(source, at, os.SEEK_HOLE)
+        at += _copy_range(source, target, at, end)
+        if at < end:
+            break
+    os.ftruncate(target, size)
+
+
+def _copy_range(source: int, target: int, at: int, end: int) -> int:
+    """Copy these bytes, by reference where the disk can. Returns how many there were."""
+    start = at
+    try:
+        while at < end and (count := os.copy_file_range(source, target, min(end - at, _CHUNK * 64), at, at)):
+            at += count
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        while at < end and (data := os.pread(source, min(end - at, _CHUNK), at)):
+            at += os.pwrite(target, data, at)
+    return at - start
+
+
+def copy_metadata(source: int, target: int, found: os.stat_result) -> None:
+    """Copy attributes, mode and times."""
+    for name in os.listxattr(source):
+        if name.startswith("user.") and not name.startswith(OVERLAY_ATTRIBUTES):
+            try:
+                os.setxattr(target, name, os.getxattr(source, name))
+            except OSError as error:
+                # A file system without attributes has none to keep.
+                if error.errno != errno.EOPNOTSUPP:
+                    raise
+    if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+        # Only the superuser's programs can give a file to another user.
+        os.fchown(target, found.st_uid, found.st_gid)
+    # Without set-user-id bits: what runs with more rights than its caller needs the owner's own hand.
+    os.fchmod(target, found.st_mode & 0o1777)
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))

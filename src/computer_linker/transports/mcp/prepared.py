@@ -1,0 +1,55 @@
+"""Writes the answers that open a connection to a file, from which the stdio shim answers while a service starts."""
+
+import os
+from pathlib import Path
+
+from pydantic_core import to_json
+
+from computer_linker.transports.mcp.early import FILE_NAME
+from computer_linker.transports.mcp.fast_path import FastPath
+from computer_linker.transports.mcp.handshake import HANDSHAKE_VERSIONS
+from computer_linker.transports.mcp.profiles import PROFILES, UNKNOWN, Profile, Render
+
+_SURFACES = ("default", "split")
+"""The surfaces whose lists are short; a client with another one waits for the service."""
+_RENDERS: tuple[Render, ...] = ("json", "model")
+
+
+def prepared(fast_path: FastPath) -> bytes:
+    """The answers by protocol version, surface and what a client's profile changes in them."""
+    lists = {
+        f"{surface} {render}{_size(profile)}": fast_path.tools.on(surface).listing(render, profile).decode()
+        for surface in _SURFACES
+        for render in _RENDERS
+        for profile in (*PROFILES, UNKNOWN)
+    }
+    rows = [(name, profile.render, _size(profile)) for profile in PROFILES for name in profile.names]
+    return to_json(
+        {
+            "profiles": rows,
+            "initialize": {version: fast_path.initialized(version).decode() for version in HANDSHAKE_VERSIONS},
+            "discover": fast_path.discovered().decode(),
+            "modernTail": fast_path.modern_tail().decode(),
+            "lists": lists,
+        }
+    )
+
+
+def write_prepared(home: Path, content: bytes) -> None:
+    """Write the file when it differs, and remove those of other versions."""
+    path = home / FILE_NAME
+    for other in home.glob("answers-*.json"):
+        if other.name != FILE_NAME:
+            other.unlink(missing_ok=True)
+    if path.exists() and path.read_bytes() == content:
+        return
+    fresh = home / f".{FILE_NAME}.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+    fresh.replace(path)
+
+
+def _size(profile: Profile) -> str:
+    """What the profile adds to a list of tools."""
+    return f" {profile.cut}" if profile.declares_size else ""

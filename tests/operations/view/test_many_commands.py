@@ -1,0 +1,108 @@
+"""Real commands on a view: dropped, the folder is as before to the last bit; kept, it is as if the command had run in it."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.road import Road, folder_scope
+from support.view_commands import COMMANDS, SHORT, fill
+
+pytestmark = pytest.mark.anyio
+RANDOM = (".git/index", "/wt/index")
+"""An index has the inodes and times of files in it."""
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def road(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Road]:
+    place = tmp_path_factory.mktemp("many")
+    (place / "template").mkdir()
+    fill(place / "template")
+    (place / "root").mkdir()
+    scope = folder_scope(place / "root", allowedCommands=["*"], allowProtected=True)
+    async with Road.open(place, [scope]) as opened:
+        yield opened
+
+
+def begin(root: Path) -> None:
+    for path in root.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    subprocess.run(["cp", "-a", f"{root.parent}/template/.", root], check=True)
+
+
+def digest(root: Path) -> dict[str, Any]:
+    """Everything of every name: kind, mode, owner, links, times, attributes, content; the root's own too."""
+    found = {}
+    for path in (root, *sorted(root.rglob("*"))):
+        about = path.lstat()
+        content: Any = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        marks = {} if path.is_symlink() else {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        facts = (
+            about.st_mode,
+            about.st_uid,
+            about.st_gid,
+            about.st_nlink,
+            about.st_mtime_ns,
+            about.st_ctime_ns,
+            about.st_ino,
+        )
+        found[str(path.relative_to(root))] = (facts, marks, content)
+    return found
+
+
+def outcome(root: Path, since_ns: int) -> dict[str, Any]:
+    """What a bare run and a kept one have in common: all but inodes, the moment of new times, and times of folders."""
+    found = {}
+    for name, (facts, marks, content) in digest(root).items():
+        mode, modified = facts[0], facts[4]
+        when = None if name == "." or os.path.isdir(root / name) or modified >= since_ns else modified
+        found[name] = (mode, when, marks, None if name.endswith(RANDOM) else content)
+    return found
+
+
+async def run(road: Road, command: str, *, view: bool) -> dict[str, Any]:
+    options = {"view": view, "timeoutSeconds": 120, "undo": False}
+    return await road.data("command.run", ".", input={"command": ["sh", "-c", command]}, options=options)
+
+
+async def check(road: Road, command: str) -> None:
+    root = road.root
+    begin(root)
+    before = digest(root)
+    dropped = await run(road, command, view=True)
+    assert digest(root) == before
+    assert (await road.call("view.drop", dropped["view"]["viewId"]))["ok"] and digest(root) == before
+    viewed = await run(road, command, view=True)
+    since = time.time_ns() - 3_600_000_000_000
+    kept = await road.call("view.keep", viewed["view"]["viewId"])
+    assert kept["ok"] and kept["data"]["refused"] == [], kept
+    after = outcome(root, since)
+    begin(root)
+    bare = await run(road, command, view=False)
+    assert bare["exitCode"] == viewed["exitCode"] == 0, (bare, viewed)
+    assert after == outcome(root, since)
+    assert list((road.home / "views").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", SHORT)
+async def test_dropped_as_before_and_kept_as_a_bare_run(road: Road, command: str) -> None:
+    await check(road, command)
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each not in SHORT])
+async def test_so_are_the_others(road: Road, command: str) -> None:
+    await check(road, command)
+
+
+def test_there_are_two_hundred() -> None:
+    assert len(set(COMMANDS)) == len(COMMANDS) >= 200
