@@ -222,7 +222,7 @@ class Approvals:
     async def end_of(self, principal: str | None) -> int:
         """Drop a caller's requests and approvals, those that stand too."""
         if principal is not None:
-            self.ledger.forget_principal(principal)
+            self.drop_of(principal)
             if self.store.keep_only(standing=lambda one: one.principal != principal):
                 await self.save()
         self._announce()
@@ -367,12 +367,6 @@ class Approvals:
     def _announce(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
-
-
-def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]:
-    """The facts in an answer's event: its channel, and the request it is about."""
-    request = {"asked": asked.id, "operation": asked.op, "inScope": asked.scope, "digest": asked.digest}
-    return {"way": way, **request, **({} if answer == "no" else {"extent": "once" if answer == "yes" else answer})}
 
 
 def _refuse_if_over(asked: ApprovalRequest) -> None:

@@ -14,7 +14,7 @@ from computer_linker.errors import (
     NoAnswer,
     StaleReference,
 )
-from computer_linker.model.event import Approval
+from computer_linker.model.event import Approval, Way
 from computer_linker.policy.visible_text import escaped
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
@@ -185,3 +185,9 @@ def no_answer(asked: ApprovalRequest) -> NoAnswer:
         approvalId=asked.id,
         answer="none",
     )
+
+
+def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]:
+    """The facts in an answer's event: its channel, and the request it is about."""
+    request = {"asked": asked.id, "operation": asked.op, "inScope": asked.scope, "digest": asked.digest}
+    return {"way": way, **request, **({} if answer == "no" else {"extent": "once" if answer == "yes" else answer})}

@@ -1,4 +1,4 @@
-"""Symbolic links on the way to a path."""
+"""Symbolic links among the components of a path."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ _TOO_MANY = "one of too many paths"
 
 
 async def links_on(files: Files, paths: Iterable[RootedPath]) -> tuple[str, ...]:
-    """The first link on the way to each path, as clients write it; none for a path that is not there."""
+    """The first link in each path, as clients write it; none for a path that is not there."""
     found: dict[str, None] = {}
     plain: set[tuple[str, tuple[str, ...]]] = set()
     for path in paths:
