@@ -7,6 +7,7 @@ client takes (see the decision record on the fast path).
 import asyncio
 import logging
 import os
+import select
 from binascii import crc32
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -84,11 +85,15 @@ class Wire:
     def _go_on(self, begun: Begun) -> None:
         for line in begun.answered.split(b"\n")[:-1]:
             with suppress(NotJson, InvalidRequest):
-                self._fast_path.answer(read_json(line), self._negotiated)
-        if begun.digest not in (0, crc32(self._fast_path.listed(self._negotiated))):
-            self._subscriptions.tools_outdated(is_modern=self._negotiated.era == "modern")
+                self._fast_path.note(read_json(line), self._negotiated)
+        if begun.digest:
+            self._fast_path.tools.list_changes.when_tools_are_known(lambda: self._compare(begun.digest))
         if begun.waiting:
             self._received(begun.waiting)
+
+    def _compare(self, digest: int) -> None:
+        if digest != crc32(self._fast_path.listed(self._negotiated)):
+            self._subscriptions.tools_outdated(is_modern=self._negotiated.era == "modern")
 
     def _outdated(self) -> None:
         self._subscriptions.resources_changed(is_modern=self._negotiated.era != "handshake")
@@ -128,9 +133,8 @@ class Wire:
         self._pending += data
         if b"\n" not in data:
             if len(self._pending) > MAX_LINE:
-                self._error(
-                    first_id_of(bytes(self._pending)), INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes."
-                )
+                first = first_id_of(bytes(self._pending))
+                self._error(first, INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes.")
                 self._close()
             return
         *lines, rest = bytes(self._pending).split(b"\n")
@@ -380,8 +384,6 @@ class Wire:
         self._stop_sending()
 
     def _out_is_open(self) -> bool:
-        import select
-
         poller = select.poll()
         poller.register(self._write_fd, 0)
         return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
