@@ -120,6 +120,7 @@ class ServiceIntrospection:
             named: dict[str, Any] = {}
         else:
             catalogue = self._app.services.use(Catalogue)
+            await catalogue.load()
             named = {"operations": await catalogue.described(catalogue.matching(request.operations))}
             if request.include is None:
                 return named
