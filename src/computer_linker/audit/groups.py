@@ -52,7 +52,7 @@ def summary(index: Index, found: Filter) -> HistorySummary:
             events=0, failed=0, refused=0, unfinished=0, firstAt=None, lastAt=None, operations=[], clients=[],
             scopes=[], errors=[],
         )  # fmt: skip
-    refused = "code IN ('permission_denied', 'path_out_of_scope', 'denied_by_person', 'no_answer', 'paused')"
+    refused = "code IN ('permission_denied', 'path_out_of_scope', 'denied_by_person', 'no_answer', 'confirm_required', 'paused')"
     whole = (
         f"SELECT COUNT(*), SUM(ok = 0), SUM(COALESCE({refused}, 0)), SUM(ok IS NULL), MIN(at), MAX(at)"  # noqa: S608
         f" FROM ({_newest(found)})"

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from computer_linker import operations
-from computer_linker.approvals.approvals import Answerer, Approvals, facts_of
+from computer_linker.approvals.approvals import Answerer, Approvals
 from computer_linker.approvals.notification import NotificationApprover
 from computer_linker.approvals.push import PushApprover
-from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.request import Answer, ApprovalRequest, facts_of
 from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent

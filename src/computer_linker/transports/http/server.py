@@ -212,7 +212,10 @@ class HttpServer:
         if proven is None:
             await self._refuse(peer, headers, send, base)
             return
-        who = _principal(proven, headers, self._connection(scope, peer, is_local=is_local), is_local=is_local)
+        # A session is opened at /mcp alone; elsewhere the header would be a conversation of the caller's own making.
+        session = headers.get(b"mcp-session-id") if path == "/mcp" else None
+        connection = self._connection(scope, peer, is_local=is_local)
+        who = _principal(proven, headers, session, connection, is_local=is_local)
         if self._dispatcher.sessions.is_ended(who):
             # The protocol: a client whose session is gone begins a new one, if its credential still counts.
             await answer_json(send, 404, {"error": "The owner of this computer has ended this session."})
@@ -313,8 +316,9 @@ class HttpServer:
         await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
 
 
-def _principal(proven: Proven, headers: Headers, connection: str, *, is_local: bool) -> Principal:
-    session = headers.get(b"mcp-session-id")
+def _principal(
+    proven: Proven, headers: Headers, session: bytes | None, connection: str, *, is_local: bool
+) -> Principal:
     # A digest: the session id itself is a handle, and handles are not stored in the history.
     if session is None and proven.proof == "oauth":
         # An OAuth client has a credential of its own, so it is one session by itself.
