@@ -1,7 +1,6 @@
 """The HTTP server: one plain ASGI function, so that the order of the guards is visible in one place."""
 
 import asyncio
-import hashlib
 import socket
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -41,6 +40,7 @@ from computer_linker.transports.http.listener import TunnelListener, bind, serve
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
 from computer_linker.transports.http.own_address import EVERY, at_own_address, base_for_others, for_this_machine
+from computer_linker.transports.http.sessions import session_label
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.tools import Introspection, Tools
 from computer_linker.transports.refusals import Guesses, RefusalNotes
@@ -319,11 +319,10 @@ class HttpServer:
 def _principal(
     proven: Proven, headers: Headers, session: bytes | None, connection: str, *, is_local: bool
 ) -> Principal:
-    # A digest: the session id itself is a handle, and handles are not stored in the history.
     if session is None and proven.proof == "oauth":
         # An OAuth client has a credential of its own, so it is one session by itself.
         session = proven.id.encode()
-    label = f"http-{hashlib.sha256(session).hexdigest()[:16]}" if session else NO_SESSION
+    label = session_label(session) if session else NO_SESSION
     agent = headers.get(b"user-agent", b"").decode("latin-1")[:80] or None
     given = None if is_local else headers.get(b"cf-ray") or headers.get(b"x-request-id")
     request = None if given is None else given.decode("latin-1")[:64]

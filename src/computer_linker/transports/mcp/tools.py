@@ -76,6 +76,10 @@ class Tools:
         """Tools with an output schema: clients refuse their results without structured content."""
         self._build()
 
+    async def opened(self, who: Principal, protocol: str) -> None:
+        """Record the opening of a client's session."""
+        await self._dispatcher.note_opening(who, protocol)
+
     @property
     def list_changes(self) -> ListChanges:
         """What tells clients of outdated lists."""
