@@ -246,6 +246,7 @@ def test_every_act_in_plain_words_is_an_operation() -> None:
         "codex.end",
         "get_computer_info",
         "get_operation_history",
+        "network.connect",
         "oauth.consent",
         "peer.connect",
         "principal.end",
