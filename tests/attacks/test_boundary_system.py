@@ -30,7 +30,7 @@ KEYCTL, ADD_KEY = 250, 248
 JOIN, SEARCH, READ = 1, 10, 11
 CANARY = "CANARY-51c7"
 TRY = """
-import ctypes, errno, json, os, socket, sys
+import ctypes, errno, fcntl, json, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
 def key(keyring, name):
@@ -48,6 +48,8 @@ def opened(path, flags=os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK):
 def read(path):
     with open(path) as file:
         return file.read()
+def asked(request):
+    return fcntl.ioctl(os.open(".", os.O_RDONLY), request, bytearray(4096))
 def family(number):
     for kind in (1, 2, 3, 5):
         try:
@@ -148,6 +150,14 @@ async def test_without_network_no_socket_reaches_past_the_namespaces(tmp_path: P
     given = await tried(tmp_path, kind, False, *(("family", family) for family in (*others, 2)))
     assert set(given[:-1]) == {"EPERM"}
     assert given[-1] == (None if kind == "bubblewrap" else "EPERM")
+
+
+async def test_no_snapshot_shows_what_is_covered(tmp_path: Path) -> None:
+    """On btrfs the owner of a subvolume may take one; on other disks the request is unknown."""
+    given = await tried(
+        tmp_path, "bubblewrap", False, *(("asked", request) for request in (0x50009401, 0x50009417, 0x9402))
+    )
+    assert given == ["EPERM", "EPERM", "ENOTTY"]
 
 
 async def test_settings_that_not_everyone_may_read_are_hidden(tmp_path: Path, kind: Kind) -> None:

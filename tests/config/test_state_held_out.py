@@ -1,6 +1,9 @@
 """A scope around the state folder: whatever a client tries, the state stays out of it."""
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -101,3 +104,36 @@ async def test_a_command_inside_its_boundary_sees_no_state(around: Road) -> None
     assert TOKEN not in json.dumps(envelope)
     await around.call("command.run", ".", input={"command": ["touch", "inner/state/evil"]})
     assert not (around.home / "evil").exists()
+
+
+SECOND_PATH = """
+import sys
+from pathlib import Path
+from computer_linker.computer.local.portable.roots import Roots
+from computer_linker.config.runtime import forbidden_root, state_inside
+top = Path(sys.argv[1])
+state = top / "x" / "deep" / "state"
+for root in (top / "alias", top / "alias" / "deep", top / "x", top / "other"):
+    print(state_inside(str(root), state), Roots(state).hold(str(root)).closed)
+print(forbidden_root(str(top / "alias" / "deep" / "state" / "audit"), state))
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None, reason="a folder is mounted twice in a namespace of the test's own"
+)
+def test_a_state_that_is_mounted_under_a_second_path_is_found(tmp_path: Path) -> None:
+    for folder in ("x/deep/state/audit", "alias", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    mount = 'mount --bind "$1/x" "$1/alias" && exec "$2" -c "$3" "$1"'
+    argv = ["unshare", "-rm", "sh", "-c", mount, "sh", str(tmp_path), sys.executable, SECOND_PATH]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if "unshare" in ran.stderr:
+        pytest.skip(ran.stderr)
+    assert ran.stdout.splitlines() == [
+        "deep/state ('deep', 'state')",
+        "state ('state',)",
+        "deep/state ('deep', 'state')",
+        "None None",
+        "lies in the service's own state folder",
+    ], ran.stderr

@@ -100,3 +100,45 @@ async def test_notices_are_seen(computer: Computer, desktop: Desktop) -> None:
     found = await until_awaited(lambda: computer.notifications.recent())
     bus.disconnect()
     assert [(one.app, one.summary, one.body) for one in found] == [("mail", "New \\u001bmail", "from Zoë")]
+
+
+async def test_windows_belong_to_the_entry_that_starts_the_program_plainly(road: Road, entries: Path) -> None:
+    # Sorted before the plain entry, and running the same program for one task.
+    for name, options in (("A task", "-name task"), ("Plain terminal", "")):
+        entry = f"[Desktop Entry]\nType=Application\nName={name}\nExec=xterm {options}\n"
+        (entries / f"our.{name.split()[0]}.desktop").write_text(entry)
+    opened = await road.call("app.open", "our.Plain", scope="desk")
+    (window,) = opened["data"]["app"]["windows"]
+    running = await road.data("app.list", scope="desk", options={"runningOnly": True})
+    assert [one["id"] for one in running["apps"] if window in one["windows"]] != ["our.A"]
+    owner = next(one["id"] for one in running["apps"] if window in one["windows"])
+    assert (await road.data("app.close", owner, scope="desk"))["closed"] is True
+
+
+async def test_a_single_instance_application_is_found_without_waiting(
+    road: Road, entries: Path, desktop: Desktop
+) -> None:
+    single = 'sh -c "test -e $HOME/single && exit 0; touch $HOME/single; exec xterm -class Single"'
+    (entries / "our.Single.desktop").write_text(
+        f"[Desktop Entry]\nType=Application\nName=Single\nExec={single}\nStartupWMClass=Single\n"
+    )
+    first = await road.call("app.open", "our.Single", scope="desk")
+    again = await road.call("app.open", "our.Single", scope="desk")
+    assert (again["ok"], again["data"]["app"]["windows"]) == (True, first["data"]["app"]["windows"]), again
+    assert again["durationMs"] < 12_000, "it waited for a window that the running instance never opens"
+    assert (await road.data("app.close", "our.Single", scope="desk"))["closed"] is True
+
+
+async def test_an_application_gets_the_sessions_environment(desktop: Desktop, entries: Path) -> None:
+    from computer_linker.computer.local.probe import this_computer
+
+    home = Path(desktop.env["HOME"])
+    (home / "env.txt").unlink(missing_ok=True)
+    session = {"XDG_CURRENT_DESKTOP": "our", "GTK_MODULES": "gail", "SAL_USE_VCLPLUGIN": "gtk3"}
+    computer = this_computer({**desktop.env, **session})
+    app = await computer.apps.open("our.Shown")
+    await until(lambda: (home / "env.txt").exists() and "DISPLAY" in (home / "env.txt").read_text())
+    held = (home / "env.txt").read_text().splitlines()
+    assert {f"{name}={value}" for name, value in session.items()} <= set(held)
+    assert await computer.apps.close(app.id)
+    await computer.aclose()

@@ -43,6 +43,23 @@ async def test_nothing_is_cleared_where_no_field_is_described(road: Road, deskto
     desktop.end(process)
 
 
+async def test_a_terminal_gets_characters_that_the_keyboard_lacks(road: Road, desktop: Desktop, tmp_path: Path) -> None:
+    if lacking := missing("xterm", "xclip"):
+        pytest.skip(f"not installed: {lacking}")
+    file = tmp_path / "typed.txt"
+    desktop.launch("sh", "-c", "printf kept | xclip -i -selection primary").wait(10)
+    process = desktop.launch("xterm", "-u8", "-T", "Foreign", "-e", "sh", "-c", f"cat > {file}")
+    await _window(road, "Foreign")
+    typed = await road.call("desktop.type_text", scope="desk", input={"text": "Zoë Привет 你好 €"})
+    assert (typed["ok"], typed["effect"]) == (True, "unverifiable"), typed
+    await road.data("desktop.press", scope="desk", input={"key": "enter"})
+    await until(lambda: file.exists() and file.read_text())
+    assert file.read_text() == "Zoë Привет 你好 €\n"
+    # What the person had selected is selected again.
+    assert desktop.run("xclip", "-o", "-selection", "primary").stdout == b"kept"
+    desktop.end(process)
+
+
 async def test_keys_after_text_reach_the_same_field(road: Road, desktop: Desktop, tmp_path: Path) -> None:
     if lacking := missing("zenity"):
         pytest.skip(f"not installed: {lacking}")

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 
 from support.certificates import Certificate
 from support.desktop import stop, tied
+from support.waiting import wait_for
 
 _SERVER = """
 import http.server, json, ssl, sys, urllib.parse
@@ -73,7 +75,29 @@ class NamedServer:
     """`seen` has every request: method, path, headers, and the size of its body."""
 
     port: int
-    seen: list[tuple[str, str, dict[str, str], int]] = field(default_factory=list)
+    is_tls: bool = False
+    _seen: list[tuple[str, str, dict[str, str], int]] = field(default_factory=list)
+    _marks: int = 0
+
+    @property
+    def seen(self) -> list[tuple[str, str, dict[str, str], int]]:
+        """Every request so far: a mark of our own, asked for last, shows that none is still on its way."""
+        self._marks += 1
+        path = f"/mark-{self._marks}"
+        with socket.create_connection(("127.0.0.1", self.port)) as plain, self.wrap(plain) as marker:
+            marker.sendall(f"GET {path} HTTP/1.1\r\nHost: mark\r\nConnection: close\r\n\r\n".encode())
+            wait_for(lambda: any(request[1] == path for request in self._seen))
+            while marker.recv(4096):
+                pass
+        return [request for request in self._seen if not request[1].startswith("/mark-")]
+
+    def wrap(self, plain: socket.socket) -> socket.socket:
+        """A connection as the server wants it."""
+        if not self.is_tls:
+            return plain
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context.wrap_socket(plain)
 
 
 @contextlib.contextmanager
@@ -87,12 +111,12 @@ def named_server(certificate: Certificate | None = None) -> Iterator[NamedServer
         start_new_session=True,
     )
     assert process.stdout is not None
-    server = NamedServer(int(process.stdout.readline()))
+    server = NamedServer(int(process.stdout.readline()), certificate is not None)
 
     def read(lines: Any) -> None:
         for line in lines:
             method, path, headers, size = json.loads(line)
-            server.seen.append((method, path, {name.lower(): value for name, value in headers}, size))
+            server._seen.append((method, path, {name.lower(): value for name, value in headers}, size))
 
     reader = threading.Thread(target=read, args=(process.stdout,), daemon=True)
     reader.start()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from computer_linker.computer.facets.accessibility import Element
-from computer_linker.computer.facets.clipboard import Clip, text_clip
+from computer_linker.computer.facets.clipboard import Clip, Clipboard, text_clip
 from computer_linker.computer.text_check import expect, read_back
 from computer_linker.errors import LimitExceeded, LinkError, UnsupportedPlatform
 from computer_linker.model.effect import Known
@@ -29,12 +29,13 @@ _RESTORE_S = 2.0
 _UNTOLD_S = 0.4
 _PASTE = ("ctrl", "v")
 _TERMINAL_PASTE = ("ctrl", "shift", "v")
+_PRIMARY_PASTE = ("shift", "insert")
 _TERMINALS = frozenset(
     "gnome-terminal gnome-terminal-server org.gnome.terminal konsole org.kde.konsole xfce4-terminal kitty alacritty foot "
     "terminator tilix mate-terminal lxterminal qterminal ptyxis org.gnome.ptyxis wezterm org.wezfurlong.wezterm".split()
 )
 _ONLY_KEYS = frozenset("xterm uxterm urxvt rxvt st st-256color".split())
-"""Terminals whose ctrl+V types a control character."""
+"""Terminals whose ctrl+V types a control character. What the layout lacks is pasted from the primary selection of X11."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,26 @@ async def enter_text(
     if prefer == "keys" or (prefer is None and await _best_by_keys(computer, text, app)):
         await computer.keyboard.type_text(text)
         return Entered("keys", "unverifiable" if check is None else await check())
-    if app in _ONLY_KEYS:
-        raise UnsupportedPlatform("This terminal cannot paste, and the keyboard layout lacks a character of the text.")
     known: list[Known] = []
 
     async def settled() -> None:
         if check is not None:
             known.append(await check())
 
-    taken = await paste_text(computer, text, settled=settled, chord=_TERMINAL_PASTE if app in _TERMINALS else _PASTE)
+    clipboard, chord = _pasted_from(computer, app)
+    taken = await paste_text(computer, text, settled=settled, chord=chord, clipboard=clipboard)
     untold: Known = "suspected_noop" if taken is False else "unverifiable"
     return Entered("paste", known[0] if known else untold)
+
+
+def _pasted_from(computer: "Computer", app: str) -> tuple[Clipboard, Sequence[str]]:
+    """The selection an application pastes from, and its keys for that."""
+    if app not in _ONLY_KEYS:
+        return computer.clipboard, _TERMINAL_PASTE if app in _TERMINALS else _PASTE
+    primary: Clipboard | None = getattr(computer.clipboard, "primary", None)
+    if primary is None:
+        raise UnsupportedPlatform("This terminal cannot paste, and the keyboard layout lacks a character of the text.")
+    return primary, _PRIMARY_PASTE
 
 
 async def enter_and_read_back(computer: "Computer", text: str) -> Entered:
@@ -105,19 +115,25 @@ async def _focused_app(computer: "Computer") -> str:
 
 
 async def paste_text(
-    computer: "Computer", text: str, *, settled: Settled | None = None, chord: Sequence[str] = _PASTE
+    computer: "Computer",
+    text: str,
+    *,
+    settled: Settled | None = None,
+    chord: Sequence[str] = _PASTE,
+    clipboard: Clipboard | None = None,
 ) -> bool | None:
-    """Paste text with ctrl+V and restore the clipboard.
+    """Paste text with ctrl+V, or with other keys from another selection, and restore what it held.
 
     True once the focused application fetched it, False when it did not, None where that is not observable. Browsers fetch
     new content before they paste it, so a caller that can see the text arrive passes `settled`, which is awaited before
     the clipboard is restored.
     """
-    before = await _held(computer)
-    await computer.clipboard.write(text_clip(text))
+    clipboard = computer.clipboard if clipboard is None else clipboard
+    before = await _held(clipboard)
+    await clipboard.write(text_clip(text))
     try:
         await computer.keyboard.press(chord)
-        taken = await computer.clipboard.taken(_TAKEN_S)
+        taken = await clipboard.taken(_TAKEN_S)
         if taken is None:
             # The fetch is not observable; restoring too early would paste the old content.
             await anyio.sleep(_UNTOLD_S)
@@ -126,12 +142,12 @@ async def paste_text(
         return taken
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(_RESTORE_S):
-            await computer.clipboard.write(before)
+            await clipboard.write(before)
 
 
-async def _held(computer: "Computer") -> Clip:
+async def _held(clipboard: Clipboard) -> Clip:
     try:
-        return await computer.clipboard.snapshot()
+        return await clipboard.snapshot()
     except LimitExceeded:
         # Losing the person's clipboard is worse than refusing to paste.
         raise LimitExceeded("The clipboard holds more than can be put back after a paste.") from None

@@ -43,15 +43,26 @@ def forbidden_root(root: str, state: Path) -> str | None:
     resolved = Path(os.path.realpath(root))
     if resolved == Path(resolved.anchor):
         return "is the whole file system; name the folders you mean"
-    if resolved == state or resolved.is_relative_to(state):
+    if _below(resolved, state) is not None:
         return "lies in the service's own state folder"
     return None
 
 
 def state_inside(root: str, state: Path) -> str | None:
     """The state folder's path inside this root, when the root contains it."""
-    resolved = Path(os.path.realpath(root))
-    return str(state.relative_to(resolved)) if state.is_relative_to(resolved) else None
+    return _below(state, Path(os.path.realpath(root)))
+
+
+def _below(path: Path, folder: Path) -> str | None:
+    """The path of one folder inside another; also where a folder above it is mounted a second time under another path."""
+    if path.is_relative_to(folder):
+        return str(path.relative_to(folder))
+    try:
+        wanted = folder.stat()
+        above = next((each for each in (path, *path.parents) if os.path.samestat(each.stat(), wanted)), None)
+    except OSError:
+        return None
+    return None if above is None else str(path.relative_to(above))
 
 
 def _refuse_forbidden(config: Config, state: Path) -> None:

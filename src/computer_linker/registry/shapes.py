@@ -83,15 +83,22 @@ def _commit(commit: Any) -> str:
     return f"{commit['hash']} {commit['date'][:16]} {commit['author']}: {commit['subject']}{body}"
 
 
+_USUAL_STATES = frozenset(
+    {"enabled", "showing", "focusable", "selectable", "multiselectable", "multi-line", "editable"}
+)
+"""States that most controls are in, or that their role implies; `disabled` is shown."""
+
+
 def _elements(nodes: Any) -> str:
-    """One element a line, indented below its parent: reference, role, name, value and states."""
+    """One element a line, indented below its parent: reference, role, name, value and the states that tell it apart."""
     depth: dict[str, int] = {}
     shown = []
     for node in nodes:
         level = depth[node["ref"]] = depth.get(str(node.get("parent")), -1) + 1
         name = f' "{node["name"]}"' if node.get("name") else ""
         value = f" = {node['value']}" if node.get("value") else ""
-        states = f" [{', '.join(node['states'])}]" if node.get("states") else ""
+        apart = [state for state in node.get("states", ()) if state not in _USUAL_STATES]
+        states = f" [{', '.join(apart)}]" if apart else ""
         shown.append(f"{' ' * level}{node['ref']} {node['role']}{name}{value}{states}")
     return "\n".join(shown)
 

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 import anyio
 import pytest
@@ -11,13 +10,11 @@ import pytest
 from computer_linker.computer.local.probe import this_computer
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
+from support.sheets import is_whole, sheet_cells, sheet_document
 from support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 
-_OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
-_TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
-_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 ROWS = [["alpha", "keep B1", "keep C1"], ["keep A2", "keep B2", "keep C2"]]
 
 
@@ -35,39 +32,20 @@ class Sheet:
             {"app": "soffice"},
             scope="desk",
             input={"condition": condition},
-            options={"timeoutSeconds": 30},
+            options={"timeoutSeconds": 50},
         )
         return str(found["elements"][0]["ref"])
 
     def cells(self) -> list[list[str]]:
-        rows = ElementTree.fromstring(self.file.read_text("utf-8")).iter(f"{{{_TABLE}}}table-row")
-        return [[_text_of(cell) for cell in row.iter(f"{{{_TABLE}}}table-cell")] for row in rows]
+        return sheet_cells(self.file)
 
     async def saved(self, fits: Callable[[list[list[str]]], bool]) -> list[list[str]]:
         """Save with the application's own shortcut and give the cells of the file once it was written."""
         written = self.file.stat().st_mtime_ns
         await self.road.data("desktop.hotkey", scope="desk", input={"keys": ["ctrl", "s"]}, options={"verify": False})
         with anyio.move_on_after(20):
-            await until(lambda: self.file.stat().st_mtime_ns != written and _is_whole(self.file) and fits(self.cells()))
+            await until(lambda: self.file.stat().st_mtime_ns != written and is_whole(self.file) and fits(self.cells()))
         return self.cells()
-
-
-def _text_of(cell: ElementTree.Element) -> str:
-    return "\n".join("".join(part.itertext()) for part in cell.iter(f"{{{_TEXT}}}p"))
-
-
-def _is_whole(file: Path) -> bool:
-    return file.read_text("utf-8").rstrip().endswith("</office:document>")
-
-
-def _document(rows: list[list[str]]) -> str:
-    cells = ["".join(f'<table:table-cell office:value-type="string"><text:p>{one}</text:p></table:table-cell>' for one in row) for row in rows]  # fmt: skip
-    body = "".join(f"<table:table-row>{row}</table:table-row>" for row in cells)
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document xmlns:office="{_OFFICE}" xmlns:table="{_TABLE}" xmlns:text="{_TEXT}" office:version="1.3" '
-        'office:mimetype="application/vnd.oasis.opendocument.spreadsheet"><office:body><office:spreadsheet>'
-        f'<table:table table:name="Data">{body}</table:table></office:spreadsheet></office:body></office:document>'
-    )
 
 
 @pytest.fixture
@@ -77,7 +55,7 @@ async def sheet(tmp_path: Path, desktop: Desktop) -> AsyncIterator[Sheet]:
     computer = this_computer(desktop.env)
     await computer.accessibility.applications()
     file = tmp_path / "sheet.fods"
-    file.write_text(_document(ROWS))
+    file.write_text(sheet_document(ROWS))
     async with Road.open(tmp_path, scopes=[computer_scope()], computer=computer) as road:
         place = f"-env:UserInstallation=file://{desktop.folder / 'office'}"
         process = desktop.launch("soffice", place, "--norestore", "--nologo", "--nolockcheck", str(file))
@@ -113,3 +91,19 @@ async def test_the_sheet_itself_is_not_cleared(sheet: Sheet) -> None:
     reply = await sheet.road.call("desktop.type_text", scope="desk", input={"text": ""}, options={"clearBefore": True})
     assert reply["error"]["code"] == "conflict", reply
     assert await sheet.saved(lambda rows: True) == ROWS
+
+
+async def test_cells_of_every_visible_row_are_elements(sheet: Sheet) -> None:
+    cell = await sheet.ref("B2")
+    reply = await sheet.road.call(
+        "desktop.type_text", cell, scope="desk", input={"text": "changed"}, options={"clearBefore": True}
+    )
+    assert reply.get("effect") == "confirmed", reply.get("error", reply)
+    assert await sheet.saved(lambda rows: rows[1][1] == "changed") == [ROWS[0], ["keep A2", "changed", "keep C2"]]
+    await sheet.ref("D20")
+    tree = await sheet.road.data("ui.tree", "soffice", scope="desk", options={"maxDepth": 32, "maxNodes": 5000})
+    shown = [node["name"] for node in tree["nodes"] if node["role"] == "table-cell"]
+    # Empty cells are found by a selector and left out of the tree, but for the one with the focus.
+    assert {"A1", "B2", "C2"} <= set(shown) and len(shown) <= 7, shown
+    menus = [node["name"] for node in tree["nodes"] if node["role"] == "menu"]
+    assert menus.count("File") == 1, menus

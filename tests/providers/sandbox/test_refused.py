@@ -93,3 +93,16 @@ def test_one_command_cannot_push_out_what_others_left(tmp_path: Path, root: Path
     assert {path.name for path in (tmp_path / "refused").iterdir()} == {"mine", "loud"}
     assert [path.is_absolute() for path in kept] == [False, True, False, False, False, False]
     assert not (root / ".mcp.json").exists() and all((root / path).exists() for path in kept)
+
+
+def test_a_file_that_grows_after_it_was_taken_pushes_out_itself(tmp_path: Path, root: Path) -> None:
+    """It is kept as a link, and a program that has it open can still write to it."""
+    refused = Refused(tmp_path / "refused", max_bytes=400 * 1024)
+    for days, command in ((3, "mine"), (2, "grows"), (0, "newest")):
+        put(root, 60)
+        with (root / ".mcp.json").open("ab") as still_open:
+            kept = taken(refused, root, ".mcp.json", command)
+            still_open.write(bytes(300 * 1024 if command == "grows" else 0))
+        os.utime(kept.parents[1], (time.time() - days * 86_400,) * 2)
+    Refused(tmp_path / "refused", max_bytes=400 * 1024).tidy("newest")
+    assert {path.name for path in (tmp_path / "refused").iterdir()} == {"mine", "newest"}

@@ -82,3 +82,54 @@ def test_the_other_contracts_names_are_understood() -> None:
     )
     with pytest.raises(ValueError, match="at least one"):
         Selector.from_wire({"limit": 3})
+
+
+def test_a_label_is_the_name_of_its_field_and_no_line_of_its_own() -> None:
+    form = tree(
+        ("/w", None, "dialog", "Form"),
+        ("/l", "/w", "label", "First name:"),
+        ("/f", "/w", "text", ""),
+        ("/o", "/w", "label", "Not a label of a field"),
+    )
+    form[2].label = "First name:"
+    assert names(form) == [
+        ("dialog", "Form", 0),
+        ("text", "First name", 1),
+        ("label", "Not a label of a field", 1),
+    ]
+    assert [line.name for line in select(Selector(role="text", name="first name"), outline(APP, form)[0])] == [
+        "First name"
+    ]
+
+
+def test_cells_that_say_nothing_are_left_out() -> None:
+    table = tree(
+        ("/w", None, "table", "Files"),
+        ("/c", "/w", "table-cell", ""),
+        ("/i", "/c", "table-cell", ""),
+        ("/n", "/c", "table-cell", "notes.txt"),
+        ("/t", "/w", "table-cell", ""),
+        ("/a", "/t", "table-cell", "11:54"),
+        ("/b", "/t", "table-cell", "11:54"),
+        ("/e", "/w", "table-cell", ""),
+    )
+    assert names(table) == [("table", "Files", 0), ("table-cell", "notes.txt", 1), ("table-cell", "11:54", 1)]
+
+
+def test_no_action_is_offered_that_makes_no_sense() -> None:
+    window, button, off, cell = tree(
+        ("/w", None, "frame", "w"),
+        ("/b", "/w", "push-button", "Go"),
+        ("/d", "/w", "push-button", "Off"),
+        ("/c", "/w", "table-cell", "one"),
+    )
+    for one in (window, button, off, cell):
+        one.states, one.interfaces = (*ON, "focusable"), frozenset({"Action"})
+    off.states = ("visible", "focusable")
+    lines, _cut = outline(APP, [window, button, off, cell])
+    assert [line.actions for line in lines] == [[], ["press"], [], []]
+
+
+def test_role_text_is_a_text_field() -> None:
+    assert "entry" in roles_called("text")
+    assert not roles_called("text") & {"label", "static", "paragraph"}

@@ -31,6 +31,8 @@ class Element:
     value: str | None = None
     children: int = 0
     index: int = -1
+    label: str = ""
+    """The name of the element that labels it, for a field that has no name of its own."""
 
     def has(self, *states: str) -> bool:
         """True when the element is in all of these states."""
@@ -80,6 +82,8 @@ class TreeLimits:
     """Read the whole application in one call where supported; slower for a few elements."""
     roles: frozenset[str] = frozenset()
     """Only elements of these roles, fast where the application can search by role; empty means all."""
+    cells: bool = True
+    """Read the visible cells of an endless sheet; else the selected one alone."""
 
 
 @dataclass(slots=True)

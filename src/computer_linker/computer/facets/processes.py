@@ -45,17 +45,12 @@ class KernelRules:
     cut_network: bool = False
     confine_signals: bool = False
     confine_namespaces: bool = False
-    """No user namespace inside the sandbox. Like the next two, applied by the sandbox program, which reads it from FILTER_FD."""
+    """No user namespace inside the sandbox. Like the next two, applied by a sandbox program, which reads it from FILTER_FD."""
     cut_unix_sockets: bool = False
     """No UNIX sockets, by which programs of different sandboxes could meet; socketpair works."""
 
     confine_sockets: bool = False
     """Only sockets that a network namespace separates from the machine's."""
-
-    @property
-    def has_filter(self) -> bool:
-        """True when the sandbox program has to apply the program in FILTER_FD."""
-        return self.confine_namespaces or self.cut_unix_sockets or self.confine_sockets
 
 
 @dataclass(frozen=True, slots=True)

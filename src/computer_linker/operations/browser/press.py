@@ -1,6 +1,5 @@
 """browser.press: press a key on the open page."""
 
-import re
 from typing import Annotated
 
 from pydantic import Field
@@ -11,10 +10,16 @@ from computer_linker.operations.browser.acting import PageActed, PageActOptions,
 from computer_linker.operations.browser.definition import page_act
 from computer_linker.registry import Context, Example
 
-_KEY = re.compile(
-    r"(?:(?:Control|Shift|Alt|Meta)\+){0,4}"
-    r"(?:[!-~]|Enter|Tab|Escape|Backspace|Delete|Space|Arrow(?:Up|Down|Left|Right)|Home|End|Page(?:Up|Down)|F(?:[1-9]|1[0-2]))"
-)
+_MODIFIERS = ("Control", "Shift", "Alt", "Meta")
+_NAMED = (
+    "Enter", "Tab", "Escape", "Backspace", "Delete", "Space", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home",
+    "End", "PageUp", "PageDown", *(f"F{number}" for number in range(1, 13)),
+)  # fmt: skip
+_BY_NAME = {name.lower(): name for name in (*_MODIFIERS, *_NAMED)} | {
+    "ctrl": "Control", "cmd": "Meta", "command": "Meta", "super": "Meta", "option": "Alt", "return": "Enter",
+    "esc": "Escape", "del": "Delete", "up": "ArrowUp", "down": "ArrowDown", "left": "ArrowLeft", "right": "ArrowRight",
+}  # fmt: skip
+"""The names as desktop.press has them too, without regard to case, `_` and `-`."""
 
 
 class PressInput(Model):
@@ -26,9 +31,39 @@ async def browser_press(
     ctx: Context, target: str, input: PressInput, options: PageActOptions = PageActOptions()
 ) -> PageActed:
     """Press a key or a combination in an element of the open page, by its reference from browser.snapshot."""
-    if not _KEY.fullmatch(input.key):
-        raise InvalidRequest("That is no key. Name one character, or a key such as Enter or Control+a.", field="key")
+    key = chord_of(input.key)
     async with aimed(ctx, "press", target, options) as aim:
-        _, done = await aim.session.ask(("focus", aim.at), ("press", input.key))
+        _, done = await aim.session.ask(("focus", aim.at), ("press", key))
         return await outcome(ctx, aim, done, options)
     raise AssertionError("the body returns")
+
+
+def chord_of(given: str) -> str:
+    """The key in the browser's spelling, modifiers first.
+
+    Raises:
+        InvalidRequest: it is no key; the message has the whole grammar.
+    """
+    *held, last = _parts(given)
+    modifiers = [_BY_NAME.get(_plain(one), "") for one in held]
+    key = last if len(last) == 1 and "!" <= last <= "~" else _BY_NAME.get(_plain(last), "")
+    if not key or key in _MODIFIERS or any(one not in _MODIFIERS for one in modifiers):
+        raise InvalidRequest(
+            f"There is no key {given[:30]!r}. A key is one printable character or a name, after modifiers joined by +: "
+            "Enter, a, Control+a, Control+Shift+ArrowDown.",
+            field="key",
+            keys=list(_NAMED),
+            modifiers=list(_MODIFIERS),
+        )
+    return "+".join([*dict.fromkeys(modifiers), key])
+
+
+def _parts(given: str) -> list[str]:
+    """Split at +, which is itself a key at the end."""
+    is_plus = given == "+" or given.endswith("++")
+    head, last = (given[:-2], "+") if is_plus else given.rpartition("+")[::2]
+    return [*(head.split("+") if head else []), last]
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace("-", "")

@@ -15,6 +15,7 @@ from computer_linker.operations.desktop.acting import (
     read_back,
 )
 from computer_linker.providers.ui.aim import AimAt
+from computer_linker.providers.ui.key_evidence import evidence_of
 from computer_linker.providers.ui.pointing import area_of
 from computer_linker.registry import Context
 
@@ -36,6 +37,8 @@ async def strike(
         await watch.begin(
             None, None if aim is None else aim.app_id, None if aim is None else await area_of(aiming, aim)
         )
+        if options.verify and aim is not None and aim.element is not None:
+            watch.evidence = await evidence_of(ctx.computer.accessibility, aim.element, keys)
         await ctx.computer.keyboard.press(keys, count=count)
         await read_back(ctx, watch, options)
         return acted(ctx, name, "keys", aim)

@@ -140,6 +140,7 @@ async def view_of(ctx: Context, target: str | Route | None, options: TreeOptions
         max_lines=min(options.max_nodes, MAX_NODES),
         compact=options.compact,
         hidden=options.hidden,
+        empty_cells=not options.compact,
     )
     if len(view.lines) <= 2:
         for sentence in (await ctx.computer.accessibility.hidden())[:3]:

@@ -1,8 +1,8 @@
 """Plain HTTP through the gate: each request is read, judged by the host that it names, and written anew."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 from urllib.parse import urlsplit
 
 from computer_linker.model.network import address_of, split_host
@@ -41,6 +41,8 @@ class Forward:
         self._default_port = 80
         self._upstream: Upstream | None = None
         self._place: tuple[str, int] | None = None
+        self._has_begun = False
+        """The answer to the present request has begun, so that no other can be given."""
 
     async def run(self) -> None:
         """Serve requests until either side ends the connection."""
@@ -51,7 +53,8 @@ class Forward:
         except Refused as refused:
             await self._client.send(refusal(str(refused)))
         except BadMessage as bad:
-            await self._client.send(refusal(f"not forwarded: {bad}.", "400 Bad Request"))
+            if not self._has_begun:
+                await self._client.send(refusal(f"not forwarded: {bad}.", "400 Bad Request"))
         finally:
             if self._upstream is not None:
                 self._upstream.close()
@@ -66,6 +69,7 @@ class Forward:
             request = await read_request(self._client)
         if request is None:
             return False
+        self._has_begun = False
         try:
             place, path = self._destination(request)
         except Refused as refused:
@@ -77,19 +81,25 @@ class Forward:
         extra = [(b"host", _authority(place, self._default_port)), *upgrade]
         request.fields = [field for field in request.fields if field[0] != b"host"]
         await upstream.send(request.forwarded(b"%b %b HTTP/1.1" % (request.first[0], path), extra))
-        body = None
-        if framing:
-            body = asyncio.ensure_future(copy_body(self._client, upstream.stream, framing, upstream.sent))
+        answer = self._answer(request, upstream, is_upgrade=bool(upgrade))
+        if not framing:
+            return await answer
+        return await self._with_body(copy_body(self._client, upstream.stream, framing, upstream.sent), answer)
+
+    async def _with_body(self, body: Coroutine[Any, Any, None], answer: Coroutine[Any, Any, bool]) -> bool:
+        """Send the body while the answer may come already; a body that fails ends both."""
+        sending, answering = asyncio.ensure_future(body), asyncio.ensure_future(answer)
         try:
-            keeps = await self._answer(request, upstream, is_upgrade=bool(upgrade))
-            if body is not None and keeps:
-                await body
-            return keeps
+            await asyncio.wait((sending, answering), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+            keeps = await answering
+            # A host may answer before it has the whole body; then what is left of it is not a next request.
+            return keeps and sending.done()
         finally:
-            if body is not None:
-                body.cancel()
-                with suppress(asyncio.CancelledError, OSError, Ended, BadMessage, TimeoutError):
-                    await body
+            for task in (sending, answering):
+                task.cancel()
+            await asyncio.gather(sending, answering, return_exceptions=True)
 
     async def _answer(self, request: Head, upstream: Upstream, *, is_upgrade: bool) -> bool:
         while True:
@@ -109,6 +119,7 @@ class Forward:
         bodiless = request.first[0] == b"HEAD" or status in _BODILESS
         framing = 0 if bodiless else framing_of(response, "end")
         keeps = request.keeps and response.keeps and framing != "end"
+        self._has_begun = True
         await self._client.send(response.forwarded(first, [] if keeps else [(b"connection", b"close")]))
         await copy_body(upstream.stream, self._client, framing, upstream.received)
         return keeps

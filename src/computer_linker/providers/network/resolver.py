@@ -77,7 +77,7 @@ class Resolver:
         try:
             name = canonical_host(asked)
         except ValueError:
-            name = asked
+            return None
         if name == "localhost":
             return "127.0.0.1"
         rules = self._reach.rules()
@@ -100,7 +100,8 @@ def _name_in(query: bytes) -> tuple[str, int]:
     while size := query[at]:
         if size > 63:
             raise ValueError
-        labels.append(query[at + 1 : at + 1 + size].decode("latin-1"))
+        # A dot within a label is no separator; as any other character there, it makes the name unknown.
+        labels.append(query[at + 1 : at + 1 + size].decode("latin-1").replace(".", "\0"))
         at += 1 + size
     if len(query) < at + 5:
         raise IndexError

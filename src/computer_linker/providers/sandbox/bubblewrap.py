@@ -58,10 +58,9 @@ def wrap(
         cut_unix_sockets=confinement.cut_unix_sockets,
         confine_sockets=not confinement.network,
     )
-    filtered = ("--seccomp", str(FILTER_FD)) if kernel.has_filter else ()
     line = (
         bwrap, *_ISOLATED, *users, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd,
-        "--block-fd", str(GATE_FD), *filtered, *_set_inside(env), "--", *session, *argv,
+        "--block-fd", str(GATE_FD), "--seccomp", str(FILTER_FD), *_set_inside(env), "--", *session, *argv,
     )  # fmt: skip
     plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=kernel)
 

@@ -66,13 +66,17 @@ class Refused:
             self._bytes[command] += left - room.disk
 
     def tidy(self, newest: str) -> None:
-        """Delete what exceeds the limits of age and size, the oldest first; never the newest."""
+        """Delete what exceeds the limits of age and size, the oldest first; never the newest.
+
+        Before these goes what has grown past its share: a program may still have had a file open that was taken from it.
+        """
         # Scans of different roots call this from several threads.
         with self._tidying:
             kept = _by_age(self._place)
             sizes = [self._bytes.get(each.name) or self._measured(each) for _, each in kept]
             total, left, oldest = sum(sizes), len(kept), time.time() - _KEPT_S
-            for (changed, each), size in zip(kept, sizes, strict=True):
+            share = self._max_bytes // _SHARE
+            for (changed, each), size in sorted(zip(kept, sizes, strict=True), key=lambda one: one[1] <= share):
                 if each.name == newest or not (changed < oldest or left > _MAX_KEPT or total > self._max_bytes):
                     continue
                 total, left = total - size, left - 1

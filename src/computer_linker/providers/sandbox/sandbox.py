@@ -12,6 +12,7 @@ import anyio
 
 from computer_linker.computer.base import Computer
 from computer_linker.config.own_places import own_programs
+from computer_linker.config.runtime import state_inside
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.model.scope import Scope
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
@@ -199,9 +200,9 @@ class Sandbox:
 
     def _refuse_state_inside(self, confinement: Confinement) -> None:
         """Refuse a root that holds the state or the program: Landlock cannot exclude parts of a granted folder."""
-        state = os.path.realpath(self.state)
+        state = Path(os.path.realpath(self.state))
         for folder in (*confinement.writable, *confinement.readable):
-            if state == folder.path or state.startswith(folder.path.rstrip("/") + "/"):
+            if state_inside(folder.path, state) is not None:
                 raise ProviderUnavailable(
                     "The service's own state lies inside this scope's folder, and Landlock alone cannot keep a command out. "
                     "Install bubblewrap, or choose a smaller folder.",
@@ -216,7 +217,13 @@ class Sandbox:
                 )
 
     def _without_state(self, confinement: Confinement) -> Confinement:
-        return replace(confinement, hidden=(*confinement.hidden, os.path.realpath(self.state)))
+        """The confinement without the service's state, under every path that a folder shows it by."""
+        state = Path(os.path.realpath(self.state))
+        inside = (
+            (each.path, state_inside(each.path, state)) for each in (*confinement.writable, *confinement.readable)
+        )
+        shown = [str(Path(path, below)) for path, below in inside if below is not None]
+        return replace(confinement, hidden=(*confinement.hidden, *dict.fromkeys((str(state), *shown))))
 
     async def aclose(self) -> None:
         await self._plantings.aclose()

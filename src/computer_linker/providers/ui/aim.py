@@ -70,6 +70,8 @@ class Aim:
     name: str = ""
     seen: tuple[str, Point] | None = None
     """The captured frame of a bare point, and its position in that image."""
+    was_scrolled: bool = False
+    """Whether it had to be scrolled into view."""
 
     @property
     def app_id(self) -> str | None:
@@ -146,7 +148,8 @@ class Aiming:
             await self._stand_still(aim, _RESTORED_S)
         elif await self._covered_by(aim, await self._visible_middle(aim)) is not None:
             await self._to_front(aim)
-        await self._stand_still(aim, _STILL_S)
+        # What was scrolled sends its events for a while; they are no effect of the act to come.
+        await self._stand_still(aim, _RESTORED_S if aim.was_scrolled else _STILL_S)
         place = await self._visible_middle(aim)
         cover = await self._covered_by(aim, place)
         if cover is not None:
@@ -258,7 +261,10 @@ class Aiming:
             one = aim.element = await self.computer.accessibility.element(one.id)
         shown = await self._shown_part(one)
         if shown.is_empty:
-            await self.computer.accessibility.scroll_to(one.id)
+            aim.was_scrolled = True
+            if not await self.computer.accessibility.scroll_to(one.id) and one.has("focusable"):
+                # GTK 3 cannot scroll on request, but scrolls to what takes the focus.
+                await self.computer.accessibility.focus(one.id)
         deadline = time.monotonic() + _FOCUS_S
         while shown.is_empty and time.monotonic() < deadline:
             # A running layout, or the scrolling just requested, takes a moment.

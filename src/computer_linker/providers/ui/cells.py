@@ -13,7 +13,7 @@ from computer_linker.providers.ui.aim import Aim, Aiming
 from computer_linker.providers.ui.fields import is_field
 
 CELLS = frozenset({"table-cell"})
-_OPENS_S = 1.5
+_OPENS_S = 4.0
 _STILL_S = 2.0
 _STEP_S = 0.03
 _BESIDE = TreeLimits(max_depth=1, bounds=False, values=False, bulk=False, time_s=2.0)

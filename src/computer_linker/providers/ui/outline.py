@@ -14,6 +14,10 @@ _NAMED_BY_CONTENT = frozenset(
     "list-item tree-item table-cell push-button toggle-button menu-item link page-tab".split()
 )
 _INTERESTING = frozenset({"focused", "checked", "selected", "editable", "expanded", "checkable"})
+_CELL_STATES = frozenset({"focused", "selected"})
+"""Every cell of a row has these."""
+_HOLDERS = STRUCTURAL | frozenset("frame dialog window table tree tree-table list list-box table-cell".split())
+"""Their content is acted on."""
 _MAX_VALUE = 500
 _JOINERS = "\u200c\u200d"
 """They join letters and emoji, and cannot hide text."""
@@ -38,17 +42,25 @@ class Line:
         return shown_text(self.element.value)
 
     @property
-    def actions(self) -> list[str]:
-        """The supported operations: press, set_text, set_value, focus."""
+    def is_empty_cell(self) -> bool:
+        """True for a cell of a sheet that is named by its column and row and holds nothing."""
         one = self.element
-        able = []
+        return one.role == "table-cell" and one.value == "" and "focused" not in one.states and one.children == 0
+
+    @property
+    def actions(self) -> list[str]:
+        """What makes sense on it now: press, set_text, set_value, or focus where it can do nothing else."""
+        one = self.element
+        able: list[str] = []
+        if "disabled" in self.states:
+            return able
         if one.role in PRESSED and "Action" in one.interfaces:
             able.append("press")
         if "EditableText" in one.interfaces or (one.role in TEXTS and "editable" in one.states):
             able.append("set_text")
         if "Value" in one.interfaces and one.role in ("slider", "spin-button", "dial"):
             able.append("set_value")
-        if "focusable" in one.states:
+        if "focusable" in one.states and not able and one.role not in _HOLDERS:
             able.append("focus")
         return able
 
@@ -56,19 +68,23 @@ class Line:
 def outline(
     app: Application, elements: Sequence[Element], *, compact: bool = True, hidden: bool = True, max_depth: int = 64
 ) -> tuple[list[Line], bool]:
-    """The lines, and whether some were deeper than `max_depth`. Depth counts lines, not the containers left out."""
+    """The lines, and whether some were deeper than `max_depth`. Depth counts lines, not the containers left out.
+
+    A label is left out where the field it belongs to carries its text, and so is an empty cell.
+    """
     kids: dict[ElementId, list[Element]] = {}
     for one in elements:
         if one.parent is not None:
             kids.setdefault(one.parent, []).append(one)
     root = elements[0]
+    labels = frozenset(one.label.removesuffix(":") for one in elements if one.label)
     lines: list[Line] = []
     cut = False
     stack: list[tuple[Element, ElementId | None, int, str]] = [(root, None, 0, "")]
     while stack:
         one, parent, depth, parent_name = stack.pop()
         line = _line(app, one, parent, depth, kids)
-        kept = one is root or not compact or _is_informative(line, parent_name)
+        kept = one is root or not compact or _is_informative(line, parent_name, labels)
         below_parent, below_depth, below_name = parent, depth, parent_name
         if kept:
             if not hidden and not line.is_showing and one is not root:
@@ -98,11 +114,11 @@ def _line(
     states = [state for state in one.states if state not in _NOISE]
     if is_enabled and "enabled" not in states:
         states.append("enabled")
-    if not is_enabled:
+    if not is_enabled and one.role != "application":
         states.append("disabled")
     if is_showing and "showing" not in states:
         states.append("showing")
-    name = one.name
+    name = one.name or one.label.removesuffix(":")
     if one.role in _NAMED_BY_CONTENT and (not name or _omits_showing(app)):
         content = _content_name(one, kids)
         # GTK 4 repeats the label in such a control's name.
@@ -123,6 +139,9 @@ def _content_name(one: Element, kids: dict[ElementId, list[Element]]) -> str:
         if one.role in PRESSED and kid.role in PRESSED:
             # A button around a button: the inner one is the control.
             return ""
+        if one.role == kid.role == "table-cell" and kid.name:
+            # One column may draw an icon, a name and more, each as a cell in the cell.
+            return kid.name
         if kid.role in LABELS and kid.name:
             words.append(kid.name)
         elif len(kids.get(kid.id, ())) < 20:
@@ -130,12 +149,16 @@ def _content_name(one: Element, kids: dict[ElementId, list[Element]]) -> str:
     return " ".join(words)[:200]
 
 
-def _is_informative(line: Line, parent_name: str) -> bool:
+def _is_informative(line: Line, parent_name: str, labels: frozenset[str]) -> bool:
     one = line.element
     if one.value and not line.name:
         return True
     if one.role in LABELS:
-        return bool(line.name) and line.name != parent_name
+        return bool(line.name) and line.name != parent_name and line.name.removesuffix(":") not in labels
+    if one.role == "table-cell":
+        return bool(line.name and line.name != parent_name) or bool(
+            _INTERESTING.intersection(one.states) - _CELL_STATES
+        )
     if one.role in STRUCTURAL or one.role.startswith("role-"):
         return bool(line.name and line.name != parent_name) or bool(_INTERESTING.intersection(one.states))
     return bool(line.name) or one.role not in ("separator", "image", "icon")

@@ -61,12 +61,14 @@ async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
     async def ready(place: Point) -> None:
         # Move the pointer first: hovering changes the appearance, which is no effect of the click.
         await aiming.computer.pointer.move(place)
+        watch.was_scrolled = aim.was_scrolled
         await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
         await aiming.presses.let_pass(aim.element, aim.app)
+        await aiming.presses.apart(aim.element, place, how.count)
 
     place = await aiming.reach(aim, ready)
     await aiming.computer.pointer.click(place, button=how.button, count=how.count, modifiers=how.modifiers)
-    aiming.presses.note(aim.app_id)
+    aiming.presses.note(aim.app_id, place)
     return "pointer"
 
 
@@ -89,6 +91,7 @@ async def drag(
 
 async def scroll(aiming: Aiming, aim: Aim, dx: int, dy: int, modifiers: Sequence[Modifier], watch: Witness) -> Method:
     """Turn the wheel over an aim."""
+    watch.must_show = True
 
     async def ready(place: Point) -> None:
         await aiming.computer.pointer.move(place)

@@ -12,7 +12,7 @@ _FAMILIES: dict[str, str] = {
     "securetextfield": "password-text",
     "statictext": "label static paragraph",
     "label": "label static",
-    "text": "text entry label static",
+    "text": "text entry password-text autocomplete",
     "combobox": "combo-box",
     "popupbutton": "combo-box",
     "select": "combo-box",

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
-from computer_linker.errors import Conflict, ElementNotFound, LinkError, PermissionDenied
+from computer_linker.errors import Conflict, ElementNotFound, LinkError, PermissionDenied, TimedOut
 from computer_linker.model.base import Model
 from computer_linker.model.geometry import Window
 from computer_linker.model.scope import Scope
@@ -58,6 +58,7 @@ async def follow(computer: Computer, scope: Scope, route: Route | str | None) ->
     given = await _parsed(route, computer, apps)
     found = await _focused(computer, apps) if given == Route() else _fitting(given, apps, await _windows(computer))
     if not found:
+        await _refuse_frozen(computer, scope, given, apps)
         raise await _nothing(computer, scope, apps)
     allowed = [place for place in found if not await is_out_of_reach(computer, scope, place.app)]
     if not allowed:
@@ -133,6 +134,22 @@ async def _focused(computer: Computer, apps: Sequence[Application]) -> list[Wind
 
 async def _windows(computer: Computer) -> list[Window]:
     return await computer.windows.list() if computer.capabilities().has("windows") else []
+
+
+async def _refuse_frozen(computer: Computer, scope: Scope, route: Route, apps: Sequence[Application]) -> None:
+    """Raise TimedOut where the window that fits belongs to an application that does not answer."""
+    title = (route.window or "").casefold()
+    for window in await _windows(computer):
+        is_meant = route.pid in (None, window.pid) and (window.id == route.window or title in window.title.casefold())
+        if route.app is not None:
+            is_meant = is_meant and route.app.casefold() in (window.app.casefold(), window.process.casefold())
+        app = next((app for app in apps if is_meant and app.pid is not None and app.pid == window.pid), None)
+        if app is None or app.windows or is_excluded(window, (*PERSONS_OWN, *scope.policy.excluded_applications)):
+            continue
+        if not await computer.accessibility.is_alive(app.id):
+            raise TimedOut(
+                "The application of that window does not answer; it is busy or frozen.", app=window.app, pid=window.pid
+            )
 
 
 async def _nothing(computer: Computer, scope: Scope, apps: Sequence[Application]) -> LinkError:

@@ -38,11 +38,14 @@ async def read_view(
     max_lines: int = 100_000,
     compact: bool = True,
     hidden: bool = True,
+    empty_cells: bool = True,
 ) -> View:
     """Read the tree at a route, resolved or not, and outline it; every line gets a reference."""
     place = route if isinstance(route, WindowRoute) else await follow(computer, scope, route)
     tree = await computer.accessibility.tree(place.root, limits)
     lines, is_deeper = outline(place.app, tree.elements, compact=compact, hidden=hidden, max_depth=max_depth)
+    if not empty_cells:
+        lines = [line for line in lines if not line.is_empty_cell]
     cut: set[Limit] = set(tree.cut_by)
     if is_deeper:
         cut.add("depth")

@@ -16,6 +16,7 @@ from computer_linker.errors import ElementNotFound, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.model.geometry import Rect
 from computer_linker.providers.ui.canvas import Canvas
+from computer_linker.providers.ui.key_evidence import Evidence
 from computer_linker.providers.ui.presses import ENTRIES
 from computer_linker.providers.ui.restless import Key, Restless, key_of
 from computer_linker.providers.ui.roles import TEXTS
@@ -33,6 +34,8 @@ _STALL_S = 0.25
 """An application that takes longer than this to answer is busy."""
 _WINDOWS = frozenset("frame dialog window alert".split())
 _MUST_SHOW = frozenset("check-box radio-button check-menu-item radio-menu-item".split())
+_OPENS = frozenset("menu combo-box page-tab".split())
+"""A click on one of these must show too, if not in the element itself. A button may do what nothing on the screen shows."""
 _OWN_STATES = frozenset("checked pressed selected expanded enabled sensitive showing".split())
 _MEANT = (
     "object:text-changed",
@@ -69,6 +72,12 @@ class Witness:
     changes: Changes | None
     chatter: set[Key] = field(default_factory=set)
     canvas: Canvas | None = None
+    must_show: bool = False
+    """Whether the act cannot have an effect that shows nowhere, as a turn of the wheel."""
+    was_scrolled: bool = False
+    """Whether the element was scrolled into view for the act; it may be scrolled out of it again."""
+    evidence: Evidence | None = None
+    """Reads the effect, where the act must have one that can be read, as keys in a text field do."""
     element: Element | None = None
     app: str | None = None
     _first: dict[Key, float] = field(default_factory=dict)
@@ -105,6 +114,8 @@ class Witness:
             return "confirmed"
         if self.app is not None and (self._answered is None or not await self._answers(1.0)):
             return "unverifiable"
+        if self.evidence is not None:
+            return "suspected_noop"
         if self.element is not None and self.element.role in _MUST_SHOW:
             # A radio button that is on already stays so.
             is_on = "radio" in self.element.role and "checked" in self.element.states
@@ -113,7 +124,8 @@ class Witness:
         if changed:
             return "confirmed"
         can_tell = changed is False and self._answered is not None and not self._reached and not self._again
-        return "suspected_noop" if can_tell and not self._is_text else "unverifiable"
+        must_show = self.must_show or (self.element is not None and self.element.role in _OPENS)
+        return "suspected_noop" if can_tell and must_show else "unverifiable"
 
     @property
     def _is_text(self) -> bool:
@@ -122,6 +134,8 @@ class Witness:
     async def _is_confirmed(self, settle_s: float) -> bool:
         started = time.monotonic()
         while True:
+            if self.evidence is not None and await self.evidence():
+                return True
             if self._is_gone or any(
                 self._is_sure(change) for change in ([] if self.changes is None else self.changes.taken())
             ):
@@ -159,6 +173,8 @@ class Witness:
         self._activated = self._activated or change.kind.lower().startswith(_ACTIVATED)
         if change.kind.startswith(_REACHED):
             self._reached = self._reached or is_own or key not in self.chatter
+        if is_own and self.was_scrolled and change.kind.startswith("object:state-changed:showing"):
+            return False
         meant = _MEANT_BY_ENTRY if self.element is not None and self.element.role in ENTRIES else _MEANT
         if change.kind.startswith(_SURE) and key not in self.chatter:
             return True
@@ -198,6 +214,8 @@ class Witness:
         except LinkError:
             return False
         was, is_ = set(self.element.states), set(now.states)
+        if self.was_scrolled:
+            was, is_ = was - {"showing"}, is_ - {"showing"}
         if self._is_text:
             return "focused" in is_ - was
         return bool((was ^ is_) & _OWN_STATES) or (now.name, now.value) != (self.element.name, self.element.value)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -19,12 +20,15 @@ from computer_linker.policy.programs import find_program, planter_of
 from computer_linker.policy.writers import writer_of, writers_of
 
 _WINDOW_S = 15.0
+_PASSED_ON_S = 3.0
+"""A program that has passed its request on to a running instance has ended; a window then shows within this time."""
 _LOOK_S = 0.05
 _PASSED_ON = (
     "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL",
     "USER", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_CURRENT_DESKTOP", "XDG_DATA_DIRS", "XDG_DATA_HOME",
-    "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "GDK_BACKEND", "GDK_SCALE", "QT_QPA_PLATFORM",
-    "QT_SCALE_FACTOR", "SWAYSOCK",
+    "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "XDG_SESSION_DESKTOP", "DESKTOP_SESSION", "GDK_BACKEND", "GDK_SCALE",
+    "GTK_MODULES", "GTK_THEME", "GTK_IM_MODULE", "QT_IM_MODULE", "XMODIFIERS", "QT_QPA_PLATFORM", "QT_QPA_PLATFORMTHEME",
+    "QT_ACCESSIBILITY", "QT_SCALE_FACTOR", "SAL_USE_VCLPLUGIN", "NO_AT_BRIDGE", "SWAYSOCK",
 )  # fmt: skip
 """The environment variables an application needs; it inherits no others from the service."""
 
@@ -51,18 +55,9 @@ class LinuxApps:
         """Start an application and wait for its window."""
         entry = await self._entry(app)
         argv = await to_thread.run_sync(self._argv, entry, arguments)
-        before = {window.id for window in await self._windows.list()}
+        before = {window.id: window.title for window in await self._windows.list()}
         process = await to_thread.run_sync(self._start, argv)
-        windows: list[Window] = []
-        with anyio.move_on_after(_WINDOW_S):
-            while not windows and process.poll() in (None, 0):
-                await anyio.sleep(_LOOK_S)
-                windows = [
-                    window
-                    for window in await self._windows.list()
-                    if window.id not in before
-                    and (window.pid == process.pid or entry.affinity(window.app, window.process))
-                ]
+        windows = await self._shown(entry, process, before)
         if not windows and process.poll() not in (None, 0):
             raise ExecutionFailed("The application ended at once.", exitCode=process.returncode)
         return App(
@@ -71,6 +66,28 @@ class LinuxApps:
             pids=sorted({window.pid for window in windows if window.pid} or {process.pid}),
             windows=[window.id for window in windows],
         )
+
+    async def _shown(
+        self, entry: Entry, process: "subprocess.Popen[bytes]", before: Mapping[str, str]
+    ) -> Sequence[Window]:
+        """The new windows of a started application; those of its running instance where it passed the request on."""
+        ended_at: float | None = None
+        own: list[Window] = []
+        with anyio.move_on_after(_WINDOW_S):
+            while process.poll() in (None, 0):
+                await anyio.sleep(_LOOK_S)
+                own = [
+                    window
+                    for window in await self._windows.list()
+                    if window.pid == process.pid or entry.affinity(window.app, window.process)
+                ]
+                if fresh := [window for window in own if before.get(window.id) != window.title]:
+                    return fresh
+                if process.poll() == 0 and any(window.id in before for window in own):
+                    ended_at = time.monotonic() if ended_at is None else ended_at
+                    if own[0].is_focused or time.monotonic() - ended_at > _PASSED_ON_S:
+                        return own
+        return [window for window in own if window.id not in before]
 
     async def close(self, app: str) -> bool:
         """Ask all its windows to close."""

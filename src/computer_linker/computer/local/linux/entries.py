@@ -45,13 +45,19 @@ class Entry:
         return Path(parts[0]).name if parts else ""
 
     def affinity(self, window_class: str, process: str) -> int:
-        """Match score of a window with this class and process: 3 by declared class, 2 by name, 1 by program."""
+        """Match score of a window with this class and process: by declared class, by name, by program.
+
+        An entry that starts its program for one task, by an option, comes after the one that starts it plainly: Thunar's
+        windows are not those of its bulk renamer.
+        """
         wanted, mine = window_class.lower(), {self.id.lower(), self.id.rpartition(".")[2].lower()}
         if self.wm_class:
-            return 3 if wanted == self.wm_class.lower() else 0
-        if wanted and wanted in mine | {self.program.lower()}:
-            return 2
-        return 1 if process and process.lower() == self.program.lower() else 0
+            return 5 if wanted == self.wm_class.lower() else 0
+        if wanted and wanted in mine:
+            return 4
+        if self.program.lower() not in {wanted, process.lower()} - {""}:
+            return 0
+        return 1 if any(part.startswith("-") for part in shlex.split(self.exec)[1:]) else 2
 
     def is_named(self, name: str) -> bool:
         """True for its id, with or without .desktop, or its name."""

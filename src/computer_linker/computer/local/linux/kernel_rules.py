@@ -16,6 +16,8 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _TCP = 1 << 0 | 1 << 1
 _SCOPES = 1 << 0 | 1 << 1
 """Abstract UNIX sockets and signals."""
+_SCOPED = 6
+"""The first version that restricts them (Linux 6.12)."""
 
 
 @lru_cache(maxsize=1)
@@ -36,13 +38,14 @@ def compiled(rules: KernelRules) -> dict[str, Any] | None:
     return {"landlock": landlock, "seccomp": program.hex(), "drop": rules.confine_files}
 
 
-def program_filter(rules: KernelRules) -> bytes:
-    """The seccomp program that the sandbox program applies once its own namespaces exist; empty when none is requested."""
-    if not rules.has_filter:
-        return b""
+def program_filter(rules: KernelRules, abi: int | None = None) -> bytes:
+    """The seccomp program that a sandbox program applies once its own namespaces exist; `abi` is Landlock's version."""
+    abi = landlock_abi() if abi is None else abi
+    # In the machine's own network namespace only Landlock separates abstract sockets, those of the session among them.
+    is_open = rules.confine_signals and not rules.confine_sockets and abi < _SCOPED
     program = namespace_filter(
         namespaces=not rules.confine_namespaces,
-        unix_sockets=not rules.cut_unix_sockets,
+        unix_sockets=not (rules.cut_unix_sockets or is_open),
         other_sockets=not rules.confine_sockets,
     )
     return _known(program)
@@ -58,7 +61,7 @@ def _landlock(rules: KernelRules) -> dict[str, Any] | None:
     abi = landlock_abi()
     files = _file_rights(abi) if rules.confine_files else 0
     network = _TCP if rules.cut_network and rules.confine_files and abi >= 4 else 0
-    scopes = _SCOPES if rules.confine_signals and abi >= 6 else 0
+    scopes = _SCOPES if rules.confine_signals and abi >= _SCOPED else 0
     if not (files or network or scopes):
         return None
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8

@@ -4,7 +4,6 @@ import io
 import marshal
 import os
 import socket
-from contextlib import nullcontext
 from typing import Any
 
 from computer_linker.computer.facets.processes import NAMED_RANGE, PROXY, RESOLVER, InnerNetwork, Launch, Mount, Staging
@@ -20,9 +19,11 @@ _MAX_ORDER = 8 << 20
 
 def send_order(link: socket.socket, launch: Launch, streams: Streams) -> None:
     """Send a waiting child its order. Raises BrokenPipeError when it has ended."""
-    program = program_filter(launch.kernel)
-    with _in_memory("filter", program) if program else nullcontext() as memory:
-        _send(link, launch, streams, None if memory is None else memory.fileno())
+    if not launch.wrapped:
+        _send(link, launch, streams, None)
+        return
+    with _in_memory("filter", program_filter(launch.kernel)) as memory:
+        _send(link, launch, streams, memory.fileno())
 
 
 def _send(link: socket.socket, launch: Launch, streams: Streams, filter_fd: int | None) -> None:

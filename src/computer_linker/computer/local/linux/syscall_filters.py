@@ -11,6 +11,8 @@ _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
 """Where a call's number, its architecture and the lower 32 bits of its arguments are."""
 _NEW_USER_NAMESPACE = 0x10000000
 _IO_URING_SETUP, _CLONE3 = 425, 435
+_SNAPSHOTS = (0x50009401, 0x50009417)
+"""Requests to btrfs for a snapshot, which would show what a mount covers under another path (linux/btrfs.h)."""
 _X32 = 0x40000000
 _UNIX = 1
 _SEPARATED = (_UNIX, 2, 10, 16, 17, 38)
@@ -33,20 +35,21 @@ class _Calls:
     architecture: int
     clone: int
     unshare: int
+    ioctl: int
     socket: int
     socketpair: int
     socketcall: int = 0
 
 
-_X86_64 = _Calls(0xC000003E, 56, 272, 41, 53)
-_I386 = _Calls(0x40000003, 120, 310, 359, 360, 102)
-_ARM64 = _Calls(0xC00000B7, 220, 97, 198, 199)
-_ARM = _Calls(0x40000028, 120, 337, 281, 288, 102)
+_X86_64 = _Calls(0xC000003E, 56, 272, 16, 41, 53)
+_I386 = _Calls(0x40000003, 120, 310, 54, 359, 360, 102)
+_ARM64 = _Calls(0xC00000B7, 220, 97, 29, 198, 199)
+_ARM = _Calls(0x40000028, 120, 337, 54, 281, 288, 102)
 _CALLS = {
     "x86_64": (_X86_64, _I386),
     "aarch64": (_ARM64, _ARM),
-    "riscv64": (_Calls(0xC00000F3, 220, 97, 198, 199),),
-    "loongarch64": (_Calls(0xC0000102, 220, 97, 198, 199),),
+    "riscv64": (_Calls(0xC00000F3, 220, 97, 29, 198, 199),),
+    "loongarch64": (_Calls(0xC0000102, 220, 97, 29, 198, 199),),
     **dict.fromkeys(("i386", "i586", "i686"), (_I386,)),
     **dict.fromkeys(("armv6l", "armv7l", "armv8l"), (_ARM,)),
 }
@@ -57,9 +60,10 @@ _CALLS = {
 def namespace_filter(*, namespaces: bool, unix_sockets: bool, other_sockets: bool) -> bytes:
     """A program for a finished sandbox, which refuses what is false here; empty where the machine is unknown.
 
-    `namespaces`: new user namespaces. A closed name is held by a mount, and only in the mount namespace that has it. With a user
-    namespace of its own a command could detach its root as a whole, and rename what was closed through a descriptor it kept.
-    The C library starts threads and programs by `clone` where there is no `clone3`, whose flags no filter can read.
+    `namespaces`: new user namespaces, and snapshots of the disk. A closed name is held by a mount, and only in the mount
+    namespace that has it. With a user namespace of its own a command could detach its root as a whole, and rename what was
+    closed through a descriptor it kept. The C library starts threads and programs by `clone` where there is no `clone3`,
+    whose flags no filter can read.
     `other_sockets`: sockets that no network namespace separates.
     """
     known = _CALLS.get(platform.machine(), ())
@@ -81,6 +85,13 @@ def _no_namespaces(calls: _Calls) -> _Code:
         *((_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ABSENT)),
         *((_EQUAL, 1, 0, calls.clone), (_EQUAL, 0, 4, calls.unshare), (_LOAD, 0, 0, _FIRST)),
         *((_HAS_BIT, 0, 1, _NEW_USER_NAMESPACE), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)),
+        *((_EQUAL, 0, 5, calls.ioctl), (_LOAD, 0, 0, _SECOND)),
+        *(
+            (_EQUAL, 1, 0, _SNAPSHOTS[0]),
+            (_EQUAL, 0, 1, _SNAPSHOTS[1]),
+            (_RETURN, 0, 0, _REFUSE),
+            (_RETURN, 0, 0, _ALLOW),
+        ),
     ]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from computer_linker.computer.local.faults import fault
+from computer_linker.config.runtime import state_inside
 from computer_linker.errors import NotFound, PathOutOfScope
 
 HOLD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
@@ -86,8 +87,8 @@ class Roots:
     def _closed_in(self, real: str) -> tuple[str, ...] | None:
         if self._state is None:
             return None
-        state = Path(os.path.realpath(self._state))
-        return state.relative_to(real).parts if state.is_relative_to(real) else None
+        inside = state_inside(real, Path(os.path.realpath(self._state)))
+        return None if inside is None else Path(inside).parts
 
 
 def _place_of(descriptor: int, path: str) -> str:

@@ -4,12 +4,16 @@ from collections.abc import Sequence
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, Extents, Placement, is_window_relative
-from computer_linker.computer.local.linux.atspi.names import COMPONENT, PROPERTIES, SELECTION, TEXT, VALUE
+from computer_linker.computer.local.linux.atspi.names import ACCESSIBLE, COMPONENT, PROPERTIES, SELECTION, TEXT, VALUE
 from computer_linker.computer.local.linux.atspi.nodes import element_id
 from computer_linker.computer.local.linux.atspi.utf16 import unpadded
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
 MAX_VALUE = 500
+MAX_LABEL = 200
+_LABELLED_BY = 2
+"""ATSPI_RELATION_LABELLED_BY."""
+_LABELLED = frozenset({"text", "entry", "password-text", "spin-button", "combo-box", "slider", "autocomplete"})
 _INSIDE = frozenset({"label", "filler"})
 _BOXES = frozenset({"panel", "filler"})
 _AROUND = frozenset({"push-button", "toggle-button", "check-box", "radio-button", "list-item", "menu-item", "page-tab"})
@@ -109,6 +113,22 @@ async def query_values(
             else:
                 again.append((one, length))
     await _query_texts(wire, again, timeout_s)
+
+
+async def query_labels(wire: Wire, elements: Sequence[Element], timeout_s: float) -> None:
+    """Fill in the labels of fields without a name."""
+    fields = [one for one in elements if not one.name and one.role in _LABELLED]
+    answers = await wire.call_all([Request(one.id, ACCESSIBLE, "GetRelationSet") for one in fields], timeout_s)
+    found = {
+        one.id: at
+        for one, answer in zip(fields, answers, strict=True)
+        for kind, targets in ([] if isinstance(answer, Fault) else answer)
+        if kind == _LABELLED_BY and targets and (at := element_id(targets[0])) is not None
+    }
+    names = await wire.call_all([get(at, ACCESSIBLE, "Name") for at in found.values()], timeout_s)
+    labels = {at: name for at, name in zip(found, names, strict=True) if isinstance(name, str)}
+    for one in fields:
+        one.label = labels.get(one.id, "")[:MAX_LABEL]
 
 
 def _text_request(one: Element, length: int) -> Request:

@@ -21,6 +21,7 @@ from computer_linker.computer.local.linux.atspi.details import (
     correct_qt,
     place,
     query_extents,
+    query_labels,
     query_values,
     shows,
     worth_placing,
@@ -28,6 +29,7 @@ from computer_linker.computer.local.linux.atspi.details import (
 from computer_linker.computer.local.linux.atspi.element_cache import Memory
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening
 from computer_linker.computer.local.linux.atspi.hints import hidden_trees
+from computer_linker.computer.local.linux.atspi.libreoffice import is_found_at, is_libreoffice, without_doubled_menus
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     COLLECTION,
@@ -102,6 +104,7 @@ class AtspiAccessibility:
             await asyncio.gather(
                 self._placed(wire, app, elements, showing, reading, windows) if windows is not None else _nothing(),
                 self._valued(wire, elements, showing, reading) if limits.values else _nothing(),
+                query_labels(wire, showing, reading.left_s()),
             )
         finally:
             if windows is not None:
@@ -119,7 +122,7 @@ class AtspiAccessibility:
             above = (await wire.call_all([get(root, ACCESSIBLE, "Parent")], reading.left_s()))[0]
             elements[0].parent = None if isinstance(above, Fault) else element_id(above)
         correct_qt(elements, app)
-        return elements
+        return without_doubled_menus(elements) if is_libreoffice(app) else elements
 
     async def _by_roles(self, wire: Wire, app: Application, root: ElementId, limits: TreeLimits) -> Tree | None:
         """The elements of these roles by the application's own search; None where it has none."""
@@ -163,11 +166,14 @@ class AtspiAccessibility:
         if one.role == "list-item" and one.parent is not None and app.toolkit.lower() == "qt":
             correct_qt([await self._described(wire, one.parent), one], app)
         is_plain = self._places.is_plain(app)
-        upwards = [one] if is_plain else [one, *await self._climb(wire, app, element_id)]
+        upwards = [one] if is_plain and not is_libreoffice(app) else [one, *await self._climb(wire, app, element_id)]
         extents = await query_extents(wire, upwards, 2.0)
         if one.id in extents and shows(one, app):
             how = AS_SAID if is_plain else await self._places.nearest(app, upwards, extents)
             one.bounds = how(extents[one.id])
+        if one.bounds is not None and is_libreoffice(app):
+            middle = one.bounds.center
+            one.bounds = one.bounds if await is_found_at(wire, upwards, int(middle.x), int(middle.y)) else None
         await query_values(wire, [one], 2.0)
         return one
 
@@ -195,7 +201,7 @@ class AtspiAccessibility:
         for one in await self._candidates(app):
             quick = await self._focused_by_query(wire, one)
             if quick is None:
-                tree = await self.tree(one.root, TreeLimits(bounds=False, values=False, time_s=2.0))
+                tree = await self.tree(one.root, TreeLimits(bounds=False, values=False, cells=False, time_s=2.0))
                 quick = [element.id for element in tree.elements if "focused" in element.states]
             found = [await self.element(at) for at in reversed(quick[-_MAX_FOCUSED:])]
             # Qt's combo boxes keep an invisible entry focused; it is marked transient.
@@ -365,7 +371,7 @@ class AtspiAccessibility:
         self, wire: Wire, app: Application, root: ElementId, rule: Rule, at_most: int, timeout_s: float
     ) -> list[ElementId] | None:
         """Use the application's own search; None where it has none. LibreOffice would hang on its cells."""
-        if app.toolkit.lower() not in _COLLECTS or is_window_relative(app) or "office" in app.name.lower():
+        if app.toolkit.lower() not in _COLLECTS or is_window_relative(app) or is_libreoffice(app):
             return None
         request = Request(root, COLLECTION, "GetMatches", "(aiia{ss}iaiiasib)uib", (rule, 1, at_most, True))
         answer = (await wire.call_all([request], timeout_s))[0]

@@ -16,6 +16,7 @@ REGISTRY = PREFIX + "Registry"
 SELECTION = PREFIX + "Selection"
 TEXT = PREFIX + "Text"
 VALUE = PREFIX + "Value"
+TABLE = PREFIX + "Table"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 
 ROOT_PATH = "/org/a11y/atspi/accessible/root"

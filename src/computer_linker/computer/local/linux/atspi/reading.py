@@ -9,6 +9,7 @@ from collections import defaultdict
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId, Limit, TreeLimits
 from computer_linker.computer.local.linux.atspi.element_cache import Fixed, Start, query_elements
+from computer_linker.computer.local.linux.atspi.libreoffice import chosen_cells, visible_cells
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     CACHE,
@@ -142,10 +143,13 @@ class Reading:
         if self._is_qt:
             await self._count_children(parents)
         parents = [at for at in parents if self.nodes[at].children > 0]
+        sheets = await self._visible_cells([at for at in parents if self.nodes[at].children > MAX_CHILDREN])
         requests: list[Request] = []
         owners: list[ElementId] = []
         for at in parents:
             count = self.nodes[at].children
+            if at in sheets:
+                continue
             if count > MAX_CHILDREN:
                 # Requesting all of them hangs some applications; the first few are requested one by one.
                 self.cut_by.add("children")
@@ -163,6 +167,17 @@ class Reading:
                 continue
             pairs = [answer] if request.member == "GetChildAtIndex" else answer
             found[at] += [kid for pair in pairs if (kid := element_id(pair)) is not None and kid != at]
+        return found | sheets
+
+    async def _visible_cells(self, tables: list[ElementId]) -> dict[ElementId, list[ElementId]]:
+        """The cells that show of tables too large to list; what is beyond the window is left out."""
+        found: dict[ElementId, list[ElementId]] = {}
+        for at in [at for at in tables if "Table" in self.nodes[at].interfaces]:
+            find = visible_cells if self._limits.cells else chosen_cells
+            seen = await find(self._wire, at, self.left_s())
+            if seen is not None:
+                found[at] = seen
+                self.cut_by.add("children")
         return found
 
     async def _count_children(self, parents: list[ElementId]) -> None:

@@ -1,4 +1,4 @@
-"""The X11 clipboard: reading from its owner, owning it, and serving it in every requested form."""
+"""The X11 selections: reading from their owner, owning them, and serving them in every requested form."""
 
 from typing import TYPE_CHECKING
 
@@ -19,18 +19,21 @@ _KEPT_FORMS = ("text/plain", "text/html", "image/png", "text/uri-list", "x-speci
 class X11Clipboard:
     """Clipboard on X11. Written content lasts as long as this object: the server stores no copy."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, selection: str = "CLIPBOARD") -> None:
         # A separate connection: a slow owner must not block the pointer.
         self._reader = Connection(connection.name)
-        self._owner = SelectionOwner(connection.name)
+        self._selection = selection
+        self._owner = SelectionOwner(connection.name, selection)
+        self.primary = None if selection == "PRIMARY" else X11Clipboard(connection, "PRIMARY")
+        """The selection that older terminals paste. The clipboard of no other system has one."""
 
     async def types(self) -> list[str]:
         """The media types on offer."""
-        return _media_types(await self._reader.run(targets))
+        return _media_types(await self._reader.run(lambda display: targets(display, self._selection)))
 
     async def read(self, media_type: str = "text/plain", *, max_bytes: int = 32_000_000) -> bytes | None:
         """The content in one form."""
-        return await self._reader.run(lambda display: _read(display, media_type, max_bytes))
+        return await self._reader.run(lambda display: _read(display, self._selection, media_type, max_bytes))
 
     async def write(self, clip: Clip) -> None:
         """Own the clipboard with these forms; an empty clip empties it."""
@@ -38,7 +41,7 @@ class X11Clipboard:
 
     async def snapshot(self, *, max_bytes: int = 32_000_000) -> Clip:
         """The forms that can be restored."""
-        return Clip(await self._reader.run(lambda display: _snapshot(display, max_bytes)))
+        return Clip(await self._reader.run(lambda display: _snapshot(display, self._selection, max_bytes)))
 
     async def taken(self, timeout_s: float) -> bool | None:
         """Wait until the client with the keyboard focus fetched the content."""
@@ -48,7 +51,9 @@ class X11Clipboard:
         return await to_thread.run_sync(self._owner.wait_taken, focus, timeout_s)
 
     async def aclose(self) -> None:
-        """Release the clipboard."""
+        """Release the selections."""
+        if self.primary is not None:
+            await self.primary.aclose()
         await to_thread.run_sync(self._owner.close)
         await self._reader.aclose()
 
@@ -62,21 +67,21 @@ def _media_types(names: list[str]) -> list[str]:
     return found
 
 
-def _read(display: "Display", media_type: str, max_bytes: int) -> bytes | None:
-    offered = targets(display)
+def _read(display: "Display", selection: str, media_type: str, max_bytes: int) -> bytes | None:
+    offered = targets(display, selection)
     if media_type != "text/plain":
-        return read_selection(display, media_type, max_bytes) if media_type in offered else None
+        return read_selection(display, selection, media_type, max_bytes) if media_type in offered else None
     for name in TEXT_TARGETS:
         if name in offered:
-            raw = read_selection(display, name, max_bytes)
+            raw = read_selection(display, selection, name, max_bytes)
             return raw if raw is None or name != "STRING" else raw.decode("latin-1").encode()
     return None
 
 
-def _snapshot(display: "Display", max_bytes: int) -> dict[str, bytes]:
+def _snapshot(display: "Display", selection: str, max_bytes: int) -> dict[str, bytes]:
     forms: dict[str, bytes] = {}
     for media_type in _KEPT_FORMS:
-        raw = _read(display, media_type, max_bytes)
+        raw = _read(display, selection, media_type, max_bytes)
         if raw is not None:
             forms[media_type] = raw
             max_bytes -= len(raw)

@@ -1,4 +1,4 @@
-"""Owning the X11 clipboard: a thread that serves paste requests for as long as the clipboard is ours."""
+"""Owning an X11 selection: a thread that serves paste requests for as long as the selection is ours."""
 
 import os
 import queue
@@ -24,8 +24,9 @@ Forms = dict[str, bytes]
 class SelectionOwner:
     """Offers content; the thread and its connection are created on the first offer."""
 
-    def __init__(self, display_name: str) -> None:
+    def __init__(self, display_name: str, selection: str) -> None:
         self._name = display_name
+        self._selection = selection
         self._server: _Server | None = None
         self._lock = threading.Lock()
 
@@ -36,7 +37,7 @@ class SelectionOwner:
                 self._server.stop()
                 self._server = None
             if self._server is None:
-                self._server = _Server(open_display(self._name))
+                self._server = _Server(open_display(self._name), self._selection)
             self._server.call(lambda server: server.own(forms))
 
     def wait_taken(self, focused_window: int, timeout_s: float) -> bool:
@@ -56,12 +57,12 @@ class SelectionOwner:
 class _Server:
     """The thread: processes X events and calls from other threads, one at a time."""
 
-    def __init__(self, display: "Display") -> None:
+    def __init__(self, display: "Display", selection: str) -> None:
         from Xlib import X
 
         self._display = display
         self._window = display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
-        self._clipboard = display.intern_atom("CLIPBOARD")
+        self._selection = display.intern_atom(selection)
         self._targets, self._incr = display.intern_atom("TARGETS"), display.intern_atom("INCR")
         self._forms: dict[int, bytes] = {}
         self._sending: dict[tuple[int, int], tuple[int, bytes, int]] = {}
@@ -73,7 +74,7 @@ class _Server:
         self._wake_reader, self._wake_writer = os.pipe()
         self._running = True
         display.set_error_handler(lambda *_error: None)
-        self._thread = threading.Thread(target=self._serve, name="x11-clipboard", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=f"x11-{selection.lower()}", daemon=True)
         self._thread.start()
 
     @property
@@ -102,13 +103,13 @@ class _Server:
             self._taken.clear()
         if not forms:
             request.SetSelectionOwner(
-                display=self._display.display, window=X.NONE, selection=self._clipboard, time=X.CurrentTime
+                display=self._display.display, window=X.NONE, selection=self._selection, time=X.CurrentTime
             )
             self._display.sync()
             return
-        self._window.set_selection_owner(self._clipboard, X.CurrentTime)
+        self._window.set_selection_owner(self._selection, X.CurrentTime)
         self._display.sync()
-        if self._display.get_selection_owner(self._clipboard) != self._window:
+        if self._display.get_selection_owner(self._selection) != self._window:
             raise ExecutionFailed("Another application keeps the clipboard.")
 
     def wait_taken(self, focused_window: int, timeout_s: float) -> bool:

@@ -15,22 +15,22 @@ _PROPERTY = "_COMPUTER_LINKER_CLIP"
 _LONGS = 1 << 28
 
 
-def targets(display: "Display") -> list[str]:
+def targets(display: "Display", selection: str) -> list[str]:
     """The names of the targets the owner offers; empty without an owner."""
     from Xlib import X
 
-    if display.get_selection_owner(display.intern_atom("CLIPBOARD")) == X.NONE:
+    if display.get_selection_owner(display.intern_atom(selection)) == X.NONE:
         return []
-    with _Window(display) as window:
+    with _Window(display, selection) as window:
         found = window.convert("TARGETS")
         if found is None or found.format != 32:
             return []
         return [display.get_atom_name(atom) for atom in list(found.value)[:200] if atom]
 
 
-def read_selection(display: "Display", target: str, max_bytes: int) -> bytes | None:
-    """The clipboard in one form, or None when the owner refuses or does not answer in time."""
-    with _Window(display) as window:
+def read_selection(display: "Display", selection: str, target: str, max_bytes: int) -> bytes | None:
+    """A selection in one form, or None when the owner refuses or does not answer in time."""
+    with _Window(display, selection) as window:
         found = window.convert(target)
         if found is None:
             return None
@@ -45,10 +45,11 @@ def read_selection(display: "Display", target: str, max_bytes: int) -> bytes | N
 class _Window:
     """A window created to receive one selection."""
 
-    def __init__(self, display: "Display") -> None:
+    def __init__(self, display: "Display", selection: str) -> None:
         from Xlib import X
 
         self._display = display
+        self._selection = display.intern_atom(selection)
         self._property = display.intern_atom(_PROPERTY)
         self._window = display.screen().root.create_window(
             0, 0, 1, 1, 0, X.CopyFromParent, event_mask=X.PropertyChangeMask
@@ -65,8 +66,8 @@ class _Window:
         """Request a form from the owner and return its property; None when refused or late."""
         from Xlib import X
 
-        clipboard, wanted = self._display.intern_atom("CLIPBOARD"), self._display.intern_atom(target)
-        self._window.convert_selection(clipboard, wanted, self._property, X.CurrentTime)
+        wanted = self._display.intern_atom(target)
+        self._window.convert_selection(self._selection, wanted, self._property, X.CurrentTime)
         self._display.flush()
         notice = self._wait(lambda event: event.type == X.SelectionNotify)
         if notice is None or notice.property == X.NONE:

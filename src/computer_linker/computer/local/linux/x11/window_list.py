@@ -34,14 +34,15 @@ def managed_ids(display: "Display") -> list[int]:
 
 
 def listed(display: "Display") -> list[Window]:
-    """The managed windows, topmost first."""
-    return _described(display, reversed(managed_ids(display)))
+    """The managed windows, topmost first, without splash windows: those are no documents and close by themselves."""
+    return _described(display, reversed(managed_ids(display)), with_splash=False)
 
 
 def stacked(display: "Display") -> list[Window]:
     """Pop-ups, which lie above, then the managed windows."""
     popups = _described(display, reversed(_mapped(display, popup=True)))
-    return [one for one in popups if one.bounds.width > 1 and one.bounds.height > 1] + listed(display)
+    managed = _described(display, reversed(managed_ids(display)))
+    return [one for one in popups if one.bounds.width > 1 and one.bounds.height > 1] + managed
 
 
 def describe(display: "Display", window_id: int) -> Window | None:
@@ -50,14 +51,14 @@ def describe(display: "Display", window_id: int) -> Window | None:
     return found[0] if found else None
 
 
-def _described(display: "Display", window_ids: Iterable[int]) -> list[Window]:
+def _described(display: "Display", window_ids: Iterable[int], *, with_splash: bool = True) -> list[Window]:
     properties, root = Properties(display), display.screen().root
     active = properties.ask(root.id, "_NET_ACTIVE_WINDOW")
     workspace = properties.ask(root.id, "_NET_CURRENT_DESKTOP")
     pending = [_PendingWindow(display, properties, window_id) for window_id in window_ids]
     focused, current = _first(active), _first(workspace)
-    found = (each.answer(focused, current) for each in pending)
-    return [window for window in found if window is not None]
+    found = ((each, each.answer(focused, current)) for each in pending)
+    return [window for each, window in found if window is not None and (with_splash or not each.is_splash)]
 
 
 class _PendingWindow:
@@ -77,11 +78,17 @@ class _PendingWindow:
             for name, longs in (
                 ("_NET_WM_NAME", _TITLE_LONGS), ("WM_NAME", _TITLE_LONGS), ("WM_CLASS", _TITLE_LONGS),
                 ("_NET_WM_STATE", 64), ("_NET_WM_DESKTOP", 1), ("_NET_WM_PID", 1),
-                ("_NET_FRAME_EXTENTS", 4), ("_GTK_FRAME_EXTENTS", 4),
+                ("_NET_FRAME_EXTENTS", 4), ("_GTK_FRAME_EXTENTS", 4), ("_NET_WM_WINDOW_TYPE", 4),
             )
         }  # fmt: skip
         self._client = _ask_client(display, window_id)
         self._states = {properties.atom(name): state for name, state in _STATES.items()}
+        self._splash = properties.atom("_NET_WM_WINDOW_TYPE_SPLASH")
+
+    @property
+    def is_splash(self) -> bool:
+        """Whether it is a picture that an application shows while it starts; known once it answered."""
+        return self._splash in self._numbers("_NET_WM_WINDOW_TYPE")
 
     def answer(self, focused: int | None, workspace: int | None) -> Window | None:
         """The window, or None when it was closed meanwhile."""
